@@ -230,21 +230,35 @@ class Files:
     """Stands for a `Lookup`."""
 
     toolset_there: Tools | None
-    asked_for: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    asked_for: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
-    async def toolset(self, *_: Any, **known: Any) -> Tools | None:
-        self.asked_for.append(known)
+    async def toolset(self, *asker: Any, **known: Any) -> Tools | None:
+        self.asked_for.append((*asker, known))
         return self.toolset_there
 
 
 @pytest.mark.parametrize("opened", [False, True])
 async def test_files_are_announced_before_anything_is_decided(opened: bool) -> None:
     files: Any = Files(Tools())
-    inquiry = asked(reply_place_id=77 if opened else None)
+    before = Turn(Role.USER, "How?"), Turn(Role.ASSISTANT, "So.")
+    inquiry = asked(reply_place_id=77 if opened else None)._replace(conversation=Conversation(before))
     announced = passed(await announce(files, public=True)(inquiry))
     assert announced.decisions["files"] == list(announced.files) == ["app.log (log, 2 kB, 31 lines)"]
-    (known,) = files.asked_for
-    assert (known["public"], known["opened"], known["asker_is_team"]) == (True, opened, False)
+    assert files.asked_for == [
+        (
+            ADA.id,
+            inquiry.part.place,
+            inquiry.case_id,
+            {
+                "public": True,
+                "opened": opened,
+                "in_view": inquiry.asked_in_view,
+                "earlier": (("How?", "So."),),
+                "asker_is_team": False,
+                "execution_id": inquiry.part.correlation_id,
+            },
+        )
+    ]
 
 
 async def test_where_there_are_no_files_nothing_is_announced() -> None:
@@ -262,6 +276,7 @@ def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
         said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
     conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
     assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
+    assert earlier_in(Conversation(tuple(said_before[:4]))) == (("question 0", "answer 0"),)
     unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
     assert earlier_in(unanswered)[-1] == ("where?", "")
 
@@ -308,16 +323,21 @@ async def test_no_answer_in_the_sources_is_none(said: str | None) -> None:
     assert inquiry.decisions["generate"] == {"answer": False}
 
 
-async def test_an_answer_that_is_too_long_is_asked_for_once_more() -> None:
+async def test_an_answer_that_is_too_long_is_asked_for_once_more(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "operators.answering")
     inquiry = asked(sources=(SOURCE,))
     assert passed(await drafting(answer("x" * 101), answer("x" * 100))(inquiry)).draft == "x" * 100
+    assert caplog.messages == ["generate: 101 characters, asking for 100"]
+    assert passed(await drafting(answer("x" * 100), answer("y"))(inquiry)).draft == "x" * 100
     assert told(await drafting(answer("x" * 101), answer("x" * 101))(inquiry)) == "skipped: too long"
+    assert inquiry.decisions["generate"] == {"answer": True, "characters": 101}
     assert told(await drafting(answer("x" * 101), answer(None))(inquiry)) == "unanswered: no answer in sources"
 
 
 async def test_citations_are_of_what_was_loaded_and_may_be_required() -> None:
     inquiry = asked(sources=(SOURCE,))
     assert passed(await drafting(answer("Like this.", GUIDE, PAGE))(inquiry)).citations == (GUIDE,)
+    assert inquiry.decisions["generate"] == {"answer": True, "characters": 10, "citations": [GUIDE]}
     assert told(await drafting(answer("Like this.", PAGE), cited=True)(inquiry)) == "skipped: no citation"
     assert told(await drafting(answer("Like this.", GUIDE), cited=True)(inquiry)) == "passed"
     assert told(await drafting(answer("Like this."), cited=True)(asked())) == "passed"
@@ -344,7 +364,10 @@ async def test_the_last_look_at_a_draft_decides() -> None:
         return Unanswered(inquiry, Reason.UNSURE)
 
     step = generate(Script(answers=[answer("Like this.")]), 100, False, finished=finished)
-    assert told(await step(asked())) == "unanswered: unsure"
+    result = await step(asked())
+    assert told(result) == "unanswered: unsure"
+    assert isinstance(result, Unanswered)
+    assert result.inquiry.draft == "Like this."
 
 
 # verify

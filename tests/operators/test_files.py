@@ -401,7 +401,9 @@ async def test_whatever_is_not_known_to_be_over_stays(store: BrokenStore, discor
     assert await names(store) == ["app.log"]
 
 
-async def test_one_thread_that_cannot_be_asked_about_spares_all(store: BrokenStore) -> None:
+async def test_one_thread_that_cannot_be_asked_about_spares_all(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
     await taken(store, Uploads())
     await store.expect(Case(naming.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
     gone: list[int] = []
@@ -410,9 +412,20 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(store: BrokenSto
     for _ in range(3):
         assert await sweeping(None) == 0
     assert not gone
+    assert caplog.messages == ["evidence: nothing is swept: 500"] * 3
     discord.places = {}
     await sweeping(None)
     assert await sweeping(None) == 2
+
+
+async def test_before_a_server_has_arrived_nothing_is_swept_and_the_log_says_so(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    assert caplog.messages == []
+    await taken(store, Uploads())
+    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    assert caplog.messages == ["evidence: nothing is swept: no server has arrived yet"]
 
 
 async def test_one_incomplete_sweep_between_two_complete_ones_starts_no_count_anew(store: BrokenStore) -> None:

@@ -134,6 +134,7 @@ async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tr
     assert added.action is Action.ADDED
     assert caplog.text.count(f"llm_classification_failed {bad.id}: {type(error).__name__}: {error}") == 3
     assert "left for --regen" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_integration_that_fails_costs_the_whole_pair_a_try(
