@@ -17,7 +17,7 @@ from model.outcomes import Outcome, Reason
 from operators.answering import announce, earlier_in, gate, generate, load, offered_of, retrieve, select, verify
 from operators.step import TookTooLong
 from services.assistant import GatingResult, Inquiry, Offered, Unanswered
-from services.assistant.answering import VerificationResult
+from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Usage
 from services.search.confidence import Level
@@ -83,6 +83,73 @@ def with_tools(tools: Tools) -> Any:
 @dataclass
 class Tool:
     name: str
+
+
+class Witness(Script):
+    """A script that notes what each of its calls is given."""
+
+    def __init__(self) -> None:
+        super().__init__(picks=[GUIDE], answers=[answer("x" * 101, GUIDE), answer("Like this.", GUIDE)])
+        self.given: list[tuple[Any, ...]] = []
+
+    async def gate(self, *args: Any, **known: Any) -> GatingResult:
+        self.given.append((*args, known))
+        return await super().gate(*args, **known)
+
+    async def select(self, *args: Any, **known: Any) -> SelectionResult:
+        self.given.append((*args, known))
+        return await super().select(*args, **known)
+
+    async def generate(self, *args: Any, **known: Any) -> AnswerResult:
+        self.given.append((*args, known))
+        return await super().generate(*args, **known)
+
+    async def verify(self, *args: Any, **known: Any) -> VerificationResult:
+        self.given.append((*args, known))
+        return await super().verify(*args, **known)
+
+
+async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "operators.answering")
+    witness, tools, search = Witness(), Tools(), ScriptedSearch(NOTHING)
+    inquiry = asked(toolset=with_tools(tools), query="")
+    part, usage, conversation = inquiry.part, inquiry.usage, inquiry.conversation
+    for step in (
+        gate(witness, Budget(BudgetLimits()), 60),
+        select(witness, Shelf(), search, 5, 100),
+        load(Shelf(), search, 10_000),
+        generate(witness, 100, True),
+        verify(witness),
+    ):
+        inquiry = passed(await step(inquiry))
+    inquiry.token.close()
+    question, files = "How do I install it?", {"files": tools.files}
+    drafting: dict[str, Any] = {"max_chars": 100, "toolset": tools}
+    index = [Offered(entry.id, entry.description, "") for entry in await Shelf().index()]
+    assert witness.given == [
+        (conversation, usage, {**files, "addressed": True}),
+        (question, question, index, 5, usage, files),
+        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": False}),
+        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": True}),
+        (conversation, "Like this. (checked)", inquiry.read_sources, usage, {}),
+    ]
+    assert inquiry.part is part
+    assert inquiry.decisions == {
+        "gate": {"answerable": True, "reason": "fine"},
+        "select": {"offered": 2, "selected": [GUIDE]},
+        "load": {"loaded": [GUIDE]},
+        "generate": {"answer": True, "characters": 20, "citations": [GUIDE]},
+        "verify": {"good_enough": True, "issues": []},
+    }
+    assert caplog.messages == [
+        "gate: answerable=True reason='fine'",
+        "select: 1 of 2 entries",
+        "load: 1 of 1 sources",
+        "generate: 101 characters, asking for 100",
+        "verify: good_enough=True issues=0",
+    ]
 
 
 # gate

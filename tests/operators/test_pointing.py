@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -190,7 +191,10 @@ async def test_ends_go_by() -> None:
     assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
 
 
-async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address() -> None:
+async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "operators.pointing")
     result = await pointed(unanswered(addressed=True), rules=PointRules(addresses=PUBLISHED))
     assert result.draft.splitlines() == [
         "This may help:",
@@ -199,6 +203,7 @@ async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the
     ]
     assert result.citations == ("kb:guides/backup.md", "kb:faces.md")
     assert result.decisions["point"] == {"confidence": 0.3, "level": "point"}
+    assert caplog.messages == ["point: to 2 pages"]
 
 
 async def test_at_most_three_pages_are_named_each_once() -> None:
