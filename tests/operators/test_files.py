@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -267,6 +268,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "operators.discarding")
     await taken(store, Uploads())
     cases, forgotten = Cases([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
@@ -275,12 +277,15 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store.broken = {"delete_collection"}
     await delete(closing)
     assert cases.has_files(CASE)
-    assert "the disk is full" in caplog.text
     store.broken = set()
     await delete(closing)
     await delete(closing)
     assert await names(store) == []
     assert forgotten == ["case_7"] * 3
+    assert caplog.messages == [
+        "evidence: thread 7: not deleted: the disk is full",
+        "evidence: thread 7 is closed: its files are deleted",
+    ]
 
 
 async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:

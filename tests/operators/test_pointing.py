@@ -310,10 +310,12 @@ async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPL
     return repeats
 
 
-async def test_a_quote_that_a_person_was_given_is_not_given_again() -> None:
+async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "operators.pointing")
     repeats = await after_telling(inquiry(draft="Like this."))
     result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
     assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
+    assert caplog.messages == ["generate: the same answer was given to the same person before"]
     pages = await pointed(inquiry(draft="Like this.", addressed=True), FITS, repeats=repeats)
     assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
 

@@ -179,6 +179,10 @@ async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
     [decision] = await decided(tmp_path, curator, pair(1))
     assert (decision.action, decision.reason) == (Action.FAILED, "ValueError")
     assert "Traceback" in caplog.text
+    assert caplog.messages == [
+        *[f"{pair(1).id} could not be studied"] * 3,
+        f"{pair(1).id} failed 3 times and is left for --regen: ValueError",
+    ]
 
 
 async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
