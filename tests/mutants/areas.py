@@ -7,8 +7,8 @@ from dataclasses import dataclass
 _TEAM_FILES = ("archive", "archive_files", "decisions", "index", "pending", "places", "qa_ids", "state", "topics")
 
 _TESTS_OF_TEAM_FILES = (
-    *("archive", "archive_reader", "corrections_in_part", "decisions", "library", "pending", "pieces", "places"),
-    *("reporting_damage", "superseding", "topics", "week_files"),
+    *("archive", "archive_reader", "corrections_in_part", "decisions", "index", "library", "pending", "pieces"),
+    *("places", "reporting_damage", "superseding", "topics", "week_files"),
 )
 
 

@@ -104,6 +104,11 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
     assert (posts.in_thread(40), posts.answered(4)) == (True, True)
 
 
+def test_the_newest_post_of_a_thread_is_the_last_recorded_there() -> None:
+    posts = Posts([post(1, 10), post(2, 20), post(3, 10, asked_in=10)])
+    assert [posts.newest_in(place_id) for place_id in (10, 20, 30)] == [3, 2, 0]
+
+
 def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
     posts = Posts([post(1, 10), post(2, 20, asker=BEN.id), post(3, 10, asked_in=10)])
     posts.forget(ANNA.id)

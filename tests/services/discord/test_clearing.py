@@ -33,7 +33,11 @@ def clear() -> Clearing:
 
 def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
     cleared = clear.clear(Dispatch(5.0, t, d))
-    return None if cleared is None else cleared.d
+    if cleared is None:
+        return None
+    assert (cleared.at, cleared.t) == (5.0, t)
+    assert cleared.d is not None
+    return cleared.d
 
 
 @pytest.mark.parametrize("t", ["INTERACTION_CREATE", "PRESENCE_UPDATE", "RESUMED"])

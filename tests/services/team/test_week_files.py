@@ -42,6 +42,16 @@ def test_a_file_from_elsewhere_may_lack_its_last_empty_line_and_hold_bytes_that_
     assert [each.turns[0].text for each in archive_files.pairs_of(path)] == ["Why\ufffd?"]
 
 
+@pytest.mark.parametrize(
+    ("begins", "expected"),
+    [(b"--- QA ---\n", True), (b"\xef\xbb\xbf--- QA ---\r\n", True), (b"", False), (b"\xff\xfe--- QA ---", False)],
+)
+def test_an_archive_is_told_by_its_beginning(tmp_path: Path, begins: bytes, expected: bool) -> None:
+    path = tmp_path / "some.txt"
+    path.write_bytes(begins)
+    assert archive_files.is_archive(path) is expected
+
+
 def test_an_empty_archive_has_no_last_time_stamp(tmp_path: Path) -> None:
     assert archive_files.last_timestamp(tmp_path) is None
     (tmp_path / "2026-W05.txt").touch()
