@@ -42,6 +42,10 @@ def archive_in(folder: Path) -> RawArchive:
     return RawArchive(folder, Captures(pairs_in(folder, 2)))
 
 
+def everything(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 def content(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in week_files(folder))
 
@@ -57,9 +61,7 @@ def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
         return runner.run(keep_all())
 
 
-def test_a_capture_is_written_as_one_block_and_its_id_given(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "sinks.archive")
     [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
     assert (outcome.result, outcome.qa_id) == (OutcomeKind.CAPTURED, "qa_20260101_000100.500000")
@@ -80,6 +82,15 @@ def test_a_capture_is_written_as_one_block_and_its_id_given(
         "\n"
     )
     assert caplog.messages == [f"qa_pair_captured {outcome.qa_id}: reply_{first}, 2 messages"]
+
+
+async def test_a_rehearsal_writes_nothing_and_tells_the_same(tmp_path: Path) -> None:
+    places = tmp_path / "places.jsonl"
+    rehearsal = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places, rehearsed=True)
+    outcomes = [await rehearsal.keep(capture(number)) for number in (1, 2, 1)]
+    assert everything(tmp_path) == []
+    real = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places)
+    assert [outcome.qa_id for outcome in outcomes] == [(await real.keep(capture(number))).qa_id for number in (1, 2, 1)]
 
 
 def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:

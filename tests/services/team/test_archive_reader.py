@@ -220,6 +220,25 @@ def test_the_oldest_that_is_ready_comes_first_and_the_others_wait(tmp_path: Path
     assert reader.waiting(lambda pair: pair != pairs[2]) == [pairs[0], pairs[1], pairs[3]]
 
 
+def test_what_is_not_wanted_does_not_wait(tmp_path: Path) -> None:
+    first, later, other = captured(0, conversation=1), captured(1, conversation=1), captured(2)
+    store(tmp_path, first, later, other)
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert reader.oldest(lambda pair: pair != later) == first
+    assert reader.waiting(anything) == [first, other]
+    assert reader.later(first) is None
+
+
+def test_of_the_captures_of_a_conversation_the_last_is_that_with_the_latest_time(tmp_path: Path) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    long, short = captured(3, conversation=1), captured(2, conversation=1)  # the clock was set back
+    for pair in (long, short):
+        reader.stored(append(tmp_path, pair))
+    assert (reader.later(short), reader.later(long)) == (long, None)
+
+
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
 def test_one_that_is_ready_is_found_however_many_before_are_not(
     chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

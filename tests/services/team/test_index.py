@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from clock import rfc3339
 from services.knowledge import hash_text
 from services.team.index import TeamIndex
@@ -93,6 +95,16 @@ def test_a_topic_that_is_gone_is_in_neither_file(tmp_path: Path) -> None:
     assert "things" not in (tmp_path / "index.txt").read_text()
     assert "things" not in (tmp_path / "cache.json").read_text()
     assert [entry.id for entry in index.entries] == ["team:others.txt"]
+
+
+def test_a_damaged_cache_is_told_of_by_its_path_and_costs_the_descriptions(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache.json").write_text("{")
+    index = index_in(tmp_path)
+    index.load({"things": THINGS})
+    assert index.undescribed(AT) == [THINGS]
+    assert caplog.messages[0].startswith(f"{tmp_path / 'cache.json'} is not a cache of schema_version ")
 
 
 def test_what_an_earlier_cache_holds_is_known_as_well(tmp_path: Path) -> None:
