@@ -93,6 +93,16 @@ async def test_a_rehearsal_writes_nothing_and_tells_the_same(tmp_path: Path) -> 
     assert [outcome.qa_id for outcome in outcomes] == [(await real.keep(capture(number))).qa_id for number in (1, 2, 1)]
 
 
+def test_a_pair_that_is_taken_over_keeps_everything_but_its_id_and_time(tmp_path: Path) -> None:
+    raw = archive_in(tmp_path)
+    theirs = replace(raw.write([capture(1)], START - 7 * 86_400)[0], conversation_id="thread_5")
+    taken = [raw.take_over(theirs, START + seconds) for seconds in (0.0, 0.0)]
+    assert [pair.id for pair in taken] == ["qa_20260101_000000.000000", "qa_20260101_000000.000001"]
+    assert taken[0] == replace(theirs, id=taken[0].id, timestamp="2026-01-01T00:00:00.000000Z")
+    assert pairs_in(tmp_path, 1) == taken
+    assert raw.captures.stored_as(Capture(PART, "thread_5", capture(1).said)) == taken[1].id
+
+
 def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:
     """Pitfall 4."""
     outcomes = at(START, *map(capture, range(3)), folder=tmp_path)
