@@ -8,7 +8,7 @@ _TEAM_FILES = ("archive", "archive_files", "decisions", "index", "pending", "pla
 
 _TESTS_OF_TEAM_FILES = (
     *("archive", "archive_reader", "corrections_in_part", "decisions", "index", "library", "pending", "pieces"),
-    *("places", "reporting_damage", "superseding", "topics", "week_files"),
+    *("places", "reporting_damage", "speakers", "superseding", "topics", "week_files"),
 )
 
 
