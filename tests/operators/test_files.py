@@ -100,6 +100,7 @@ async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted
     store.broken = {"expect"}
     result = await taken(store, Uploads())
     assert result.document is None
+    assert result.failure.startswith("app.log ")
     assert "Post it again in a few minutes" in result.failure
     store.broken = {"add"}
     assert "few minutes" in (await taken(store, Uploads())).failure

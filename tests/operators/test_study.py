@@ -61,7 +61,7 @@ async def test_a_topic_without_a_name_is_reported_and_the_pair_left_out(
     curator = ScriptedCurator(topic_for=lambda _: named("  "))
     [decision] = await decided(tmp_path, curator, pair(1))
     assert (decision.action, decision.reason) == (Action.SKIPPED, "no topic was named")
-    assert "neither a topic nor a reason to skip" in caplog.text
+    assert caplog.messages == [f"{pair(1).id}: neither a topic nor a reason to skip was given; it is left out"]
 
 
 async def test_a_pair_that_supersedes_others_names_them(tmp_path: Path) -> None:
@@ -81,6 +81,7 @@ async def test_a_pair_that_says_nothing_new_may_still_show_that_another_is_obsol
         (first.id,),
         (),
     )
+    assert decisions[-1].reason == "the topic says the same"
     assert held(tmp_path) == {"things": [second.id]}
 
 
