@@ -82,10 +82,10 @@ def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: Clearing) -
         **where,
         "member": {"roles": None, "user": {"id": "7", "bot": False}},
     }
-    of_a_bot = {**where, "member": {"roles": [], "user": {**person, "bot": True}}}
+    of_a_bot = {**where, "member": {"roles": ["5"], "user": {**person, "bot": True}}}
     assert payload(clear, "TYPING_START", of_a_bot) == {
         **where,
-        "member": {"roles": [], "user": {"id": "7", "bot": True}},
+        "member": {"roles": ["5"], "user": {"id": "7", "bot": True}},
     }
     assert payload(clear, "TYPING_START", {**where, "user_id": str(GONE)}) is None
     assert payload(clear, "TYPING_START", {"channel_id": "2"}) is None
