@@ -160,13 +160,14 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
 ) -> None:
     box = Box(tmp_path, offered)
     poster = HelpChannel()
-    people = People(frozenset({BEN.id}), frozenset(), None)
+    people = People(frozenset({BEN.id}), frozenset({55}), None)
     sink = Feedback(box.data, box.posts, people, poster, "🆘", 31, offered=offered, inferring=False)
     asked = Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True)
     for reaction in (
         asked,
         replace(asked, added=False),
         replace(asked, user_id=BEN.id),
+        replace(asked, user_id=77, role_ids=(55,)),
         replace(asked, is_bot=True),
         replace(asked, message_id=8),
     ):

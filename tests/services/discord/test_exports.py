@@ -158,6 +158,8 @@ def test_a_thread_that_contains_its_own_starter_is_a_forum_post(tmp_path: Path) 
     channel = {**CHANNEL, "type": "GuildPublicThread", "id": "30", "name": "GPU?", "categoryId": "20"}
     places, _ = events(export(tmp_path / "a.json", said(30), said(32), channel=channel))
     assert places[1] == Place(30, PlaceKind.FORUM_POST, "GPU?", 1, parent_id=20, owner_id=7)
+    guild = next(Export(tmp_path / "a.json").dispatches()).d
+    assert guild["channels"] == [{"id": "20", "type": 15, "guild_id": "1", "name": "Support"}]
     unnamed = export(tmp_path / "b.json", said(30), channel={**channel, "category": None})
     assert events(unnamed)[0][0].name == ""
 
