@@ -140,6 +140,13 @@ async def test_of_many_votes_the_oldest_are_forgotten(tmp_path: Path, monkeypatc
     assert [vote for vote, _ in box.votes] == ["up", "up", "up", "down", "withdrawn"]
 
 
+@pytest.mark.parametrize(("offered", "emoji"), [(True, "🎉"), (False, "👍"), (False, "🎉")])
+async def test_no_vote_is_what_is_no_vote_or_not_asked_for(tmp_path: Path, offered: bool, emoji: str) -> None:
+    box = Box(tmp_path, offered)
+    await box.reacts(ANN.id, emoji)
+    assert box.rows == []
+
+
 class HelpChannel(Rehearsal):
     """Keeps what is posted, or refuses it."""
 

@@ -98,6 +98,18 @@ def test_a_file_that_was_put_in_the_place_of_another_is_read_from_its_beginning(
     assert all_of(reader) == [captured(0), captured(1), captured(2), captured(3, "Q?", "y" * 900)]
 
 
+def test_a_file_that_was_cut_short_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+    raw = places_in(tmp_path).raw
+    store(tmp_path, captured(0, "Q?", "x" * 500), captured(1))
+    reader = ArchiveReader(raw)
+    assert len(all_of(reader)) == 2
+    [week] = raw.iterdir()
+    with week.open("r+b") as file:
+        file.truncate()
+        file.write(render(captured(2)).encode())
+    assert all_of(reader) == [captured(2)]
+
+
 def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     raw = places_in(tmp_path).raw
     store(tmp_path, captured(0), captured(WEEK))
