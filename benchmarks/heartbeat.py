@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from types import CoroutineType
 
 MOST_SECONDS = 0.020
 _BEAT = 0.001
@@ -57,12 +58,18 @@ async def beating() -> AsyncGenerator[Heartbeat]:
 class Longest:
     """Attributes:
     seconds: the CPU of the longest callback that any loop of this thread ran.
+    what: which it was, as its handle tells of it afterwards.
     callbacks: how many it ran.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.what = ""
         self.callbacks = 0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.__init__()
 
 
 @contextmanager
@@ -75,14 +82,28 @@ def longest_callback() -> Generator[Longest]:
         begun = time.thread_time()
         usual(handle)
         if threading.get_ident() == here:
-            longest.seconds = max(longest.seconds, time.thread_time() - begun)
             longest.callbacks += 1
+            seconds = time.thread_time() - begun
+            if seconds > longest.seconds:
+                longest.seconds, longest.what = seconds, told(handle)
 
     setattr(asyncio.Handle, "_run", timed)  # noqa: B010 (as above)
     try:
         yield longest
     finally:
         setattr(asyncio.Handle, "_run", usual)  # noqa: B010 (as above)
+
+
+def told(handle: asyncio.Handle) -> str:
+    """What a callback is: for a task, where its coroutines wait after it."""
+    callback: object = getattr(handle, "_callback", None)
+    task = getattr(callback, "__self__", None)
+    at = task.get_coro() if isinstance(task, asyncio.Task) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] (whatever it gives)
+    steps: list[str] = []
+    while isinstance(at, CoroutineType):  # pyright: ignore[reportUnknownArgumentType]
+        steps.append(f"{at.cr_code.co_filename.rpartition('/')[2]}:{at.cr_frame.f_lineno if at.cr_frame else 'end'}")
+        at = at.cr_await  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return " > ".join(steps) or repr(callback)
 
 
 def short_enough(what: str, *seconds: float) -> tuple[bool, str]:

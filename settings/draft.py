@@ -108,10 +108,12 @@ def read_yaml(path: Path, *, option: str = "--config") -> Draft:
     text = read_text(path, missing=f"create it, or name another with {option} FILE")
     draft = Draft(str(path))
     try:
-        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
-        if node is not None:
-            _note(node, (), draft, set())
-        values: object = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node: yaml.Node | None = loader.get_single_node()
+        if node is None:
+            return draft
+        _note(node, (), draft, set())
+        values: object = loader.construct_document(node)  # pyright: ignore[reportUnknownMemberType] (the stub leaves the node out)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         # What PyYAML says of `!!bool x`, `!!int ""` and `!!timestamp x` is none of its own errors.
         # Without the original, which quotes the line.

@@ -208,7 +208,7 @@ class Replies:
         return there
 
     async def _take_back(self, reply: StartedReply, there: list[int], failure: PostFailed) -> None:
-        """Leave nothing of a reply that Discord refuses to take whole.
+        """Leave nothing of a reply that Discord refuses to take whole, and no empty thread if the bot may delete it.
 
         Raises:
             TakenBack: what had been posted is deleted.
@@ -221,8 +221,21 @@ class Replies:
         except PostFailed as error:
             raise Undelivered(f"{refused}; what was posted could not be taken back: {error}") from failure
         await self.outbox.end(reply)
+        if self.fetcher is not None and reply.in_thread_on_question:
+            await self._drop_empty(self.fetcher, reply.place_id)
         if there:
             raise TakenBack(f"{refused}; what was posted is taken back") from failure
+
+    async def _drop_empty(self, fetcher: Fetcher, thread_id: int) -> None:
+        """Delete a thread of the bot's own in which nobody has written. Where that fails, it stays."""
+        try:
+            thread = await fetcher.place(thread_id)
+            if thread is None or thread.owner_id is None or thread.owner_id != self.people.bot_id:
+                return
+            if all(message.is_system for message in await fetcher.messages(thread_id, limit=PAGE)):
+                await self.poster.delete_thread(thread_id)
+        except (LookupFailed, PostFailed) as failure:
+            log.info("the thread %d of an answer that was taken back stays: %s", thread_id, failure)
 
     async def _offer_votes(self, place_id: int, message_id: int) -> None:
         try:

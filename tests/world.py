@@ -261,6 +261,10 @@ class Noticeboard(Rehearsal):
         await self._answer()
         await super().delete(place_id, message_id)
 
+    async def delete_thread(self, thread_id: int) -> None:
+        await self._answer()
+        await super().delete_thread(thread_id)
+
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         await self._answer()
         self.reactions.append(emoji)

@@ -48,6 +48,11 @@ class StartedReply:
         """The message that the first piece replies to; None in a thread of its own."""
         return None if self.post.opened_thread else self.post.last_asked_id
 
+    @property
+    def in_thread_on_question(self) -> bool:
+        """Whether its thread is the one on the question, which has the question's id; whose it is is not said."""
+        return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
+
     def nonce(self, number: int) -> str:
         """The same piece, sent again after an error, is posted once."""
         return f"{self.id:x}-{number}"

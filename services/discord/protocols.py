@@ -91,6 +91,10 @@ class Poster(Protocol):
         """Remove a message of the bot's own; a missing one is no failure."""
         ...
 
+    async def delete_thread(self, thread_id: int) -> None:
+        """Remove a thread with all that is in it, which needs Manage Threads; a missing one is no failure."""
+        ...
+
     async def react(self, place_id: int, message_id: int, emoji: str) -> None: ...
 
     async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
@@ -126,6 +130,9 @@ class Rehearsal:
 
     async def delete(self, place_id: int, message_id: int) -> None:
         log.info("would delete %d in %d", message_id, place_id)
+
+    async def delete_thread(self, thread_id: int) -> None:
+        log.info("would delete the thread %d", thread_id)
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         log.info("would react to %d in %d with %s", message_id, place_id, emoji)

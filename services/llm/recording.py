@@ -27,7 +27,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import clock
 from services.llm.endpoint import Endpoint, LLMError, Reply, Request, Round, UnknownRequest
@@ -55,6 +55,8 @@ class Failure(BaseModel):
 
 class Exchange(BaseModel):
     """One line. `request` is only read to show differences: calls are found by `hash`, so text may be removed later."""
+
+    model_config = ConfigDict(defer_build=True)  # most runs read no exchange
 
     step: str
     hash: str

@@ -150,10 +150,8 @@ class _Scan:
             return ([], at) if _LINK.match(text, at) else self._inner(at, over_lines=char == "[" and not many)
         if quote := _QUOTE.match(text, at):
             mark = quote["quote"]
-            end = (
-                text.find(mark, quote.end() + 1, at + _LONGEST_TRIPLE) if mark[2:] else self._closed(quote.end(), mark)
-            )
-            return [_Value(quote.end(), end, quoted=True)] if end > 0 else [], at
+            closed = self._closed_thrice if mark[2:] else self._closed
+            return [_Value(quote.end(), closed(quote.end(), mark), quoted=True)], at
         return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare(at, named.sign), at
 
     def _bare(self, at: int, sign: str) -> list[_Value]:
@@ -173,6 +171,13 @@ class _Scan:
     def _closed(self, at: int, quote: str) -> int:
         """The end of the quoted text that begins at `at`: its quote, or the end of the line."""
         return end_of_run(_TO_QUOTE[quote], self._text, at)
+
+    def _closed_thrice(self, at: int, quote: str) -> int:
+        """As `_closed`, over lines. Without the quote the text was cut off: then its end, if that is near."""
+        end = self._text.find(quote, at, at + _LONGEST_TRIPLE)
+        if end < 0 and len(self._text) <= at + _LONGEST_TRIPLE:
+            return len(self._text)
+        return end if end >= 0 else self._closed(at, quote[0])
 
     def _inner(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
         """The values of the object or list that opens at `at`, and its end: at the latest that of the line, unless it

@@ -13,8 +13,10 @@ from tests.mutants.running import Workshop
 def judged(name: str, size: int, seed: int, only: list[str]) -> Tally:
     """Runs one area's sample, or `only` these mutants, and prints its survivors and figures."""
     workshop = Workshop(name, AREAS[name])
-    names = only or chosen(workshop.mutants(), size, seed)
-    codes = workshop.run(names)
+    mutants = workshop.mutants()
+    names = only or chosen(mutants, size, seed)
+    counted = {*mutants, *names}
+    codes = {name: code for name, code in workshop.run(names).items() if name in counted}
     for survivor in tally(name, names, codes).survivors:
         function = survivor.partition("__mutmut_")[0]
         if function in AREAS[name].at_import and not workshop.survives_from_the_start(survivor):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 _TEAM_FILES = ("archive", "archive_files", "decisions", "index", "pending", "places", "qa_ids", "state", "topics")
 
 _TESTS_OF_TEAM_FILES = (
-    *("archive", "archive_reader", "corrections_in_part", "decisions", "library", "pending", "pieces", "places"),
-    *("reporting_damage", "superseding", "topics", "week_files"),
+    *("archive", "archive_reader", "corrections_in_part", "decisions", "index", "library", "pending", "pieces"),
+    *("places", "reporting_damage", "speakers", "superseding", "topics", "week_files"),
 )
 
 
@@ -68,6 +68,7 @@ AREAS = {
             "tests/services/discord",
             "tests/services/storage",
             "tests/sinks/test_archive.py",
+            "tests/sinks/test_captures_together.py",
             "tests/sinks/test_feedback.py",
         ),
         without=("tests/services/discord/live",),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from tests.mutants.areas import Area
+from tests.mutants.wording import in_words_only
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".mutants"
@@ -58,9 +59,9 @@ class Workshop:
         (self._folder / "setup.cfg").write_text(_configuration(self._folder, area))
 
     def mutants(self) -> list[str]:
-        """Makes all mutants of the area, and gives their names."""
+        """Makes all mutants of the area, and gives the names of those that a test has to notice."""
         _called([sys.executable, "-c", _MAKE, str(_CHILDREN)], self._folder)
-        return list(self._codes())
+        return [name for file in self._records() for name in _noticeable(file)]
 
     def run(self, names: Sequence[str]) -> dict[str, int | None]:
         """Runs these mutants, and gives mutmut's code for every mutant of the area; None: it was not run."""
@@ -70,9 +71,13 @@ class Workshop:
 
     def _codes(self) -> dict[str, int | None]:
         codes: dict[str, int | None] = {}
-        for file in (self._folder / "mutants").rglob("*.meta"):
-            codes |= cast("dict[str, int | None]", json.loads(file.read_text())["exit_code_by_key"])
+        for file in self._records():
+            codes |= _codes(file)
         return codes
+
+    def _records(self) -> list[Path]:
+        """mutmut's files about the modules, each beside the module with its mutants."""
+        return sorted((self._folder / "mutants").rglob("*.meta"))
 
     def survives_from_the_start(self, name: str) -> bool:
         """Whether all tests pass in a process of its own that has this mutant while it imports the modules."""
@@ -84,6 +89,16 @@ class Workshop:
     def differences(self, names: Sequence[str]) -> str:
         """What each of these mutants changes."""
         return _called([sys.executable, "-c", _SHOW, *names], self._folder)
+
+
+def _codes(record: Path) -> dict[str, int | None]:
+    """mutmut's codes of a module's mutants, by their full names."""
+    return cast("dict[str, int | None]", json.loads(record.read_text())["exit_code_by_key"])
+
+
+def _noticeable(record: Path) -> list[str]:
+    in_words = in_words_only(record.with_suffix("").read_text())
+    return [name for name in _codes(record) if name.rpartition(".")[2] not in in_words]
 
 
 def _configuration(folder: Path, area: Area) -> str:

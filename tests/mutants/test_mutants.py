@@ -7,6 +7,7 @@ import pytest
 from tests.mutants.areas import AREAS
 from tests.mutants.results import chosen, tally, wilson
 from tests.mutants.running import ROOT
+from tests.mutants.wording import in_words_only
 
 NAMES = [f"operators.fork.x_fork__mutmut_{number}" for number in range(500)]
 
@@ -37,6 +38,43 @@ def test_what_no_test_reaches_survives_and_what_hangs_is_killed() -> None:
     assert told.line() == "web: 6 mutants, 5 run, 3 killed (1 by time), 2 survived: 60.0% (95 %: 23.1% to 88.2%)"
     with pytest.raises(ValueError, match="not run: e, g"):
         tally("web", "age", codes)
+
+
+MODULE = """
+def x_fork__mutmut_orig(error):
+    log.warning("%s died", error)
+    return cast("Outcome", error)
+
+class Fork:
+    async def xǁForkǁend__mutmut_orig(self):
+        self.log("is over")
+
+    async def xǁForkǁend__mutmut_1(self):
+        self.log("XXis overXX")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "in_words"),
+    [
+        ('log.warning("%s died", error)', 'log.warning("XX%s diedXX", error)', True),
+        ('log.warning("%s died", error)', 'log.warning("%S DIED", error)', True),
+        ('cast("Outcome", error)', 'cast("OUTCOME", error)', True),
+        ('cast("Outcome", error)', "cast(None, error)", True),
+        ('log.warning("%s died", error)', "log.warning(None, error)", False),
+        ('log.warning("%s died", error)', 'log.warning("%s died", None)', False),
+        ('log.warning("%s died", error)', 'log.warning("%s died", )', False),
+        ('log.warning("%s died", error)', "log.warning(error)", False),
+        ('cast("Outcome", error)', 'cast("Outcome", None)', False),
+        ('cast("Outcome", error)', 'cast("Outcome", )', False),
+        ("return cast", "yield cast", False),
+    ],
+)
+def test_what_differs_in_words_alone_is_left_out(line: str, other: str, in_words: bool) -> None:
+    original, both, rest = MODULE.partition("\nclass")
+    assert line in original
+    mutant = original.replace(line, other).replace("mutmut_orig", "mutmut_1")
+    assert in_words_only(original + mutant + both + rest) == ({"x_fork__mutmut_1"} if in_words else set())
 
 
 @pytest.mark.parametrize("name", AREAS)

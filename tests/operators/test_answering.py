@@ -17,7 +17,7 @@ from model.outcomes import Outcome, Reason
 from operators.answering import announce, earlier_in, gate, generate, load, offered_of, retrieve, select, verify
 from operators.step import TookTooLong
 from services.assistant import GatingResult, Inquiry, Offered, Unanswered
-from services.assistant.answering import VerificationResult
+from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Usage
 from services.search.confidence import Level
@@ -83,6 +83,73 @@ def with_tools(tools: Tools) -> Any:
 @dataclass
 class Tool:
     name: str
+
+
+class Witness(Script):
+    """A script that notes what each of its calls is given."""
+
+    def __init__(self) -> None:
+        super().__init__(picks=[GUIDE], answers=[answer("x" * 101, GUIDE), answer("Like this.", GUIDE)])
+        self.given: list[tuple[Any, ...]] = []
+
+    async def gate(self, *args: Any, **known: Any) -> GatingResult:
+        self.given.append((*args, known))
+        return await super().gate(*args, **known)
+
+    async def select(self, *args: Any, **known: Any) -> SelectionResult:
+        self.given.append((*args, known))
+        return await super().select(*args, **known)
+
+    async def generate(self, *args: Any, **known: Any) -> AnswerResult:
+        self.given.append((*args, known))
+        return await super().generate(*args, **known)
+
+    async def verify(self, *args: Any, **known: Any) -> VerificationResult:
+        self.given.append((*args, known))
+        return await super().verify(*args, **known)
+
+
+async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "operators.answering")
+    witness, tools, search = Witness(), Tools(), ScriptedSearch(NOTHING)
+    inquiry = asked(toolset=with_tools(tools), query="")
+    part, usage, conversation = inquiry.part, inquiry.usage, inquiry.conversation
+    for step in (
+        gate(witness, Budget(BudgetLimits()), 60),
+        select(witness, Shelf(), search, 5, 100),
+        load(Shelf(), search, 10_000),
+        generate(witness, 100, True),
+        verify(witness),
+    ):
+        inquiry = passed(await step(inquiry))
+    inquiry.token.close()
+    question, files = "How do I install it?", {"files": tools.files}
+    drafting: dict[str, Any] = {"max_chars": 100, "toolset": tools}
+    index = [Offered(entry.id, entry.description, "") for entry in await Shelf().index()]
+    assert witness.given == [
+        (conversation, usage, {**files, "addressed": True}),
+        (question, question, index, 5, usage, files),
+        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": False}),
+        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": True}),
+        (conversation, "Like this. (checked)", inquiry.read_sources, usage, {}),
+    ]
+    assert inquiry.part is part
+    assert inquiry.decisions == {
+        "gate": {"answerable": True, "reason": "fine"},
+        "select": {"offered": 2, "selected": [GUIDE]},
+        "load": {"loaded": [GUIDE]},
+        "generate": {"answer": True, "characters": 20, "citations": [GUIDE]},
+        "verify": {"good_enough": True, "issues": []},
+    }
+    assert caplog.messages == [
+        "gate: answerable=True reason='fine'",
+        "select: 1 of 2 entries",
+        "load: 1 of 1 sources",
+        "generate: 101 characters, asking for 100",
+        "verify: good_enough=True issues=0",
+    ]
 
 
 # gate
@@ -230,21 +297,35 @@ class Files:
     """Stands for a `Lookup`."""
 
     toolset_there: Tools | None
-    asked_for: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    asked_for: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
-    async def toolset(self, *_: Any, **known: Any) -> Tools | None:
-        self.asked_for.append(known)
+    async def toolset(self, *asker: Any, **known: Any) -> Tools | None:
+        self.asked_for.append((*asker, known))
         return self.toolset_there
 
 
 @pytest.mark.parametrize("opened", [False, True])
 async def test_files_are_announced_before_anything_is_decided(opened: bool) -> None:
     files: Any = Files(Tools())
-    inquiry = asked(reply_place_id=77 if opened else None)
+    before = Turn(Role.USER, "How?"), Turn(Role.ASSISTANT, "So.")
+    inquiry = asked(reply_place_id=77 if opened else None)._replace(conversation=Conversation(before))
     announced = passed(await announce(files, public=True)(inquiry))
     assert announced.decisions["files"] == list(announced.files) == ["app.log (log, 2 kB, 31 lines)"]
-    (known,) = files.asked_for
-    assert (known["public"], known["opened"], known["asker_is_team"]) == (True, opened, False)
+    assert files.asked_for == [
+        (
+            ADA.id,
+            inquiry.part.place,
+            inquiry.case_id,
+            {
+                "public": True,
+                "opened": opened,
+                "in_view": inquiry.asked_in_view,
+                "earlier": (("How?", "So."),),
+                "asker_is_team": False,
+                "execution_id": inquiry.part.correlation_id,
+            },
+        )
+    ]
 
 
 async def test_where_there_are_no_files_nothing_is_announced() -> None:
@@ -262,6 +343,7 @@ def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
         said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
     conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
     assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
+    assert earlier_in(Conversation(tuple(said_before[:4]))) == (("question 0", "answer 0"),)
     unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
     assert earlier_in(unanswered)[-1] == ("where?", "")
 
@@ -308,16 +390,21 @@ async def test_no_answer_in_the_sources_is_none(said: str | None) -> None:
     assert inquiry.decisions["generate"] == {"answer": False}
 
 
-async def test_an_answer_that_is_too_long_is_asked_for_once_more() -> None:
+async def test_an_answer_that_is_too_long_is_asked_for_once_more(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "operators.answering")
     inquiry = asked(sources=(SOURCE,))
     assert passed(await drafting(answer("x" * 101), answer("x" * 100))(inquiry)).draft == "x" * 100
+    assert caplog.messages == ["generate: 101 characters, asking for 100"]
+    assert passed(await drafting(answer("x" * 100), answer("y"))(inquiry)).draft == "x" * 100
     assert told(await drafting(answer("x" * 101), answer("x" * 101))(inquiry)) == "skipped: too long"
+    assert inquiry.decisions["generate"] == {"answer": True, "characters": 101}
     assert told(await drafting(answer("x" * 101), answer(None))(inquiry)) == "unanswered: no answer in sources"
 
 
 async def test_citations_are_of_what_was_loaded_and_may_be_required() -> None:
     inquiry = asked(sources=(SOURCE,))
     assert passed(await drafting(answer("Like this.", GUIDE, PAGE))(inquiry)).citations == (GUIDE,)
+    assert inquiry.decisions["generate"] == {"answer": True, "characters": 10, "citations": [GUIDE]}
     assert told(await drafting(answer("Like this.", PAGE), cited=True)(inquiry)) == "skipped: no citation"
     assert told(await drafting(answer("Like this.", GUIDE), cited=True)(inquiry)) == "passed"
     assert told(await drafting(answer("Like this."), cited=True)(asked())) == "passed"
@@ -344,7 +431,10 @@ async def test_the_last_look_at_a_draft_decides() -> None:
         return Unanswered(inquiry, Reason.UNSURE)
 
     step = generate(Script(answers=[answer("Like this.")]), 100, False, finished=finished)
-    assert told(await step(asked())) == "unanswered: unsure"
+    result = await step(asked())
+    assert told(result) == "unanswered: unsure"
+    assert isinstance(result, Unanswered)
+    assert result.inquiry.draft == "Like this."
 
 
 # verify

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 from reactivex.subject import Subject
 
 from operators import delay_unless_replaced
-from tests.marbles import play
+from tests.marbles import Operator, play
 
 DELAYS = {"a": 3.0, "b": 3.0, "A": 0.0, "B": None}
 LATER = delay_unless_replaced(str.lower, DELAYS.__getitem__)
@@ -46,3 +48,20 @@ async def test_dispose_leaves_no_timer_behind() -> None:
     subscription.dispose()
     await asyncio.sleep(10)
     assert not seen
+
+
+async def test_what_waited_is_let_go_at_once_when_the_subscriber_leaves() -> None:
+    class Item:
+        pass
+
+    source: Subject[Item] = Subject()
+    later: Operator = delay_unless_replaced(id, lambda _: 1000.0)
+    subscription = source.pipe(later).subscribe()
+    item = Item()
+    waiting = weakref.ref(item)
+    source.on_next(item)
+    del item
+    assert waiting() is not None
+    subscription.dispose()
+    gc.collect()
+    assert waiting() is None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -33,6 +34,9 @@ from services.documents.tools.toolset import build
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 from tests.world import Uploads
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CASE, GUILD = 7, 9
 
@@ -96,6 +100,7 @@ async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted
     store.broken = {"expect"}
     result = await taken(store, Uploads())
     assert result.document is None
+    assert result.failure.startswith("app.log ")
     assert "Post it again in a few minutes" in result.failure
     store.broken = {"add"}
     assert "few minutes" in (await taken(store, Uploads())).failure
@@ -141,6 +146,19 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
 
     monkeypatch.setattr(chunk_module, "ingested", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
+
+
+async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_read(store: BrokenStore) -> None:
+    uploads = Uploads()
+    job = job_of(uploads)
+
+    async def closing_meanwhile(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        await store.delete_collection(naming.case(str(CASE)))
+        return await in_thread(work, *args, **kwargs)
+
+    result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
+    assert (result.document, result.is_new, result.failure) == (None, False, "")
+    assert await store.list_collections(naming.CASE_PREFIX) == []
 
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
@@ -251,6 +269,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "operators.discarding")
     await taken(store, Uploads())
     cases, forgotten = Cases([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
@@ -259,12 +278,15 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store.broken = {"delete_collection"}
     await delete(closing)
     assert cases.has_files(CASE)
-    assert "the disk is full" in caplog.text
     store.broken = set()
     await delete(closing)
     await delete(closing)
     assert await names(store) == []
     assert forgotten == ["case_7"] * 3
+    assert caplog.messages == [
+        "evidence: thread 7: not deleted: the disk is full",
+        "evidence: thread 7 is closed: its files are deleted",
+    ]
 
 
 async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:
@@ -385,7 +407,9 @@ async def test_whatever_is_not_known_to_be_over_stays(store: BrokenStore, discor
     assert await names(store) == ["app.log"]
 
 
-async def test_one_thread_that_cannot_be_asked_about_spares_all(store: BrokenStore) -> None:
+async def test_one_thread_that_cannot_be_asked_about_spares_all(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
     await taken(store, Uploads())
     await store.expect(Case(naming.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
     gone: list[int] = []
@@ -394,9 +418,20 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(store: BrokenSto
     for _ in range(3):
         assert await sweeping(None) == 0
     assert not gone
+    assert caplog.messages == ["evidence: nothing is swept: 500"] * 3
     discord.places = {}
     await sweeping(None)
     assert await sweeping(None) == 2
+
+
+async def test_before_a_server_has_arrived_nothing_is_swept_and_the_log_says_so(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    assert caplog.messages == []
+    await taken(store, Uploads())
+    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    assert caplog.messages == ["evidence: nothing is swept: no server has arrived yet"]
 
 
 async def test_one_incomplete_sweep_between_two_complete_ones_starts_no_count_anew(store: BrokenStore) -> None:

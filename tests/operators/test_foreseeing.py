@@ -28,10 +28,12 @@ class Guessing:
 
     topic_for: Callable[[int], ClassificationResult | Exception] = lambda _number: named("things")
     asked: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+    offered: list[str] = field(default_factory=list[str])
     by: By = By.LLM
     key: str = "key"
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
+        self.offered.append(" ".join(entry.id for entry in index))
         await self._work(f"classify {number_of(pair)}")
         result = self.topic_for(number_of(pair))
         if isinstance(result, Exception):
@@ -129,6 +131,23 @@ async def test_a_new_topic_is_described_and_what_follows_waits_for_it(tmp_path: 
     began = now()
     await a.foresight.turn(2)
     assert guessing.at(began) == ["classify 3", "classify 4", "classify 5"]
+    assert guessing.offered[-4:] == ["team:a.txt", *["team:a.txt team:new.txt"] * 3]
+    a.foresight.stop()
+
+
+async def test_what_was_asked_about_pairs_behind_a_new_topic_is_called_off_and_that_about_the_pair_is_not(
+    tmp_path: Path,
+) -> None:
+    guessing = Guessing(lambda number: named("new" if number == 1 else "a"))
+    a = scene(tmp_path, guessing, "a", count=3)
+    turn = asyncio.create_task(a.foresight.turn(0))
+    await asyncio.sleep(1.5)
+    assert [place for place, guess in a.foresight._made.items() if guess.tasks] == [0]  # pyright: ignore[reportPrivateUsage] (what was dropped shows nowhere else)
+    await turn
+    began = now()
+    a.decide(0, "new")
+    await a.foresight.turn(1)
+    assert guessing.at(began) == ["classify 2", "classify 3"]
     a.foresight.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -190,7 +191,10 @@ async def test_ends_go_by() -> None:
     assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
 
 
-async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address() -> None:
+async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "operators.pointing")
     result = await pointed(unanswered(addressed=True), rules=PointRules(addresses=PUBLISHED))
     assert result.draft.splitlines() == [
         "This may help:",
@@ -199,6 +203,7 @@ async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the
     ]
     assert result.citations == ("kb:guides/backup.md", "kb:faces.md")
     assert result.decisions["point"] == {"confidence": 0.3, "level": "point"}
+    assert caplog.messages == ["point: to 2 pages"]
 
 
 async def test_at_most_three_pages_are_named_each_once() -> None:
@@ -305,10 +310,12 @@ async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPL
     return repeats
 
 
-async def test_a_quote_that_a_person_was_given_is_not_given_again() -> None:
+async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "operators.pointing")
     repeats = await after_telling(inquiry(draft="Like this."))
     result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
     assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
+    assert caplog.messages == ["generate: the same answer was given to the same person before"]
     pages = await pointed(inquiry(draft="Like this.", addressed=True), FITS, repeats=repeats)
     assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
 

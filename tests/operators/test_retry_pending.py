@@ -88,12 +88,16 @@ async def test_one_that_fails_again_waits_on_and_keeps_nobody_up(
     assert f"{one.name} waits on: BadOutput: prose" in caplog.text
 
 
-async def test_while_the_endpoint_is_down_the_rest_of_the_round_is_left(tmp_path: Path) -> None:
+async def test_while_the_endpoint_is_down_the_rest_of_the_round_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     desk = Desk(tmp_path, waiting(1, 1.0), waiting(5, 2.0))
     desk.error_for = lambda _: Unavailable("down")
     assert await desk.round() == 0
     assert len(desk.tried) == 1
     assert len(desk.names) == 2
+    assert f"{desk.tried[0]} waits on, with all that came later: down" in caplog.messages
 
 
 async def test_what_was_captured_meanwhile_makes_it_needless(tmp_path: Path) -> None:
@@ -104,6 +108,7 @@ async def test_what_was_captured_meanwhile_makes_it_needless(tmp_path: Path) -> 
 
 
 async def test_after_a_day_it_is_given_up_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await asyncio.sleep(DAY)
     desk = Desk(tmp_path, waiting(1, now()))
     desk.error_for = lambda _: BadOutput("prose")
     await asyncio.sleep(DAY - 1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -605,8 +606,11 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     assert Inquiry in ends
 
 
-async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next_part() -> None:
+async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next_part(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Pitfall 26."""
+    caplog.set_level(logging.INFO, "operators.route")
     theirs = old(BEN)
     talk, fetcher = live(theirs)
     asked = replace(ANN, role_ids=())
@@ -624,6 +628,7 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
     parts.on_next(talk.part(talk.says(asked)))
     parts.on_completed()
     assert [told(end) for end in await results] == ["nothing", "answer"]
+    assert caplog.messages == ["discord.user_batch_process_start: 1 message"] * 2
 
 
 async def test_what_was_answered_before_the_note_was_lost_is_not_answered_again() -> None:

@@ -15,10 +15,10 @@ from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.step import Item, Step, in_flight, in_turn, step, watched
+from operators.step import Item, Step, TookTooLong, expected, in_flight, in_turn, step, watched
 from services.assistant import Inquiry, Unanswered, skipped
 from services.conversations import CalledOff
-from services.llm import Usage
+from services.llm import Unavailable, Usage
 from services.telemetry import people
 from tests.marbles import play
 
@@ -38,6 +38,10 @@ def shown(item: Item) -> str:
 
 async def slow(item: Inquiry) -> Inquiry:
     await asyncio.sleep(2)
+    return item
+
+
+async def at_once(item: Inquiry) -> Inquiry:
     return item
 
 
@@ -110,6 +114,14 @@ async def test_steps_in_turn_do_what_a_pipe_of_them_does(
         assert [getattr(item, "reason", None) for item in seen] == [reason]
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(1, "--q-q-(q |)"), (2, "--(q q)-(q |)"), (3, "--(q q q |)")])
+async def test_a_step_takes_so_many_at_a_time_and_steps_in_turn_as_many_as_each_takes(
+    limit: int, expected: str
+) -> None:
+    for chain in (step("gate", slow, limit), in_turn(step("gate", slow, limit), step("load", at_once, 3))):
+        assert await play("(qqq)|", chain, values={"q": inquiry()}, show=shown) == expected
+
+
 async def test_steps_in_turn_are_one_task_for_each_item() -> None:
     tasks: list[object] = []
 
@@ -167,7 +179,9 @@ async def test_an_item_that_was_called_off_before_ends_at_the_first_step_that_is
     assert [end.reason for end in ends] == ["ValueError at point"]
 
 
-async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_subscriber_leaves() -> None:
+async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_subscriber_leaves(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     told: list[tuple[str, int]] = []
 
     def gauge(name: str, count: int) -> None:
@@ -182,6 +196,21 @@ async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_sub
     await asyncio.sleep(3)
     assert told[6:] == [("load", 1), ("load", 0)]
     assert ends == []
+    assert caplog.messages == []  # nothing has failed
+
+
+@pytest.mark.parametrize(
+    ("error", "is_expected"),
+    [
+        (Unavailable("down"), True),
+        (TookTooLong(), True),
+        (TimeoutError(), True),
+        (OSError(), True),
+        (KeyError(), False),
+    ],
+)
+def test_what_comes_from_outside_is_told_from_a_bug(error: Exception, is_expected: bool) -> None:
+    assert expected(error) is is_expected
 
 
 async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:

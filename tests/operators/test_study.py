@@ -61,7 +61,7 @@ async def test_a_topic_without_a_name_is_reported_and_the_pair_left_out(
     curator = ScriptedCurator(topic_for=lambda _: named("  "))
     [decision] = await decided(tmp_path, curator, pair(1))
     assert (decision.action, decision.reason) == (Action.SKIPPED, "no topic was named")
-    assert "neither a topic nor a reason to skip" in caplog.text
+    assert caplog.messages == [f"{pair(1).id}: neither a topic nor a reason to skip was given; it is left out"]
 
 
 async def test_a_pair_that_supersedes_others_names_them(tmp_path: Path) -> None:
@@ -81,6 +81,7 @@ async def test_a_pair_that_says_nothing_new_may_still_show_that_another_is_obsol
         (first.id,),
         (),
     )
+    assert decisions[-1].reason == "the topic says the same"
     assert held(tmp_path) == {"things": [second.id]}
 
 
@@ -134,6 +135,7 @@ async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tr
     assert added.action is Action.ADDED
     assert caplog.text.count(f"llm_classification_failed {bad.id}: {type(error).__name__}: {error}") == 3
     assert "left for --regen" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_integration_that_fails_costs_the_whole_pair_a_try(
@@ -178,6 +180,10 @@ async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
     [decision] = await decided(tmp_path, curator, pair(1))
     assert (decision.action, decision.reason) == (Action.FAILED, "ValueError")
     assert "Traceback" in caplog.text
+    assert caplog.messages == [
+        *[f"{pair(1).id} could not be studied"] * 3,
+        f"{pair(1).id} failed 3 times and is left for --regen: ValueError",
+    ]
 
 
 async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(

@@ -169,6 +169,7 @@ async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Re
     events = await looked(tmp_path, Notes(Listing(unchanged=["a"])), record)
     assert [type(event) for event in events] == ([] if how is None else [how])
     assert all(event.record.gone_at is None for event in events if isinstance(event, Pending | Settled))
+    assert all(event.how is How.SAME for event in events if isinstance(event, Settled))
 
 
 async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:

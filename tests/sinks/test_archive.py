@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -41,6 +42,10 @@ def archive_in(folder: Path) -> RawArchive:
     return RawArchive(folder, Captures(pairs_in(folder, 2)))
 
 
+def everything(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 def content(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in week_files(folder))
 
@@ -56,7 +61,8 @@ def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
         return runner.run(keep_all())
 
 
-def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> None:
+def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sinks.archive")
     [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
     assert (outcome.result, outcome.qa_id) == (OutcomeKind.CAPTURED, "qa_20260101_000100.500000")
     assert (outcome.part, outcome.at) == (PART, START + 60.5)
@@ -75,6 +81,26 @@ def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> N
         "  and more.\n"
         "\n"
     )
+    assert caplog.messages == [f"qa_pair_captured {outcome.qa_id}: reply_{first}, 2 messages"]
+
+
+async def test_a_rehearsal_writes_nothing_and_tells_the_same(tmp_path: Path) -> None:
+    places = tmp_path / "places.jsonl"
+    rehearsal = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places, rehearsed=True)
+    outcomes = [await rehearsal.keep(capture(number)) for number in (1, 2, 1)]
+    assert everything(tmp_path) == []
+    real = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places)
+    assert [outcome.qa_id for outcome in outcomes] == [(await real.keep(capture(number))).qa_id for number in (1, 2, 1)]
+
+
+def test_a_pair_that_is_taken_over_keeps_everything_but_its_id_and_time(tmp_path: Path) -> None:
+    raw = archive_in(tmp_path)
+    theirs = replace(raw.write([capture(1)], START - 7 * 86_400)[0], conversation_id="thread_5")
+    taken = [raw.take_over(theirs, START + seconds) for seconds in (0.0, 0.0)]
+    assert [pair.id for pair in taken] == ["qa_20260101_000000.000000", "qa_20260101_000000.000001"]
+    assert taken[0] == replace(theirs, id=taken[0].id, timestamp="2026-01-01T00:00:00.000000Z")
+    assert pairs_in(tmp_path, 1) == taken
+    assert raw.captures.stored_as(Capture(PART, "thread_5", capture(1).said)) == taken[1].id
 
 
 def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:

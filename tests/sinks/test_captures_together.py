@@ -85,6 +85,7 @@ async def test_captures_that_come_during_a_flush_share_the_next_one(
     assert texts(tmp_path) == [f"Question {number}?" for number in range(1, 6)]
     assert done == [pair.id for pair in pairs_in(tmp_path, 1)]
     whole = content(tmp_path)
+    assert [each.pair for each in stored] == pairs_in(tmp_path, 1)
     assert [whole[each.start : each.start + len(each.text.encode())].decode() for each in stored] == [
         each.text for each in stored
     ]

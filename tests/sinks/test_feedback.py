@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from model.events import Reaction
 from operators.inferred_votes import InferredVote
 from services.conversations.people import People
 from services.conversations.records import Post, Posts
-from services.discord.protocols import Rehearsal
+from services.discord.protocols import PostFailed, Rehearsal
 from services.storage.data_folder import DataFolder
 from sinks.feedback import Feedback
 from tests.services.storage.power import Machine
@@ -138,6 +138,62 @@ async def test_of_many_votes_the_oldest_are_forgotten(tmp_path: Path, monkeypatc
     await box.reacts(BEN.id, "👎", added=False)  # an up stands: this is a down of before
     await box.reacts(ANN.id, "👍", added=False)
     assert [vote for vote, _ in box.votes] == ["up", "up", "up", "down", "withdrawn"]
+
+
+@pytest.mark.parametrize(("offered", "emoji"), [(True, "🎉"), (False, "👍"), (False, "🎉")])
+async def test_no_vote_is_what_is_no_vote_or_not_asked_for(tmp_path: Path, offered: bool, emoji: str) -> None:
+    box = Box(tmp_path, offered)
+    await box.reacts(ANN.id, emoji)
+    assert box.rows == []
+
+
+class HelpChannel(Rehearsal):
+    """Keeps what is posted, or refuses it."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__()
+        self.refuses, self.posts = refuses, list[tuple[int, str, str]]()
+
+    async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
+        if self.refuses:
+            raise PostFailed("Missing Access")
+        self.posts.append((place_id, text, nonce))
+        return await super().send(place_id, text, nonce=nonce, reply_to=reply_to)
+
+
+@pytest.mark.parametrize("offered", [True, False])
+async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_they_stop(
+    tmp_path: Path, offered: bool
+) -> None:
+    box = Box(tmp_path, offered)
+    poster = HelpChannel()
+    people = People(frozenset({BEN.id}), frozenset({55}), None)
+    sink = Feedback(box.data, box.posts, people, poster, "🆘", 31, offered=offered, inferring=False)
+    asked = Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True)
+    for reaction in (
+        asked,
+        replace(asked, added=False),
+        replace(asked, user_id=BEN.id),
+        replace(asked, user_id=77, role_ids=(55,)),
+        replace(asked, is_bot=True),
+        replace(asked, message_id=8),
+    ):
+        await sink.keep(reaction)
+    assert poster.posts == [(31, f"Somebody asks for a person in <#{THREAD.id}>.", "7-help")]
+    assert box.rows == []
+
+
+async def test_a_call_for_help_that_cannot_be_posted_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = Box(tmp_path)
+    poster = HelpChannel(refuses=True)
+    sink = Feedback(
+        box.data, box.posts, People(frozenset(), frozenset(), None), poster, "🆘", 31, offered=True, inferring=True
+    )
+    await sink.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
+    assert f"a user asks for a person in thread {THREAD.id}" in caplog.text
+    assert "discord.escalation_channel_id" in caplog.text
 
 
 def test_a_crash_at_any_write_of_a_vote_costs_that_vote_at_most_and_no_other(tmp_path: Path) -> None:

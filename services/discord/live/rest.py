@@ -221,6 +221,16 @@ class DiscordPoster:
             if not isinstance(failure.__cause__, discord.NotFound):
                 raise
 
+    async def delete_thread(self, thread_id: int) -> None:
+        failed = f"thread {thread_id} not deleted"
+        try:
+            await self._post(lambda: self._http.delete_channel(thread_id), failed)
+        except PostFailed as failure:
+            if isinstance(failure.__cause__, discord.Forbidden):
+                raise PostFailed(f"{failed}: the bot lacks Manage Threads there") from failure.__cause__
+            if not isinstance(failure.__cause__, discord.NotFound):
+                raise
+
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         failed = f"no reaction to message {message_id} in {place_id}"
         await self._post(lambda: self._http.add_reaction(place_id, message_id, emoji), failed)

@@ -16,6 +16,7 @@ from typing import Literal, cast
 from services.documents.asking import times
 from services.documents.asking.vocabulary import any_of
 from services.documents.limits import KINDS
+from services.storage import in_thread
 
 # fmt: off
 Kind = Literal[
@@ -71,6 +72,15 @@ def read(question: str) -> Reading:
     """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
     found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
+
+
+async def prepare() -> None:
+    """To be awaited before `read` on the event loop: compiling the grammar takes longer than a loop may be held.
+
+    Always a thread, also when there is nothing left to do, so that the order of work does not depend on what the process
+    has read before.
+    """
+    await in_thread(_any_piece)
 
 
 @cache

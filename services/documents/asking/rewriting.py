@@ -144,6 +144,7 @@ def _says_only_a_fact(asked: _FollowUp) -> bool:
 
 async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> Resolved:
     """`question` in a form that can be looked for."""
+    await grammar.prepare()
     asked = _FollowUp(question)
     if context is None or not (context.turns or context.citations) or not _needs_context(asked):
         return Resolved(question, question)

@@ -258,7 +258,7 @@ def test_a_line_for_many_pages_is_checked_and_taken_as_it_is(
 def test_a_list_of_nothing_is_refused(clone: Clone, site: WebServer) -> None:
     site.paths["/list"] = page("<html>hello</html>")
     assert "it is no sitemap" in clone.refused(documentation=f"sitemap: {site.origin}/list")
-    assert "HTTP 404" in clone.refused(documentation=f"git: {site.origin}")
+    assert "404" in clone.refused(documentation=f"git: {site.origin}/example/project")
 
 
 def test_what_discord_says_can_neither_colour_nor_move_anything(clone: Clone, discord_there: DiscordServer) -> None:

@@ -128,6 +128,20 @@ async def test_reactions(discord_server: DiscordServer, poster: DiscordPoster, q
         await poster.react(question.place.id, 5, "👍")
 
 
+async def test_a_thread_is_deleted_by_who_may_manage_threads(
+    discord_server: DiscordServer, poster: DiscordPoster, thread: Thread
+) -> None:
+    with pytest.raises(PostFailed, match=f"^thread {thread.id} not deleted: the bot lacks Manage Threads there$"):
+        await poster.delete_thread(thread.id)
+    discord_server.allow(thread.parent, discord_server.bot, Permission.MANAGE_THREADS)
+    await poster.delete_thread(thread.id)
+    assert thread.id not in discord_server.state.places
+    await poster.delete_thread(thread.id)
+    discord_server.fail_next("DELETE", "/channels/", status=400)
+    with pytest.raises(PostFailed, match="not deleted: Discord answered 400"):
+        await poster.delete_thread(thread.id)
+
+
 async def test_after_the_end_every_post_is_a_failed_one(poster: DiscordPoster, logged_in: Client) -> None:
     await logged_in.close()
     with pytest.raises(PostFailed, match="could not be reached"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from model.batches import Part
 from model.events import Posted, Ready
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import records as records_module
@@ -102,6 +102,11 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
     assert posts.reusable_thread(1, ANNA.id, 0.0) is None
     assert (posts.in_thread(10), posts.about(1), posts.answered(2)) == (False, None, False)
     assert (posts.in_thread(40), posts.answered(4)) == (True, True)
+
+
+def test_the_newest_post_of_a_thread_is_the_last_recorded_there() -> None:
+    posts = Posts([post(1, 10), post(2, 20), post(3, 10, asked_in=10)])
+    assert [posts.newest_in(place_id) for place_id in (10, 20, 30)] == [3, 2, 0]
 
 
 def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
@@ -201,7 +206,7 @@ def test_a_refusal_is_told_once_per_user_and_window() -> None:
 
 @QUICKLY
 @given(
-    st.lists(st.tuples(st.sampled_from(["arrives", "ignored", "removed", "skipped", "shutdown"]), st.integers(10, 30)))
+    st.lists(st.tuples(st.sampled_from(["arrives", "ignored", "removed", "skipped", "shutdown"]), st.integers(10, 16)))
 )
 def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, int]]) -> None:
     """Pitfall 8, against sets."""
@@ -230,6 +235,30 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
         assert all(seen.has_end(1, each) for each in ended)
         assert not any(seen.has_end(1, each) for each in arrived - ended if each > below)
     assert bool(changes) == bool(ended)
+
+
+def test_the_mark_follows_the_first_message_without_an_end() -> None:
+    seen = Seen({1: Mark(9)})
+    for number in (10, 12, 11, 14):
+        seen.arrived(message(number))
+    below: list[int] = []
+    for number in (11, 10, 14, 12):
+        seen.settled(Removed(1, number))
+        below.append(seen.below()[1])
+    assert below == [9, 11, 11, 14]
+    assert seen.marks() == {1: Mark(14)}
+
+
+def test_the_mark_of_a_guild_stands_where_the_bot_met_it() -> None:
+    changes: list[None] = []
+    seen = Seen(on_change=lambda: changes.append(None))
+    since = 1_800_000_000 << 22
+    seen.met(5, snowflake_time(since))
+    seen.met(5, snowflake_time(since) + 60.0)  # after a reconnect
+    assert seen.below() == {-5: since}
+    assert len(changes) == 1
+    seen.met(6, 0.0)  # a clock from before there was Discord
+    assert seen.below()[-6] == 0
 
 
 def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor_a_guilds() -> None:
@@ -338,6 +367,7 @@ def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> 
     assert json_state.read_ids(path) == {5, 6}
     path.write_text("{")
     assert json_state.read_ids(path) == set()
+    assert json_state.render_ids({10, 9}) == b'[\n"9",\n"10"\n]\n'
 
 
 # Context, of messages from before the start; test_context.py has those that were followed

@@ -33,7 +33,11 @@ def clear() -> Clearing:
 
 def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
     cleared = clear.clear(Dispatch(5.0, t, d))
-    return None if cleared is None else cleared.d
+    if cleared is None:
+        return None
+    assert (cleared.at, cleared.t) == (5.0, t)
+    assert cleared.d is not None
+    return cleared.d
 
 
 @pytest.mark.parametrize("t", ["INTERACTION_CREATE", "PRESENCE_UPDATE", "RESUMED"])
@@ -77,6 +81,11 @@ def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: Clearing) -
     assert payload(clear, "TYPING_START", {**where, "member": {"nick": "Annie"}}) == {
         **where,
         "member": {"roles": None, "user": {"id": "7", "bot": False}},
+    }
+    of_a_bot = {**where, "member": {"roles": ["5"], "user": {**person, "bot": True}}}
+    assert payload(clear, "TYPING_START", of_a_bot) == {
+        **where,
+        "member": {"roles": ["5"], "user": {"id": "7", "bot": True}},
     }
     assert payload(clear, "TYPING_START", {**where, "user_id": str(GONE)}) is None
     assert payload(clear, "TYPING_START", {"channel_id": "2"}) is None

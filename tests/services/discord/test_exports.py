@@ -130,6 +130,13 @@ def test_a_reply_whose_target_is_not_named_is_none(tmp_path: Path, reference: ob
     assert only(export(tmp_path / "a.json", said(1, type="Reply", reference=reference))).reply_to is None
 
 
+def test_a_reply_may_be_to_a_message_elsewhere(tmp_path: Path) -> None:
+    reference = {"messageId": "1", "channelId": "21", "guildId": "1"}
+    assert only(export(tmp_path / "a.json", said(2, type="Reply", reference=reference))).reply_to == Reference(1, 21)
+    nowhere = said(2, type="Reply", reference={"messageId": "1"})
+    assert only(export(tmp_path / "a.json", nowhere)).reply_to == Reference(1, 20)
+
+
 def test_a_forward_is_no_reply(tmp_path: Path) -> None:
     path = export(tmp_path / "a.json", said(2, reference={"messageId": "1"}, forwardedMessage={"content": "x"}))
     assert only(path).reply_to is None
@@ -151,6 +158,10 @@ def test_a_thread_that_contains_its_own_starter_is_a_forum_post(tmp_path: Path) 
     channel = {**CHANNEL, "type": "GuildPublicThread", "id": "30", "name": "GPU?", "categoryId": "20"}
     places, _ = events(export(tmp_path / "a.json", said(30), said(32), channel=channel))
     assert places[1] == Place(30, PlaceKind.FORUM_POST, "GPU?", 1, parent_id=20, owner_id=7)
+    guild = next(Export(tmp_path / "a.json").dispatches()).d
+    assert guild["channels"] == [{"id": "20", "type": 15, "guild_id": "1", "name": "Support"}]
+    unnamed = export(tmp_path / "b.json", said(30), channel={**channel, "category": None})
+    assert events(unnamed)[0][0].name == ""
 
 
 def test_a_thread_without_a_known_parent_is_still_a_channel_to_read(tmp_path: Path) -> None:

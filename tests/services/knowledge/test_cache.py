@@ -151,6 +151,37 @@ def test_a_line_that_is_no_json_costs_that_record(caplog: pytest.LogCaptureFixtu
     assert "2 further records" in caplog.text
 
 
+def test_what_could_be_saved_of_a_file_that_is_cut_off_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 12."""
+    lines = rendered(*(file_record(f"{number}.md") for number in range(9))).split(b"\n")
+    assert list(parse(b"\n".join(lines[:7]), "cache.json")) == ["0.md", "1.md", "2.md"]
+    assert "cache.json is damaged: 3 records could be saved from it" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("before", "pending", "now", "expected"),
+    [
+        ("a", False, "a", False),
+        ("a", False, "b", True),
+        ("a", True, "a", True),
+        ("a", True, "b", True),
+        ("", True, "a", True),
+        ("a", False, "", False),
+        ("", True, "", False),
+    ],
+)
+def test_new_content_needs_a_description_and_none_needs_none(
+    before: str, pending: bool, now: str, expected: bool
+) -> None:
+    hashes = {"": "", "a": "a" * 64, "b": "b" * 64}
+    record = replace(
+        file_record(), content_hash=hashes[before], summary_pending=pending, gone_at="2026-01-01T00:00:00Z"
+    )
+    held = record.holding(hashes[now])
+    assert (held.content_hash, held.summary_pending, held.gone_at) == (hashes[now], expected, None)
+    assert held.summary_text == record.summary_text
+
+
 def test_text_is_normalised_before_it_is_hashed() -> None:
     assert cache.normalise("\r\n\r\n One \t\r\n\r\nTwo\r\n \n") == " One\n\nTwo"
     assert cache.hash_text("One\n") == cache.hash_text("\nOne  \r\n")

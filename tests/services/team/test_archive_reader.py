@@ -98,6 +98,18 @@ def test_a_file_that_was_put_in_the_place_of_another_is_read_from_its_beginning(
     assert all_of(reader) == [captured(0), captured(1), captured(2), captured(3, "Q?", "y" * 900)]
 
 
+def test_a_file_that_was_cut_short_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+    raw = places_in(tmp_path).raw
+    store(tmp_path, captured(0, "Q?", "x" * 500), captured(1))
+    reader = ArchiveReader(raw)
+    assert len(all_of(reader)) == 2
+    [week] = raw.iterdir()
+    with week.open("r+b") as file:
+        file.truncate()
+        file.write(render(captured(2)).encode())
+    assert all_of(reader) == [captured(2)]
+
+
 def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     raw = places_in(tmp_path).raw
     store(tmp_path, captured(0), captured(WEEK))
@@ -131,6 +143,21 @@ def test_a_block_that_follows_what_was_read_need_not_be_read(tmp_path: Path) -> 
     reader.stored(told)
     assert reader.peek(anything) == captured(1)
     assert reader.peek(lambda pair: pair != captured(1)) is None
+
+
+def test_damage_behind_blocks_that_were_told_is_reported_with_its_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    told = append(tmp_path, captured(1, "Over\nthree\nlines", "Yes."))
+    reader.stored(told)
+    week = places_in(tmp_path).raw / told.name
+    line = week.read_text().count("\n") + 1
+    files.append(week, b"--- QA ---\nnonsense\n\n")
+    assert all_of(reader) == [told.pair]
+    assert f"{week}:{line}: " in caplog.text
 
 
 def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_before(tmp_path: Path) -> None:
@@ -203,6 +230,25 @@ def test_the_oldest_that_is_ready_comes_first_and_the_others_wait(tmp_path: Path
     assert reader.waiting(anything) == pairs
     assert reader.oldest(lambda pair: pair != pairs[2]) == pairs[0]
     assert reader.waiting(lambda pair: pair != pairs[2]) == [pairs[0], pairs[1], pairs[3]]
+
+
+def test_what_is_not_wanted_does_not_wait(tmp_path: Path) -> None:
+    first, later, other = captured(0, conversation=1), captured(1, conversation=1), captured(2)
+    store(tmp_path, first, later, other)
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert reader.oldest(lambda pair: pair != later) == first
+    assert reader.waiting(anything) == [first, other]
+    assert reader.later(first) is None
+
+
+def test_of_the_captures_of_a_conversation_the_last_is_that_with_the_latest_time(tmp_path: Path) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    long, short = captured(3, conversation=1), captured(2, conversation=1)  # the clock was set back
+    for pair in (long, short):
+        reader.stored(append(tmp_path, pair))
+    assert (reader.later(short), reader.later(long)) == (long, None)
 
 
 @pytest.mark.parametrize("chunk", [1, 1 << 20])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.team import decisions
-from services.team.decisions import Action, By, Decision, DecisionLog, corrections, parse, render
+from services.team.archive import REMOVED
+from services.team.decisions import Action, By, Decision, DecisionLog, Remark, corrections, parse, render
 from tests.services.quickly import QUICKLY
 
 IDS = st.builds(
@@ -133,6 +135,33 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     log.append(decision(3))
     assert log.read() == [decision(1), decision(3)]
     assert log.length == log.path.stat().st_size
+
+
+def test_remarks_about_forgotten_pairs_or_because_of_them_lose_their_words(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    ids = [decision(number).qa_id for number in range(5)]
+
+    def noted(number: int, *, corrects: int, contradicts: int, words: str = "Not so.") -> Decision:
+        parts, conflicts = (Remark(ids[corrects], words),), (Remark(ids[contradicts], words),)
+        return replace(decision(number), superseded_parts=parts, conflicts=conflicts)
+
+    log = DecisionLog(path)
+    assert not log.forget({decision(1).key})
+    assert not path.exists()
+    lines = [noted(2, corrects=0, contradicts=1), decision(3), noted(4, corrects=2, contradicts=3)]
+    log.append(*lines)
+    damaged = b'{"what": 1}\n' + render(lines[0]).encode()[:60] + b'"what"\n\n'
+    path.write_bytes(damaged + path.read_bytes())
+    before = path.read_bytes()
+    assert not log.forget({decision(9).key})
+    assert path.read_bytes() == before
+    assert log.forget({decision(1).key})
+    kept = replace(lines[0], conflicts=(Remark(ids[1], REMOVED),))
+    assert path.read_bytes() == damaged + b"".join(render(each).encode() for each in (kept, *lines[1:]))
+    assert log.forget({lines[2].key})
+    last = noted(4, corrects=2, contradicts=3, words=REMOVED)
+    assert path.read_bytes() == damaged + b"".join(render(each).encode() for each in (kept, lines[1], last))
+    assert not log.forget({lines[2].key})
 
 
 def test_what_operators_said_last_of_each_pair_is_what_a_rebuild_keeps() -> None:

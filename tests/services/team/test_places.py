@@ -65,6 +65,25 @@ def test_a_line_that_cannot_be_read_costs_its_own_link_and_a_new_one_is_seen(tmp
     assert [places.address(f"qa_{n}") is None for n in (1, 5)] == [True, False]
 
 
+def test_a_file_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "places.jsonl"
+    path.write_text(line("qa_1"))
+    places = PairPlaces(path)
+    reads: list[Path] = []
+    real = Path.read_bytes
+
+    def counted(path: Path) -> bytes:
+        reads.append(path)
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    assert [places.address("qa_1") is None for _ in range(3)] == [False] * 3
+    assert reads == [path]
+    path.write_text(line("qa_2") * 2)
+    assert places.address("qa_2") is not None
+    assert reads == [path, path]
+
+
 async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
     places.write_text(line("qa_1")[:30])

@@ -30,7 +30,34 @@ def test_the_newest_pairs_are_read_from_the_newest_files(tmp_path: Path) -> None
     for name, block in (("2025-W52.txt", FIRST), ("2026-W01.txt", SECOND), ("2026-W05.txt", THIRD)):
         (tmp_path / name).write_text(render(block))
     assert archive_files.pairs_in(tmp_path, 2) == [SECOND, THIRD]
+    assert archive_files.pairs_in(tmp_path) == [FIRST, SECOND, THIRD]
     assert archive_files.last_timestamp(tmp_path) == THIRD.timestamp
+
+
+def test_a_file_from_elsewhere_may_lack_its_last_empty_line_and_hold_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "from elsewhere.txt"
+    for end in ("", "\n", "\n\n", "\r\n\r\n\n"):
+        path.write_bytes((render(FIRST) + render(SECOND).rstrip("\n") + end).encode())
+        assert archive_files.pairs_of(path) == [FIRST, SECOND]
+    path.write_bytes(render(FIRST).encode().replace(b"Why?", b"Why\xff?"))
+    assert [each.turns[0].text for each in archive_files.pairs_of(path)] == ["Why\ufffd?"]
+
+
+def test_bytes_that_are_no_text_spoil_only_themselves(tmp_path: Path) -> None:
+    data = (render(FIRST) + render(SECOND)).encode().replace(b"Why?", b"Why\xff?", 1)
+    (tmp_path / "2026-W05.txt").write_bytes(data)
+    assert [each.turns[0].text for each in archive_files.pairs_in(tmp_path)] == ["Why\ufffd?", "Why?"]
+    assert archive_files.last_timestamp(tmp_path) == SECOND.timestamp
+
+
+@pytest.mark.parametrize(
+    ("begins", "expected"),
+    [(b"--- QA ---\n", True), (b"\xef\xbb\xbf--- QA ---\r\n", True), (b"", False), (b"\xff\xfe--- QA ---", False)],
+)
+def test_an_archive_is_told_by_its_beginning(tmp_path: Path, begins: bytes, expected: bool) -> None:
+    path = tmp_path / "some.txt"
+    path.write_bytes(begins)
+    assert archive_files.is_archive(path) is expected
 
 
 def test_an_empty_archive_has_no_last_time_stamp(tmp_path: Path) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import threading
+from functools import cache
 
 import pytest
 
+from services.documents.asking import grammar
 from services.documents.asking.rewriting import accepted, cited_in, needs_context, resolve, with_citations
 from services.documents.results import Citation, ConversationContext
 from tests.services.documents.asking.planning import documents
@@ -221,3 +225,18 @@ def test_citations_that_were_given_are_not_read_anew() -> None:
     read = with_citations(ConversationContext((("a?", "app.log:40"),)), DOCUMENTS)
     assert read is not None
     assert [each.line_start for each in read.citations] == [40]
+
+
+async def test_the_grammar_is_compiled_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes twice as long as one callback may hold the loop, and the first question of a process compiles it."""
+    loop_thread, compiling = threading.get_ident(), list[int]()
+
+    @cache
+    def any_piece() -> re.Pattern[str]:
+        compiling.append(threading.get_ident())
+        return re.compile(r"(?P<word>\w+)")
+
+    monkeypatch.setattr(grammar, "_any_piece", any_piece)
+    assert (await resolve("What was logged?", None, None)).query == "What was logged?"
+    assert len(compiling) == 1
+    assert loop_thread not in compiling
