@@ -53,19 +53,19 @@ OPERATORS = (
     Operator("classify", "classify", 1, 6, "which topic does it belong to?"),
     Operator("integrate", "integrate", 1, 7, "what it replaces there"),
     Operator("describe", "describe", 1, 8, "the topics that changed"),
-    Operator("chunk", "read files", 2, 11.3, "what people attach, cut up for searching"),
-    Operator("embed", "embed files", 2, 12.3, "their vectors"),
-    Operator("discover", "discover", 2, 4, "which sources there are"),
-    Operator("examine", "examine files", 2, 5, "those that have changed"),
-    Operator("fetch", "fetch pages", 2, 6, "those that are due"),
-    Operator("copy", "copy repositories", 2, 7, "of git: what has changed"),
-    Operator("summarise", "summarise", 2, 8, "a description of what is new"),
-    Operator("write", "write index", 2, 9, "index and cache"),
+    Operator("chunk", "read files", 2, 10.3, "what people attach, cut up for searching"),
+    Operator("embed", "embed files", 2, 11.3, "their vectors"),
+    Operator("discover", "discover", 2, 3, "which sources there are"),
+    Operator("examine", "examine files", 2, 4, "those that have changed"),
+    Operator("fetch", "fetch pages", 2, 5, "those that are due"),
+    Operator("copy", "copy repositories", 2, 6, "of git: what has changed"),
+    Operator("summarise", "summarise", 2, 7, "a description of what is new"),
+    Operator("write", "write index", 2, 8, "index and cache"),
 )
 _FIXED = (
     Operator("discord", "Discord, or a recording", 0.5, 0, ""),
-    Operator("updates", "start, timer, file change", 2, 3, ""),
-    Operator("attachments", "attached files", 2, 10.3, ""),
+    Operator("updates", "start, timer, file change", 2, 2, ""),
+    Operator("attachments", "attached files", 2, 9.3, ""),
 )
 ENDS = (
     ("skipped", 0, 14),
@@ -85,7 +85,7 @@ _CHAINS = (
     ("attachments", "chunk", "embed"),
     ("chunk", "retrieve"),
 )
-LANES = (("answers", 0, 3), ("the team", 1, 3), ("knowledge base", 2, 3), ("files", 2, 10.3), ("results", 1, 14))
+LANES = (("answers", 0, 3), ("the team", 1, 3), ("knowledge base", 2, 3), ("files", 2, 9.3), ("results", 1, 14))
 _ABOVE = 7
 
 
