@@ -8,8 +8,9 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
@@ -65,7 +66,8 @@ class ExtractiveCurator:
         return ClassificationResult(skip=not topic, topic_name=topic)
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        new, olds = subject_of(pair), [(each.id, subject_of(each)) for each in held]
+        new = subject_of(pair)
+        olds = [(each.id, old) for each, old in zip(held, self._vectors.subjects(topic, held), strict=True)]
         if any(_says_all_of(old, new) for _, old in olds):
             return IntegrationResult(skip=True, remove_ids=[])
         replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
@@ -128,14 +130,15 @@ _MIN_TERM_CHARS = 3
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The terms of one conversation. Thousands are kept: in tuples of strings and numbers that they share.
+    """The terms of one conversation. Thousands are kept, without `words`, in tuples of what they share.
 
     Attributes:
         terms: of both sides; those of the users come first.
         values: the weight of each term: the more often it occurs, the more.
         asked_count: how many of the terms are the users'.
         answered_terms: those of the team.
-        words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any.
+        words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any. A new
+            topic is named after them.
     """
 
     terms: tuple[str, ...]
@@ -157,7 +160,7 @@ class Subject:
         return dict(zip(self.terms, self.values, strict=True))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=16)  # a pair is classified, integrated and taken in, then only its topic remembers it
 def subject_of(pair: Pair) -> Subject:
     users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
@@ -177,12 +180,18 @@ def _damped(count: float) -> float:
     return 1 + math.log(max(1.0, count))
 
 
+class _Held(NamedTuple):
+    """The pairs of a topic, and the subject of each."""
+
+    pairs: tuple[Pair, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+
+
 class TopicVectors:
     """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
 
     def __init__(self) -> None:
-        self._pairs: dict[str, tuple[Pair, ...]] = {}
-        self._topics: dict[str, list[Subject]] = {}
+        self._held: dict[str, _Held] = {}  # replaced, not changed: it is read from several threads
         self._holders: Counter[str] = Counter()
         self._count = 0
         self._rare: dict[str, float] = {}
@@ -190,18 +199,27 @@ class TopicVectors:
     def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
         """Hold what the topics hold now. Only pairs that came or went are read."""
         pairs = {name: tuple(held) for name, held in topics.items() if held}
-        for name in self._pairs.keys() - pairs.keys():
-            self._replace(name, ())
-        for name, held in pairs.items():
-            self._replace(name, held)
+        for name in self._held.keys() - pairs.keys():
+            self._replaced(name, ())
         # Of two topics that are as near, the first of the mapping is taken.
-        self._pairs, self._topics = pairs, {name: self._topics[name] for name in pairs}
+        self._held = {name: self._replaced(name, held) for name, held in pairs.items()}
 
-    def _replace(self, name: str, new: tuple[Pair, ...]) -> None:
-        old, subjects = self._pairs.get(name, ()), self._topics.get(name, [])
+    def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
+        """Those of pairs of this topic and its continuations: remembered ones, except for what came since `update`."""
+        known = {
+            id(pair): subject
+            for name, held in self._held.items()
+            if name.startswith(topic)
+            for pair, subject in zip(*held, strict=True)
+        }
+        return [known.get(id(pair)) or subject_of(pair) for pair in pairs]
+
+    def _replaced(self, name: str, new: tuple[Pair, ...]) -> _Held:
+        old, subjects = self._held.get(name, _Held())
         start = _alike_at_the_beginning(old, new)
         end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
-        gone, came = subjects[start : len(old) - end], [subject_of(pair) for pair in new[start : len(new) - end]]
+        gone = subjects[start : len(old) - end]
+        came = tuple(replace(subject_of(pair), words=()) for pair in new[start : len(new) - end])
         if gone or came:
             self._holders.subtract(term for subject in gone for term in subject.terms)
             self._holders.update(term for subject in came for term in subject.terms)
@@ -209,7 +227,7 @@ class TopicVectors:
             self._rare.clear()
             for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
                 del self._holders[term]
-        self._topics[name] = [*subjects[:start], *came, *subjects[len(old) - end :]]
+        return _Held(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
         """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
@@ -218,8 +236,8 @@ class TopicVectors:
         """
         unit = self._unit(subject)
         near = {
-            name: sum(_dot(unit, self._unit(each)) for each in subjects) / len(subjects)
-            for name, subjects in self._topics.items()
+            name: sum(_dot(unit, self._unit(each)) for each in held.subjects) / len(held.subjects)
+            for name, held in self._held.items()
         }
         return max(near.items(), key=lambda item: item[1], default=("", 0.0))
 
