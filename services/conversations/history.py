@@ -36,7 +36,7 @@ class History:
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
-        self._archived: OrderedDict[int, None] = OrderedDict()  # those of the places that are archived threads
+        self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
