@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
-from services.assistant.extractive.curator import ExtractiveCurator, Subject, TopicVectors, subject_of
+from services.assistant.extractive import subjects as subjects_module
+from services.assistant.extractive.curator import ExtractiveCurator
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.extractive.subjects import Subject, TopicVectors, subject_of
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
@@ -144,13 +146,14 @@ async def test_a_pair_is_read_when_it_comes_and_not_again_with_each_of_those_tha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = Counter[str]()
-    real = curator_module.subject_of
+    real = subjects_module.subject_of
 
     def counted(one: Pair) -> Subject:
         read[one.id] += 1
         return real(one)
 
-    monkeypatch.setattr(curator_module, "subject_of", counted)
+    for module in (curator_module, subjects_module):
+        monkeypatch.setattr(module, "subject_of", counted)
     topics: dict[str, list[Pair]] = {"things": []}
     curator = ExtractiveCurator(lambda: topics)
     for number in range(20):
