@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -79,17 +80,21 @@ def pictures_of(message: Message) -> tuple[Picture, ...]:
 class _Known:
     """A conversation: its last capture, and the messages for which it was the first and that are no longer in that.
 
-    Most are never continued, so they are kept as in the archive: 700 bytes where objects take 2,000.
+    Most are never continued, so they are kept as in the archive, and packed: 500 bytes where objects take 2,000.
     """
 
-    block: bytes
+    packed: bytes
     left: tuple[int, ...] = ()
 
     @property
     def pair(self) -> Pair:
-        [(_, pair)] = archive.blocks(self.block.decode())
+        [(_, pair)] = archive.blocks(zlib.decompress(self.packed).decode())
         assert isinstance(pair, Pair), pair  # noqa: S101 (tells the type checker)
         return pair
+
+
+def _packed(pair: Pair) -> bytes:
+    return zlib.compress(archive.render(pair).encode())
 
 
 class _First(NamedTuple):
@@ -163,7 +168,7 @@ class Captures:
             self._first.setdefault(message_id, first)
         known = self._known.pop(conversation_id, None)
         left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
-        self._known[conversation_id] = _Known(archive.render(pair).encode(), left)
+        self._known[conversation_id] = _Known(_packed(pair), left)
         if len(self._known) > self._kept:
             for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
                 del self._first[message_id]
@@ -180,4 +185,4 @@ class Captures:
             pair = known.pair
             said = zip(pair.author_ids, pair.turns, strict=True)
             turns = tuple(replace(turn, text=instead) if author == author_id else turn for author, turn in said)
-            known.block = archive.render(replace(pair, turns=turns)).encode()
+            known.packed = _packed(replace(pair, turns=turns))
