@@ -1,6 +1,6 @@
 """Weeks of a server in one run: what grows, what is left over, and whether everything was counted once.
 
-`python -m benchmarks.soak [--days N] [--messages-a-day N]`
+`python -m benchmarks.soak [--days N] [--messages-a-day N] [--grown DAY DAY]`
 
 The whole program as a replay wires it, with files read in processes, captures filed, the knowledge base kept up to
 date, and state saved, on the virtual loop. The model, Discord and the web are made up (`benchmarks.soak_world`).
@@ -35,6 +35,7 @@ from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from benchmarks.day import DAY_SECONDS, START, team_ids
 from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outcomes_in, read_lines, resident_mb
+from benchmarks.soak_grown import Grown
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop, now, real_time
@@ -63,11 +64,16 @@ def main() -> int:
     cli = argparse.ArgumentParser(description=__doc__)
     cli.add_argument("--days", type=int, default=30)
     cli.add_argument("--messages-a-day", type=int, default=5_000)
+    cli.add_argument(
+        "--grown", type=int, nargs=2, metavar="DAY", help="what grew in memory from one day's end to another's"
+    )
     options = cli.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
     collect_rarely()
     begun = time.monotonic()
-    seen = soak(options.days, options.messages_a_day, show=lambda line: print(line, flush=True))
+    show = partial(print, flush=True)
+    look = Grown(options.grown[0], options.grown[1], show).look if options.grown else _no_look
+    seen = soak(options.days, options.messages_a_day, show=show, look=look)
     print(f"{seen.summary}\n{seen.files} files in threads, {time.monotonic() - begun:.0f} s")
     return judge(seen)
 
@@ -90,8 +96,14 @@ def judge(seen: Soaked) -> int:
     return verdict(*requirements)
 
 
-def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: None) -> Soaked:
-    """Run it, in a folder for temporary files of its own."""
+def _no_look(_day: int) -> None:
+    """Nobody wants to know."""
+
+
+def soak(
+    days: int, per_day: int, *, show: Callable[[str], object] = lambda _: None, look: Callable[[int], None] = _no_look
+) -> Soaked:
+    """Run it, in a folder for temporary files of its own. `look` is called at the end of each day."""
     seen, children_before = Soaked(), children()
     with tempfile.TemporaryDirectory(prefix="millrace-soak-") as folder:
         temporary = Path(folder, "temporary")
@@ -101,7 +113,7 @@ def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: N
         files_before, threads_before = open_files(), set(threading.enumerate())
         try:
             with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
-                runner.run(_soak(Path(folder), days, per_day, seen, show))
+                runner.run(_soak(Path(folder), days, per_day, seen, show, look))
         finally:
             tempfile.tempdir = usual
         gc.collect()
@@ -123,7 +135,14 @@ def warm_up() -> None:
         runner.run(call())
 
 
-async def _soak(folder: Path, days: int, per_day: int, seen: Soaked, show: Callable[[str], object]) -> None:
+async def _soak(
+    folder: Path,
+    days: int,
+    per_day: int,
+    seen: Soaked,
+    show: Callable[[str], object],
+    look: Callable[[int], None],
+) -> None:
     settings = settings_in(folder)
     tally, metrics, lines = Tally(), Metrics(), folder / "lines.jsonl"
     loop = asyncio.get_running_loop()
@@ -163,6 +182,7 @@ async def _soak(folder: Path, days: int, per_day: int, seen: Soaked, show: Calla
                     await until(START + day * DAY_SECONDS)
                     seen.rss_mb.append(resident_mb())
                     show(f"day {day}: {seen.rss_mb[-1]:.0f} MB, {tally.messages} messages")
+                    look(day)
                     day += 1
                 await until(dispatch.at)
                 source.on_next(dispatch)

@@ -16,7 +16,7 @@ M = TypeVar("M", Message, Edited)
 
 PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_ARCHIVED = 5_000  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
+KEPT_ARCHIVED = 2_000  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
@@ -36,7 +36,7 @@ class History:
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
-        self._archived: OrderedDict[int, None] = OrderedDict()  # those of the places that are archived threads
+        self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from pathlib import Path
 
 from clock import run_blocking
@@ -115,7 +115,7 @@ class TeamActivity:
     def __init__(self, people: People, history: History) -> None:
         self._people = people
         self._history = history
-        self._helped: OrderedDict[Key, deque[float]] = OrderedDict()
+        self._helped: OrderedDict[Key, tuple[float, ...]] = OrderedDict()
 
     def observe(self, message: Message) -> None:
         """Each message once, in the order received."""
@@ -129,8 +129,8 @@ class TeamActivity:
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
 
 
-def _put(remembered: OrderedDict[Key, deque[float]], key: Key, at: float) -> None:
-    remembered.setdefault(key, deque(maxlen=TIMES)).append(at)
+def _put(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -> None:
+    remembered[key] = (*remembered.get(key, ()), at)[-TIMES:]  # most have one: a deque takes 600 bytes at least
     remembered.move_to_end(key)
     if len(remembered) > HELPED:
         remembered.popitem(last=False)

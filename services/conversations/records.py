@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -45,9 +44,9 @@ class Posts:
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
-        self._by_message: OrderedDict[int, Post] = OrderedDict()
+        self._by_message: dict[int, Post] = {}  # the newest last
         self._last_by_thread: dict[int, Post] = {}
-        self._last_for: dict[Key, Post] = {}  # by thread and asker
+        self._last_for: dict[Key, Post] = {}  # by thread and asker, unless it is the last of all in that thread
         self._opened_for: dict[Key, int] = {}
         self._answered: set[int] = set()
         for post in earlier:
@@ -92,7 +91,9 @@ class Posts:
     def latest_for(self, place_id: int, asker_id: int) -> Post | None:
         """The newest reply to this asker in this thread; in a channel, in the newest thread opened there for them."""
         thread_id = self.opened_for(place_id, asker_id)
-        return self._last_for.get(Key(place_id if thread_id is None else thread_id, asker_id))
+        place_id = place_id if thread_id is None else thread_id
+        last = self._last_by_thread.get(place_id)
+        return last if last is not None and last.asker_id == asker_id else self._last_for.get(Key(place_id, asker_id))
 
     def forget(self, asker_id: int) -> None:
         """Drop what was posted for a person."""
@@ -102,12 +103,16 @@ class Posts:
 
     def _add(self, post: Post) -> None:
         self._by_message[post.message_id] = post
-        self._last_by_thread[post.place_id] = self._last_for[Key(post.place_id, post.asker_id)] = post
+        before = self._last_by_thread.get(post.place_id)
+        if before is not None and before.asker_id != post.asker_id:
+            self._last_for[Key(before.place_id, before.asker_id)] = before
+            self._last_for.pop(Key(post.place_id, post.asker_id), None)
+        self._last_by_thread[post.place_id] = post
         self._answered.add(post.last_asked_id)
         if post.opened_thread:
             self._opened_for[Key(post.asked_in, post.asker_id)] = post.place_id
         if len(self._by_message) > KEPT:
-            self._forget(self._by_message.popitem(last=False)[1])
+            self._forget(self._by_message.pop(next(iter(self._by_message))))
 
     def _forget(self, post: Post) -> None:
         self._answered.discard(post.last_asked_id)

@@ -67,24 +67,24 @@ def render(entries: Iterable[IndexEntry]) -> str:
     """
     blocks: list[str] = []
     for entry in entries:
-        block = _blocks.of(entry)
-        if block is None:
+        text = _texts.of(entry)
+        if text is None:
             log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
-        elif block:
-            blocks.append(block)
+        elif text:
+            blocks.append(f"{entry.id}\n{text}\n")
     return "\n".join(blocks)
 
 
-def _block(entry: IndexEntry) -> str | None:
-    """Empty without a description; None where the identifier is none."""
+def _text(entry: IndexEntry) -> str | None:
+    """The description as it is written; empty without one, None where the identifier is none."""
     if not is_id(entry.id):
         return None
     text = harmless(entry.description)
-    return f"{entry.id}\n{text}\n" if text else ""
+    return entry.description if text == entry.description else text  # mostly one string instead of two
 
 
-class _Blocks:
-    """The newest block of each entry, since most entries are written repeatedly; an earlier one is not asked for again.
+class _Texts:
+    """The newest text of each entry, since most entries are written repeatedly; an earlier one is not asked for again.
 
     Indexes are written in threads.
     """
@@ -98,15 +98,15 @@ class _Blocks:
         made = self._made.get(entry.id)
         if made is not None and made[0] == entry:
             return made[1]
-        block = _block(entry)
+        text = _text(entry)
         with self._lock:
             if len(self._made) >= self._most and entry.id not in self._made:
                 del self._made[next(iter(self._made))]
-            self._made[entry.id] = entry, block
-        return block
+            self._made[entry.id] = entry, text
+        return text
 
 
-_blocks = _Blocks(most=4096)
+_texts = _Texts(most=4096)
 
 
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:

@@ -26,7 +26,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
@@ -74,6 +74,7 @@ class Pair:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
         conversation_id: `thread_<thread id>`, or `reply_<id of the first message of the chain>`.
         message_ids, author_ids, turns: one each for every message, in the same order.
+        key: the instant of its id, by which pairs are told apart and ordered.
     """
 
     id: str
@@ -83,10 +84,11 @@ class Pair:
     message_ids: tuple[int, ...]
     author_ids: tuple[int, ...]
     turns: tuple[PairTurn, ...]
+    key: Decimal = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         qa_ids.timestamp_instant(self.said_at)
-        qa_ids.check(self.id, self.timestamp)
+        object.__setattr__(self, "key", qa_ids.check(self.id, self.timestamp))
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
         if not _CONVERSATION.fullmatch(self.conversation_id):
@@ -94,11 +96,6 @@ class Pair:
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))
-
-    @property
-    def key(self) -> Decimal:
-        """The instant of its id, by which pairs are told apart and ordered."""
-        return qa_ids.instant(self.id)
 
 
 def encodable(text: str) -> str:

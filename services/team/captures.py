@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from model.batches import Part
 from model.messages import Attachment, Message, snowflake_time
+from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 
 KEPT = 2_000  # conversations in memory; the least recently captured are dropped first
@@ -76,10 +78,30 @@ def pictures_of(message: Message) -> tuple[Picture, ...]:
 
 @dataclass(slots=True)
 class _Known:
-    """A conversation. `first_for`: the messages for which it was the first."""
+    """A conversation: its last capture, and the messages for which it was the first and that are no longer in that.
 
-    said: dict[int, Said]
-    first_for: set[int] = field(default_factory=set[int])
+    Most are never continued, so they are kept as in the archive, and packed: 500 bytes where objects take 2,000.
+    """
+
+    packed: bytes
+    left: tuple[int, ...] = ()
+
+    @property
+    def pair(self) -> Pair:
+        [(_, pair)] = archive.blocks(zlib.decompress(self.packed).decode())
+        assert isinstance(pair, Pair), pair  # noqa: S101 (tells the type checker)
+        return pair
+
+
+def _packed(pair: Pair) -> bytes:
+    return zlib.compress(archive.render(pair).encode())
+
+
+class _First(NamedTuple):
+    """The conversation that a message was captured in first, by the number of that capture. Its messages share this."""
+
+    number: int
+    conversation_id: str
 
 
 class Captures:
@@ -93,11 +115,11 @@ class Captures:
         """
         self._withheld = withheld
         self._kept = kept
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._first: dict[int, tuple[int, str]] = {}
+        # Of both the newest last.
+        self._known: dict[str, _Known] = {}
+        self._stored: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
+        self._first: dict[int, _First] = {}
         self._count = 0
-        # By conversation, the id and the digest of its last capture.
-        self._stored: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         for pair in earlier:
             self.remember(pair)
 
@@ -119,8 +141,8 @@ class Captures:
             return capture
         withheld = self._withheld
         said = {
-            message_id: each
-            for message_id, each in self._known[conversation_id].said.items()
+            each.message_id: each
+            for each in said_in(self._known[conversation_id].pair)
             if withheld is None or not withheld(each.author_id, each.turn.text)
         }
         said |= {each.message_id: each for each in capture.said}  # the newer text wins: it may have been edited
@@ -133,29 +155,34 @@ class Captures:
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair, in the order of the archive."""
-        conversation_id, said = pair.conversation_id, tuple(said_in(pair))
-        self._stored[conversation_id] = pair.id, digest(said)
-        self._stored.move_to_end(conversation_id)
+        conversation_id = pair.conversation_id
+        self._stored.pop(conversation_id, None)
+        self._stored[conversation_id] = pair.id, digest(tuple(said_in(pair)))
         if len(self._stored) > self._kept:
-            self._stored.popitem(last=False)
+            del self._stored[next(iter(self._stored))]
         if not conversation_id.startswith(REPLY):
             return
         self._count += 1
-        known = self._known.setdefault(conversation_id, _Known({}))
-        self._known.move_to_end(conversation_id)
-        known.said = {each.message_id: each for each in said}
-        for message_id in known.said:
-            if message_id not in self._first:
-                self._first[message_id] = (self._count, conversation_id)
-                known.first_for.add(message_id)
+        first = _First(self._count, conversation_id)
+        for message_id in pair.message_ids:
+            self._first.setdefault(message_id, first)
+        known = self._known.pop(conversation_id, None)
+        left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
+        self._known[conversation_id] = _Known(_packed(pair), left)
         if len(self._known) > self._kept:
-            _, dropped = self._known.popitem(last=False)
-            for message_id in dropped.first_for:
+            for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
                 del self._first[message_id]
+
+    def _firsts_of(self, known: _Known) -> set[int]:
+        """The messages for which this conversation was the first."""
+        pair = known.pair
+        ids = {*pair.message_ids, *known.left} & self._first.keys()
+        return {each for each in ids if self._first[each].conversation_id == pair.conversation_id}
 
     def forget(self, author_id: int, instead: str) -> None:
         """Replace the texts of a person by `instead`."""
         for known in self._known.values():
-            for message_id, said in known.said.items():
-                if said.author_id == author_id:
-                    known.said[message_id] = replace(said, turn=replace(said.turn, text=instead))
+            pair = known.pair
+            said = zip(pair.author_ids, pair.turns, strict=True)
+            turns = tuple(replace(turn, text=instead) if author == author_id else turn for author, turn in said)
+            known.packed = _packed(replace(pair, turns=turns))

@@ -7,11 +7,9 @@ line that is lost costs a link.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from services.storage import Signature, confined
 from services.team.archive import Speaker
 from services.team.captures import Capture
 
@@ -26,32 +24,33 @@ def place_line(qa_id: str, capture: Capture) -> str | None:
     return json.dumps({"qa_id": qa_id, **{name: str(value) for name, value in ids.items()}}) + "\n"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PairPlaces:
-    """The addresses of pairs, read again when the file has changed."""
+    """The addresses of pairs, of which few are asked for: they are looked up in the file, and none is remembered."""
 
     path: Path
-    _seen: Signature | None = field(default=confined.NEVER, init=False)
-    _addresses: dict[str, str] = field(default_factory=dict[str, str], init=False)
 
     def address(self, qa_id: str) -> str | None:
-        """Blocking only after a change, and then for a moment."""
-        seen = confined.look(self.path)
-        if seen != self._seen:
-            self._addresses = dict(_read(self.path))
-            self._seen = seen
-        return self._addresses.get(qa_id)
-
-
-def _read(path: Path) -> Iterator[tuple[str, str]]:
-    try:
-        lines = path.read_bytes().split(b"\n")  # bytes, so that a line that is not UTF-8 costs only itself
-    except OSError:
-        return
-    for line in lines:
+        """Blocking, for a moment: a thousand pairs take 150 kB. Of several lines about a pair the last counts."""
         try:
-            found = json.loads(line)
-            ids = [int(found[name]) for name in ("guild_id", "channel_id", "message_id")]
-            yield str(found["qa_id"]), "https://discord.com/channels/" + "/".join(map(str, ids))
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            continue  # torn by a crash, or edited
+            data = self.path.read_bytes()  # bytes, so that a line that is not UTF-8 costs only itself
+        except OSError:
+            return None
+        named, end = qa_id.encode(), len(data)
+        while (at := data.rfind(named, 0, end)) >= 0:
+            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+            found = _address(data[end : stop if stop >= 0 else None], qa_id)
+            if found is not None:
+                return found
+        return None
+
+
+def _address(line: bytes, qa_id: str) -> str | None:
+    try:
+        found = json.loads(line)
+        if found["qa_id"] != qa_id:
+            return None
+        ids = [int(found[name]) for name in ("guild_id", "channel_id", "message_id")]
+        return "https://discord.com/channels/" + "/".join(map(str, ids))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None  # torn by a crash, or edited

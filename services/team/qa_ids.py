@@ -41,10 +41,12 @@ def timestamp_instant(timestamp: str) -> Decimal:
     return _instant(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
 
 
-def check(pair_id: str, timestamp: str) -> None:
-    """Raises Malformed: one is not valid, or they name different instants."""
-    if instant(pair_id) != timestamp_instant(timestamp):
+def check(pair_id: str, timestamp: str) -> Decimal:
+    """The instant that both name. Raises Malformed: one is not valid, or they name different ones."""
+    key = instant(pair_id)
+    if key != timestamp_instant(timestamp):
         raise Malformed(f"id {pair_id} and timestamp {timestamp} differ")
+    return key
 
 
 def next_timestamp(now: float, last: str | None) -> str:
@@ -66,7 +68,7 @@ def week_file(captured: Decimal) -> str:
     return f"{year}-W{week:02d}.txt"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # pairs know theirs; decisions and texts ask about the newest
 def _instant(form: re.Pattern[str], text: str, example: str) -> Decimal:
     found = form.fullmatch(text)
     if found is None:

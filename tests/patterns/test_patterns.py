@@ -33,7 +33,7 @@ BEGINNING = Bound(5_000, "the beginning of a file: services.documents.reading.ki
 LINE = Bound(4_000, "a line, cut before it is read")
 BOUNDED = {
     "services.assistant.addresses._LINK": ANSWER,
-    "services.assistant.extractive.curator._NOISE": MESSAGE,
+    "services.assistant.extractive.subjects._NOISE": MESSAGE,
     "services.assistant.extractive.describing._WORD": Bound(
         100_000, "the beginning of a source: services.assistant.extractive.describing"
     ),

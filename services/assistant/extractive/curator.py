@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
-import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
+from services.assistant.extractive.subjects import Subject, TopicVectors, share, subject_of
 from services.knowledge import IndexEntry
 from services.llm import Usage
-from services.search import STOP_WORDS, asking_sentences, is_question, stem, terms
+from services.search import is_question
 from services.storage import in_thread
 from services.team import By, Pair, Speaker
 
@@ -65,7 +61,8 @@ class ExtractiveCurator:
         return ClassificationResult(skip=not topic, topic_name=topic)
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        new, olds = subject_of(pair), [(each.id, subject_of(each)) for each in held]
+        new = subject_of(pair)
+        olds = [(each.id, old) for each, old in zip(held, self._vectors.subjects(topic, held), strict=True)]
         if any(_says_all_of(old, new) for _, old in olds):
             return IntegrationResult(skip=True, remove_ids=[])
         replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
@@ -108,177 +105,3 @@ def _asks_the_same(new: Subject, old: Subject) -> bool:
     return len(new.asked) >= _MIN_ANSWERED and (
         share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
     )
-
-
-_TEAM_WEIGHT = 0.7
-"""Answers weigh less than questions, as they wander from the subject."""
-_MAX_READ_CHARS = 4_000
-"""Of a message: what follows is a pasted log."""
-_IMAGINED = 12
-"""Conversations that hold none of the terms, so that rarity means something among the first few."""
-_NOISE = re.compile(
-    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
-    r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
-    re.DOTALL,
-)
-_WORD = re.compile(r"[^\W\d_]{3,20}")
-_NAME_WORDS = 2
-_MIN_TERM_CHARS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The terms of one conversation. Thousands are kept: in tuples of strings and numbers that they share.
-
-    Attributes:
-        terms: of both sides; those of the users come first.
-        values: the weight of each term: the more often it occurs, the more.
-        asked_count: how many of the terms are the users'.
-        answered_terms: those of the team.
-        words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any.
-    """
-
-    terms: tuple[str, ...]
-    values: tuple[float, ...]
-    asked_count: int
-    answered_terms: tuple[str, ...]
-    words: tuple[str, ...]
-
-    @property
-    def asked(self) -> frozenset[str]:
-        return frozenset(self.terms[: self.asked_count])
-
-    @property
-    def answered(self) -> frozenset[str]:
-        return frozenset(self.answered_terms)
-
-    @property
-    def weights(self) -> dict[str, float]:
-        return dict(zip(self.terms, self.values, strict=True))
-
-
-@lru_cache(maxsize=4_096)
-def subject_of(pair: Pair) -> Subject:
-    users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
-    asked, answered = Counter(_terms(users)), Counter(_terms(team))
-    both = tuple(asked | answered)  # in order of the users' terms, then of the others
-    asking, others = asking_sentences(users)
-    return Subject(
-        both,
-        tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
-        len(asked),
-        tuple(answered),
-        _words(asking) or _words(others),
-    )
-
-
-@lru_cache(maxsize=1_024)
-def _damped(count: float) -> float:
-    return 1 + math.log(max(1.0, count))
-
-
-class TopicVectors:
-    """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
-
-    def __init__(self) -> None:
-        self._pairs: dict[str, tuple[Pair, ...]] = {}
-        self._topics: dict[str, list[Subject]] = {}
-        self._holders: Counter[str] = Counter()
-        self._count = 0
-        self._rare: dict[str, float] = {}
-
-    def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
-        """Hold what the topics hold now. Only pairs that came or went are read."""
-        pairs = {name: tuple(held) for name, held in topics.items() if held}
-        for name in self._pairs.keys() - pairs.keys():
-            self._replace(name, ())
-        for name, held in pairs.items():
-            self._replace(name, held)
-        # Of two topics that are as near, the first of the mapping is taken.
-        self._pairs, self._topics = pairs, {name: self._topics[name] for name in pairs}
-
-    def _replace(self, name: str, new: tuple[Pair, ...]) -> None:
-        old, subjects = self._pairs.get(name, ()), self._topics.get(name, [])
-        start = _alike_at_the_beginning(old, new)
-        end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
-        gone, came = subjects[start : len(old) - end], [subject_of(pair) for pair in new[start : len(new) - end]]
-        if gone or came:
-            self._holders.subtract(term for subject in gone for term in subject.terms)
-            self._holders.update(term for subject in came for term in subject.terms)
-            self._count += len(came) - len(gone)
-            self._rare.clear()
-            for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
-                del self._holders[term]
-        self._topics[name] = [*subjects[:start], *came, *subjects[len(old) - end :]]
-
-    def nearest(self, subject: Subject) -> tuple[str, float]:
-        """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
-
-        The average keeps topics from growing without end: the more a topic holds, the less it is like anything.
-        """
-        unit = self._unit(subject)
-        near = {
-            name: sum(_dot(unit, self._unit(each)) for each in subjects) / len(subjects)
-            for name, subjects in self._topics.items()
-        }
-        return max(near.items(), key=lambda item: item[1], default=("", 0.0))
-
-    def name(self, subject: Subject) -> str:
-        """A new topic's name: the rarest words, above all those that both sides use, as the users wrote them."""
-        stems: dict[str, str] = {}
-        for word in subject.words:
-            stems.setdefault(stem(word), word)
-        weights, answered = subject.weights, subject.answered
-        worth = {
-            word: self._rarity(term) * weights[term] * (2 if term in answered else 1)
-            for term, word in stems.items()
-            if term in weights
-        }
-        best = sorted(worth, key=lambda word: -worth[word])[:_NAME_WORDS]
-        return "-".join(word for word in worth if word in best)
-
-    def _unit(self, subject: Subject) -> dict[str, float]:
-        weighed = {
-            term: weight * self._rarity(term) for term, weight in zip(subject.terms, subject.values, strict=True)
-        }
-        length = math.sqrt(sum(value * value for value in weighed.values())) or 1.0
-        return {term: value / length for term, value in weighed.items()}
-
-    def _rarity(self, term: str) -> float:
-        rare = self._rare.get(term)
-        if rare is None:
-            rare = self._rare[term] = math.log(1 + (self._count + _IMAGINED) / (1 + self._holders[term]))
-        return rare
-
-
-def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
-    """How many of the first are the same."""
-    same = 0
-    for mine, its in zip(one, other, strict=False):
-        if mine is not its and mine != its:
-            break
-        same += 1
-    return same
-
-
-def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """How much of `part` is in `whole`, 0 to 1."""
-    return len(part & whole) / (len(part) or 1)
-
-
-def _words(sentences: Iterable[str]) -> tuple[str, ...]:
-    words = (word.lower() for word in _WORD.findall("\n".join(sentences)))
-    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in STOP_WORDS))
-
-
-def _said(pair: Pair, speaker: Speaker) -> str:
-    said = "\n".join(turn.text[:_MAX_READ_CHARS] for turn in pair.turns if turn.speaker is speaker)
-    return _NOISE.sub(" ", said)
-
-
-def _terms(text: str) -> list[str]:
-    return [sys.intern(term) for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
-
-
-def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    return sum(value * other[term] for term, value in one.items() if term in other)

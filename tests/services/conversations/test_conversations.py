@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from services.conversations import records as records_module
 from services.conversations.context import Context, ContextRules
 from services.conversations.following import Follower
 from services.conversations.history import History
-from services.conversations.people import People
+from services.conversations.people import People, TeamActivity
 from services.conversations.records import Mark, Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.discord.protocols import LookupFailed
 from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
@@ -107,6 +108,34 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
 def test_the_newest_post_of_a_thread_is_the_last_recorded_there() -> None:
     posts = Posts([post(1, 10), post(2, 20), post(3, 10, asked_in=10)])
     assert [posts.newest_in(place_id) for place_id in (10, 20, 30)] == [3, 2, 0]
+
+
+def test_what_is_remembered_of_a_post_beside_its_record_is_small() -> None:
+    recorded = [post(number, number, asker=10**18 + number) for number in range(10_000, 15_000)]
+    tracemalloc.start()
+    posts = Posts(recorded)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert posts.latest_for(14_999, 10**18 + 14_999) is recorded[-1]
+    assert held / len(recorded) < 300
+
+
+def test_when_a_person_was_helped_takes_little() -> None:
+    history = History(None)
+    people = People(TEAM, frozenset(), None)
+    team = TeamActivity(people, history)
+    asked = [message(number, Author(number, "")) for number in range(1_000, 3_000)]
+    for each in asked:
+        history.observe(Posted(each.at, each))
+    helping = [message(each.id + 5_000, TESS, to=each.id) for each in asked]
+    tracemalloc.start()
+    for each in helping:
+        team.observe(each)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    first = helping[0].at
+    assert team.helped(asked[0].channel_id, asked[0].author.id, first, first)
+    assert held / len(asked) < 500
 
 
 def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:

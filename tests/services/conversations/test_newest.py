@@ -54,19 +54,35 @@ def test_a_message_moves_to_another_conversation_alone(message_ids: list[int]) -
 
 def test_many_messages_take_a_few_bytes_each_and_no_more_come_to_be() -> None:
     """Pitfall 25, in bounded memory: what is looked back on is wide, so each message must be small."""
-    ids, spoken, most = NewestIds(20_000), NewestSpoken(20_000), 20_000
-    first = 1_500_000_000_000_000_000
+    most, first = 20_000, 1_500_000_000_000_000_000
 
-    def bytes_each(add: Callable[[int], None]) -> float:
+    def bytes_each(made: Callable[[], Callable[[int], None]]) -> float:
         tracemalloc.start()
+        add = made()
         for number in range(3 * most):
             add(first + (number << 22))
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return held / most
 
-    assert bytes_each(ids.add) < 12
-    assert bytes_each(lambda each: spoken.add(each, Spoken(each, each, each, AuthorType.BOT, 0.5))) < 60
+    def about_each() -> Callable[[int], None]:
+        spoken = NewestSpoken(most)
+        return lambda each: spoken.add(each, Spoken(each, each, each, AuthorType.BOT, 0.5))
+
+    assert bytes_each(lambda: NewestIds(most).add) < 12
+    assert bytes_each(about_each) < 60
+
+
+def test_what_they_take_they_take_at_once() -> None:
+    """A column that grows is moved, and leaves holes in memory that nothing else fits into."""
+    ids, spoken = NewestIds(2_000), NewestSpoken(2_000)
+    tracemalloc.start()
+    for number in range(5_000):
+        ids.add(number)
+        spoken.add(number, Spoken(1, 2, 3, AuthorType.BOT, 0.5))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1_000
 
 
 def test_a_word_is_one_string_in_all_conversations() -> None:

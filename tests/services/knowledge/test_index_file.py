@@ -124,6 +124,15 @@ def test_descriptions_that_change_every_day_do_not_stay_in_memory() -> None:
     assert held < 50_000
 
 
+def test_a_description_that_is_harmless_is_in_memory_once() -> None:
+    entries = [IndexEntry(f"kb:{number}-once.md", f"{number} " + "word " * 200 + "end.") for number in range(200)]
+    tracemalloc.start()
+    render(entries)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / len(entries) < 500
+
+
 def test_an_index_of_more_entries_than_are_kept_ready_is_written_whole() -> None:
     entries = [IndexEntry(f"kb:{number}.md", f"Page {number}.") for number in range(5_000)]
     for _ in range(2):

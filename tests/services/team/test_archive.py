@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -274,3 +275,17 @@ def test_they_may_stand_among_blocks_of_the_present_form() -> None:
 def test_what_is_wrong_with_one_of_them_is_reported(before: str, after: str, caplog: pytest.LogCaptureFixture) -> None:
     assert parse(EARLIER.replace(before, after)) == []
     assert "archive:1: " in caplog.text
+
+
+def test_a_pair_knows_its_key_and_few_time_stamps_are_remembered_beside() -> None:
+    said = (PairTurn(Speaker.USER, "What is it?"),)
+    timestamps = [f"2026-03-01T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}.000000Z" for n in range(5_000)]
+    tracemalloc.start()
+    pairs = [Pair(qa_ids.qa_id(each), each, each, "thread_17", (1,), (1,), said) for each in timestamps]
+    ours, _ = tracemalloc.get_traced_memory()
+    keys = [pair.key for pair in pairs]
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert keys == sorted(set(keys))
+    assert held - ours < 100_000
+    assert ours / len(pairs) < 500

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 from services.team.archive import Pair, PairTurn, Speaker
@@ -125,6 +126,34 @@ def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> No
     assert captures.stored_as(capture("a198 s199")) is not None
     assert captures.stored_as(capture("a100 s101")) is None
     assert len(captures._first) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+
+
+def test_a_message_whose_first_conversation_is_forgotten_belongs_to_the_next_that_holds_it() -> None:
+    captures = Captures(kept=2)
+    for words, conversation_id in (("b2 s3", "reply_2"), ("a1 s4", "reply_1"), ("a1 b2 s5", "reply_1")):
+        captures.remember(pair(words, conversation_id))
+    kept(captures, capture("a6 s7"))  # reply_2 is forgotten
+    captures.remember(pair("a1 b2 s5 s8", "reply_1"))
+    assert kept(captures, capture("b2 s9", "reply_2")) == "reply_1: a1 b2 s5 s8 s9"
+
+
+def test_a_message_that_a_conversation_has_lost_is_forgotten_with_it() -> None:
+    captures = Captures(kept=1)
+    captures.remember(pair("a1 b2 s3", "reply_1"))
+    captures.remember(pair("a1 s3 s4", "reply_1"))
+    assert kept(captures, capture("b2 s5", "reply_2")) == "reply_1: a1 b2 s3 s4 s5"
+    kept(captures, capture("a6 s7"))
+    assert kept(captures, capture("b2 s8", "reply_2")) == "reply_2: b2 s8"
+    assert len(captures._first) == 2  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+
+
+def test_what_is_remembered_of_each_of_many_conversations_is_small() -> None:
+    numbers = range(1_000, 4_000, 4)
+    tracemalloc.start()
+    captures = Captures(pair(f"a{n} b{n + 1} a{n + 2} s{n + 3}", f"reply_{n}") for n in numbers)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / len(captures) < 1_300
 
 
 def test_a_person_who_is_forgotten_is_not_captured_again_out_of_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,23 +66,24 @@ def test_a_line_that_cannot_be_read_costs_its_own_link_and_a_new_one_is_seen(tmp
     assert [places.address(f"qa_{n}") is None for n in (1, 5)] == [True, False]
 
 
-def test_a_file_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_lines_about_a_pair_the_last_sound_one_counts_and_no_other_pair_is_taken_for_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "places.jsonl"
-    path.write_text(line("qa_1"))
+    later = line("qa_1").replace('"23"', '"29"')
+    path.write_text(line("qa_1") + later + line("qa_10") + later.replace('"29"', '"none"') + later.rstrip()[:-1])
+    assert PairPlaces(path).address("qa_1") == "https://discord.com/channels/7/11/29"
+
+
+def test_no_addresses_are_kept_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "places.jsonl"
+    path.write_text("".join(line(f"qa_{number}") for number in range(2_000)))
     places = PairPlaces(path)
-    reads: list[Path] = []
-    real = Path.read_bytes
-
-    def counted(path: Path) -> bytes:
-        reads.append(path)
-        return real(path)
-
-    monkeypatch.setattr(Path, "read_bytes", counted)
-    assert [places.address("qa_1") is None for _ in range(3)] == [False] * 3
-    assert reads == [path]
-    path.write_text(line("qa_2") * 2)
-    assert places.address("qa_2") is not None
-    assert reads == [path, path]
+    tracemalloc.start()
+    assert places.address("qa_1999") is not None
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 100_000
 
 
 async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
-from services.assistant.extractive.curator import ExtractiveCurator, Subject, TopicVectors, subject_of
+from services.assistant.extractive import subjects as subjects_module
+from services.assistant.extractive.curator import ExtractiveCurator
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.extractive.subjects import Subject, TopicVectors, subject_of
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
@@ -143,20 +146,22 @@ async def test_a_pair_is_read_when_it_comes_and_not_again_with_each_of_those_tha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = Counter[str]()
-    real = curator_module.subject_of
+    real = subjects_module.subject_of
 
     def counted(one: Pair) -> Subject:
         read[one.id] += 1
         return real(one)
 
-    monkeypatch.setattr(curator_module, "subject_of", counted)
+    for module in (curator_module, subjects_module):
+        monkeypatch.setattr(module, "subject_of", counted)
     topics: dict[str, list[Pair]] = {"things": []}
     curator = ExtractiveCurator(lambda: topics)
     for number in range(20):
         new = pair(number, *ANSWERED[number % len(ANSWERED)])
         await curator.classify(new, [], Usage())
+        await curator.integrate(new, "things", topics["things"], Usage())
         topics["things"].append(new)
-    assert max(read.values()) <= 2
+    assert max(read.values()) <= 4
 
 
 async def test_images_are_named_as_nobody_looks_at_them() -> None:
@@ -187,11 +192,26 @@ async def test_a_topic_is_described_by_what_was_asked_and_its_telling_words() ->
 
 def test_what_is_kept_of_each_of_many_conversations_is_small() -> None:
     pairs = [pair(number, *(SKIPS, AGAIN, PORTS)[number % 3]) for number in range(303)]
-    for each in pairs[:3]:
-        subject_of(each)
+    vectors = TopicVectors()
+    vectors.update({"things": pairs[:3]})
     tracemalloc.start()
-    for each in pairs[3:]:
-        subject_of(each)
+    vectors.update({"things": pairs})
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held / 300 < 1_000
+    assert held / 300 < 800
+
+
+async def test_conversations_that_no_topic_took_are_not_remembered() -> None:
+    curator = ExtractiveCurator(dict)
+
+    async def look_at(numbers: range) -> None:
+        for number in numbers:
+            await curator.classify(pair(number, *SKIPS), [], Usage())
+
+    def subjects() -> int:
+        return sum(isinstance(each, Subject) for each in gc.get_objects())
+
+    await look_at(range(50))
+    before = subjects()
+    await look_at(range(50, 350))
+    assert subjects() <= before
