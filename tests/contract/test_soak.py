@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.soak import soak
+from benchmarks.soak_grown import Grown
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell what is open")
 
@@ -20,3 +21,17 @@ def test_after_two_days_nothing_is_left_over_and_each_outcome_was_counted_once()
     assert seen.lines == seen.summed == seen.metrics
     assert {"replied", "captured", "skipped", "failed"} <= seen.lines.keys()
     assert 0 < seen.files < 40, "some threads were closed, with their files"
+
+
+def test_what_has_grown_between_two_days_is_told_with_the_place_that_made_it() -> None:
+    shown: list[str] = []
+    grown = Grown(1, 3, shown.append)
+    grown.look(1)
+    kept = [bytes(1_000) for _ in range(1_000)]
+    grown.look(2)
+    assert shown == []
+    grown.look(3)
+    assert len(kept) == 1_000
+    assert "MB a day more" in shown[0]
+    assert "tests/contract/test_soak.py:" in shown[1]
+    assert 500 <= float(shown[1].split()[2]) < 510, "objects a day, of two days"

@@ -137,8 +137,8 @@ async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
     ]
     assert inquiry.part is part
     assert inquiry.decisions == {
-        "gate": {"answerable": True, "reason": "fine"},
-        "select": {"offered": 2, "selected": [GUIDE]},
+        "gate": {"question": True, "answerable": True, "reason": "fine"},
+        "select": {"offered": 2, "ranked": [], "selected": [GUIDE]},
         "load": {"loaded": [GUIDE]},
         "generate": {"answer": True, "characters": 20, "citations": [GUIDE]},
         "verify": {"good_enough": True, "issues": []},
