@@ -75,6 +75,7 @@ def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
         typist.answers("Single people", "")
         typist.answers("Folder [data]: ", "store")
         typist.until("Enter when that is all: ")
+        typist.until_it_reads()
         typist.types(CTRL_C)
         typist.until("kept: Discord, the team, the data folder (in config.local.yaml); the rest is as it was")
         assert typist.end() == 1

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
 """Seconds until what is waited for must stand there; a busy machine takes its time to import."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+QUIET = 5
+"""So many looks in a row find a program asleep that waits for keys."""
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 
@@ -67,6 +69,14 @@ class Typist:
         came = self.until(question)
         self.types(f"{answer}\r")
         return came
+
+    def until_it_reads(self) -> None:
+        """Wait until the program waits for keys: of a signal just before that it would learn with the next key only."""
+        state, quiet = Path(f"/proc/{self._process.pid}/stat"), 0
+        while quiet < QUIET and state.exists():
+            sleeping = state.read_text().rpartition(")")[2].split()[0] == "S"
+            quiet = quiet + 1 if sleeping else 0
+            self._more(0.02)
 
     def types(self, keys: str) -> None:
         os.write(self._master, keys.encode())
