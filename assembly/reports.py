@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from assembly.answering import library_of
@@ -19,14 +19,16 @@ from model.messages import Place
 from reporting import gaps, reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
-from reporting.reading import TimeSpan
+from reporting.reading import TimeSpan, VotedDown
 from reporting.report import TAUGHT_TITLE, Knowledge, Report, Taught
 from reporting.report import report as build
+from services.conversations import read_posts
 from services.discord import LookupFailed, Poster, PostFailed, inert, split
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
 from services.storage import DataFolder, files, in_thread, read_object
 from services.team import overview
+from services.telemetry import Ended
 from settings import LLMSettings, Settings
 
 WEEK = 7 * 86_400.0
@@ -41,19 +43,20 @@ PlaceOf = Callable[[int], Coroutine[Any, Any, Place | None]]
 
 
 async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
-    """What happened in the period; `guild_id`: in that server only.
+    """What happened in the period; `guild_id`: in that server only, but for what all channels cost together.
 
     Raises:
         OSError: the data folder cannot be read.
     """
     folder, kb = DataFolder(settings.app.data_dir), settings.kb
     ended = await in_thread(reading.entries, folder.outcomes, period)
+    votes = await in_thread(reading.voted_down, folder.feedback, period)
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
+        votes = await in_thread(_about, votes, ended, folder.posts)
     index = await library_of(settings, for_team=True).index()
     pages = [entry.id for entry in index if entry.id.startswith("kb:")]
-    votes = await in_thread(reading.voted_down, folder.feedback, period)
-    found = await in_thread(overview, team_places(settings), kb.qa_raw_last_processed_id, time.time())
+    found = await in_thread(overview, team_places(settings), kb.qa_raw_last_processed_id, now())
     taught = {
         pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
         for name, topic in found.topics.items()
@@ -78,6 +81,13 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
         except EmbeddingFailed as error:
             log.warning("search.embeddings: %s; questions are grouped by their words", error)
             return await put_together(None)
+
+
+def _about(votes: Sequence[VotedDown], ended: Sequence[Ended], posts: Path) -> list[VotedDown]:
+    """The votes about answers to these questions. Blocking."""
+    asked = {entry.message_ids[-1] for entry in ended}
+    answers = {post.message_id for post in read_posts(posts) if post.last_asked_id in asked}
+    return [vote for vote in votes if vote.message_id in answers]
 
 
 def read_costs(settings: Settings, period: TimeSpan) -> Costs:
@@ -134,7 +144,9 @@ async def report_if_due(settings: Settings, channel_id: int, poster: Poster, pla
     if at - since < WEEK:
         return False
     place = await place_of(channel_id)
-    found = await reported(settings, TimeSpan(since, at), guild_id=None if place is None else place.guild_id)
+    if place is None or place.guild_id is None:
+        raise LookupFailed(f"there is no channel {channel_id} that the bot can see")
+    found = await reported(settings, TimeSpan(since, at), guild_id=place.guild_id)
     for number, piece in enumerate(split(posted(found))):
         await poster.send(channel_id, piece, nonce=f"{int(since):x}-week-{number}")
     await run_blocking(files.replace, path, _mark(at))
@@ -157,6 +169,6 @@ def posted(report: Report) -> str:
         said.append(f"**Voted down**: {', '.join(inert(each.question[:100]) for each in report.voted_down[:3])}")
     if report.taught:
         said.append(f"**Taught by the team**: {len(report.taught)} conversations")
-    if report.costs.total.calls:
-        said.append(f"**Calls to models**: {report.costs.total.calls}")
+    if calls := sum(spent.calls for spent in report.costs.channels.values()):
+        said.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(said)

@@ -31,8 +31,10 @@ class VotedDown:
 
     Attributes:
         at: the last such vote; ups, downs: of all voters.
+        message_id: of the answer's last piece.
     """
 
+    message_id: int
     at: float
     question: str
     sources: tuple[str, ...]
@@ -65,14 +67,14 @@ def newest(outcomes: Path) -> float | None:
 
 def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
     """Questions with a vote against their answer in the period, most votes first. Raises OSError."""
-    last: dict[tuple[str, str], dict[str, Any]] = {}
+    last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(feedback):
         key = (row["message_id"], row["voter"])
         # An inferred vote counts only where there is no other (docs/operating.md, "Votes").
         if row.get("inferred") and key in last and not last[key].get("inferred"):
             continue
         last[key] = row
-    by_post: dict[str, list[dict[str, Any]]] = {}
+    by_post: dict[int, list[dict[str, Any]]] = {}
     for row in last.values():
         by_post.setdefault(row["message_id"], []).append(row)
     judged = [_judged(rows) for rows in by_post.values() if any(row["vote"] == DOWN for row in rows)]
@@ -82,6 +84,7 @@ def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
 def _judged(rows: list[dict[str, Any]]) -> VotedDown:
     down = [row for row in rows if row["vote"] == DOWN]
     return VotedDown(
+        message_id=rows[0]["message_id"],
         at=max(row["at"] for row in down),
         question=rows[-1]["question"],
         sources=tuple(rows[-1]["sources"]),
@@ -96,7 +99,7 @@ def _votes(feedback: Path) -> Iterator[dict[str, Any]]:
             row = json.loads(line)
             yield {
                 "at": from_rfc3339(row["at"]),
-                "message_id": str(row["message_id"]),
+                "message_id": int(row["message_id"]),
                 "voter": str(row["voter"]),
                 "question": str(row["question"]),
                 "sources": [str(each) for each in row["sources"]],

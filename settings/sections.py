@@ -182,7 +182,10 @@ class DashboardSettings(SettingsSection):
 class ReportSettings(SettingsSection):
     """What is told to who runs the bot."""
 
-    channel_id: SnowflakeOrNone = setting(None, "Where a report of the week is posted, once a week; null: nowhere.")
+    channel_id: SnowflakeOrNone = setting(
+        None,
+        "Where a report of the week is posted, which quotes questions of all its server's channels; null: nowhere.",
+    )
     keep_days: CountOrNone = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
 
 

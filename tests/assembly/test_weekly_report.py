@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from assembly.reports import LOOK_SECONDS, WEEK, report_if_due, reporting_weekly
-from clock import VirtualLoop
+from clock import VirtualLoop, rfc3339
 from model.messages import Place, PlaceKind
+from services.conversations.records import Post, render_post
 from services.discord import PostFailed, Rehearsal
+from services.storage import files
 from services.telemetry import render_ended
 from settings import Settings
 from tests.reporting.asked import MONDAY, asked
@@ -28,8 +30,11 @@ class Discord(Rehearsal):
         super().__init__()
         self.posts: list[str] = []
         self.refuses = refuses
+        self.gone = False
 
-    async def place(self, place_id: int) -> Place:
+    async def place(self, place_id: int) -> Place | None:
+        if self.gone:
+            return None
         return Place(place_id, PlaceKind.CHANNEL, "staff", GUILD)
 
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
@@ -45,12 +50,18 @@ class Discord(Rehearsal):
 def settings(tmp_path: Path) -> Settings:
     chosen = Settings.model_validate({"search": {"embeddings": "none"}, "report": {"channel_id": str(CHANNEL)}})
     ends = [
-        asked("Does it run on <@42> Solaris?", at=MONDAY + 60),
-        asked("Whose secret is this?", at=MONDAY + 60, guild_id=2),
+        asked("Does it run on <@42> Solaris?", at=MONDAY + 60, llm_calls=2),
+        asked("Whose secret is this?", at=MONDAY + 70, guild_id=2, llm_calls=5, channel_id=8),
     ]
     file = tmp_path / "data" / "state" / "outcomes" / f"{ends[0].day}.jsonl"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"".join(map(render_ended, ends)))
+    for message_id, entry in enumerate(ends, 900):
+        post = Post(entry.at, message_id, 5, 7, 311, entry.message_ids[-1], True, entry.question, ("kb:a.md",))
+        files.append(tmp_path / "data" / "state" / "posts.jsonl", render_post(post))
+        vote = {"at": rfc3339(entry.at), "message_id": str(message_id), "voter": "v", "question": entry.question}
+        row = json.dumps({**vote, "sources": [], "vote": "down"})
+        files.append(tmp_path / "data" / "feedback.jsonl", f"{row}\n".encode())
     return chosen.placed(tmp_path)
 
 
@@ -79,7 +90,8 @@ def test_a_week_later_the_report_is_posted_once_and_tells_of_its_own_server(sett
         False,
     ]
     [post] = discord.posts
-    assert "Solaris" in post
+    assert post.count("Solaris") == 2  # asked, and voted down
+    assert "**Calls to models**: 2," in post
     assert "secret" not in post
     assert "<@42>" not in post
     assert "discord.com/channels/1/7/" in post
@@ -115,3 +127,18 @@ def test_a_clock_that_was_set_back_begins_a_new_week(settings: Settings) -> None
     play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + 9 * WEEK)
     play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY)
     assert play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + WEEK) == [True]
+
+
+def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    discord = Discord()
+    discord.gone = True
+
+    async def weeks() -> None:
+        async with reporting_weekly(settings, discord, discord.place):
+            await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
+
+    play(weeks())
+    assert discord.posts == []
+    assert "there is no channel 70 that the bot can see" in caplog.text

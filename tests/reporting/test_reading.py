@@ -43,8 +43,8 @@ def test_the_last_vote_of_a_voter_counts(tmp_path: Path) -> None:
         + "{damaged\n[]\n"
     )
     assert voted_down(path, PERIOD) == [
-        VotedDown(MONDAY + 5, "q", ("kb:a",), 1, 1),
-        VotedDown(MONDAY, "q", ("kb:a",), 0, 1),
+        VotedDown(1, MONDAY + 5, "q", ("kb:a",), 1, 1),
+        VotedDown(3, MONDAY, "q", ("kb:a",), 0, 1),
     ]
 
 

@@ -35,7 +35,7 @@ async def a_week() -> Report:
     return await report(
         entries,
         PERIOD,
-        voted_down=[VotedDown(MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
+        voted_down=[VotedDown(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
         knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], taught),
         token_days={"2024-10-04": {"gate": StepTokens(3, 1200, 90)}},
     )
