@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from model.outcomes import OutcomeKind, Reason
 from services.search import ENGLISH, terms
 from services.search.embedding import Vectors
+from services.storage import in_thread
 from services.telemetry import Ended
 
 GAPS = frozenset(
@@ -33,6 +34,8 @@ MOST = 2_000
 LIKE, LIKE_BY_WORDS = 0.55, 0.3
 """From this cosine on two questions are one: of their vectors, or of their words."""
 ROUNDS = 3
+_LEAST = 1e-12
+"""Squared length: what has no words is like nothing."""
 
 _ADDRESS = re.compile(r"https?://\S+")
 """Questions are not alike because they link to the same site."""
@@ -88,10 +91,16 @@ async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:
     if not unanswered:
         return []
     texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
-    if embed is None:
+    vectors = None if embed is None else await embed(texts)
+    return await in_thread(_grouped, unanswered, texts, vectors)
+
+
+def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
+    """Blocking, for a second where there are `MOST`."""
+    if meaning is None:
         vectors, like = _words(texts), LIKE_BY_WORDS
     else:
-        vectors, like = _unit(np.asarray(await embed(texts), dtype=np.float32)), LIKE
+        vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
     found = [_gap([unanswered[at] for at in members], vectors[members]) for members in _groups(vectors, like)]
     return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
 
@@ -103,43 +112,48 @@ def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
 
 
 def _groups(vectors: Floats, like: float) -> list[list[int]]:
-    """Each row joins the group whose mean it is most like, or begins one; then all choose again."""
-    means: list[Floats] = []
+    """Each row joins the group whose mean it is most like, or begins one; then all choose again.
+
+    Means are never made: their cosines follow from those of their members.
+    """
+    likeness = vectors @ vectors.T
+    sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
     groups: list[list[int]] = []
-    for at, vector in enumerate(vectors):
-        best = _best(vector, means, like)
-        if best is None:
-            groups.append([at])
-            means.append(vector)
-        else:
-            groups[best].append(at)
-            means[best] = _mean(vectors[groups[best]])
+    for at, row in enumerate(likeness):
+        found = len(groups)
+        cosines = sums[:found, at] / _lengths(squares[:found])
+        best = int(np.argmax(cosines)) if found else 0
+        if not found or cosines[best] < like:
+            best = found
+            groups.append([])
+        groups[best].append(at)
+        squares[best] += 2 * sums[best, at] + row[at]
+        sums[best] += row
     for _ in range(ROUNDS):
-        again: list[list[int]] = [[] for _ in means]
-        for at, vector in enumerate(vectors):
-            best = _best(vector, means, like)
-            if best is None:
-                again.append([at])
-            else:
-                again[best].append(at)
-        again = [group for group in again if group]
+        again = _chosen(likeness, groups, like)
         if again == groups:
             break
         groups = again
-        means = [_mean(vectors[group]) for group in groups]
     return groups
 
 
-def _best(vector: Floats, means: Sequence[Floats], like: float) -> int | None:
-    if not means:
-        return None
-    cosines = np.stack(means) @ vector
-    best = int(np.argmax(cosines))
-    return best if cosines[best] >= like else None
+def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> list[list[int]]:
+    """The groups, once every row has chosen among them anew."""
+    sums = np.stack([likeness[group].sum(axis=0) for group in groups])
+    squares = np.array([row[group].sum() for row, group in zip(sums, groups, strict=True)], dtype=np.float32)
+    cosines = sums / _lengths(squares)[:, None]
+    again: list[list[int]] = [[] for _ in groups]
+    chosen: list[int] = np.argmax(cosines, axis=0).tolist()
+    for at, best in enumerate(chosen):
+        if cosines[best, at] < like:
+            again.append([at])
+        else:
+            again[best].append(at)
+    return [group for group in again if group]
 
 
-def _mean(vectors: Floats) -> Floats:
-    return _unit(vectors.mean(axis=0)[None, :])[0]
+def _lengths(squares: Floats) -> Floats:
+    return np.sqrt(np.maximum(squares, _LEAST))
 
 
 def _words(texts: Sequence[str]) -> Floats:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reporting.gaps
 from model.outcomes import OutcomeKind, Reason
 from reporting.gaps import GAPS, gaps, is_gap, reason_of
 from services.search.embedding import Vectors
@@ -78,3 +80,25 @@ async def test_each_question_is_in_one_gap(entries: list[Ended]) -> None:
     grouped = [entry for gap in found for entry in gap.asked]
     assert sorted(entry.question for entry in grouped) == sorted(entry.question for entry in entries if entry.question)
     assert [len(gap.asked) for gap in found] == sorted((len(gap.asked) for gap in found), reverse=True)
+
+
+async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 64: two thousand of them take half a second."""
+    threads: set[int] = set()
+    real = reporting.gaps.terms
+
+    def heard(text: str, language: str) -> list[str]:
+        threads.add(threading.get_ident())
+        return real(text, language)
+
+    monkeypatch.setattr(reporting.gaps, "terms", heard)
+    await gaps([asked(text) for text in LANTERNS], None)
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def test_groups_do_not_depend_on_how_much_is_asked_beside() -> None:
+    entries = [asked(text, at=MONDAY + at) for at, text in enumerate(LANTERNS)]
+    others = [asked(f"subject{at} thing{at}?", at=MONDAY + 10 + at) for at in range(200)]
+    found = await gaps([*entries, *others], None)
+    assert [len(gap.asked) for gap in found] == [3, *[1] * 200]
