@@ -121,7 +121,9 @@ class Client(discord.Client):
             opening = DiscordWebSocket.from_client(
                 self, gateway=last.gateway, session=last.session_id, sequence=last.sequence, resume=True
             )
-        self.ws = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        # Not `wait_for`: before 3.12 it forgets that it was cancelled while a connection came about.
+        async with asyncio.timeout(CONNECT_SECONDS):
+            self.ws = await opening
         try:
             while True:
                 await self._next_frame(self.ws)

@@ -1,8 +1,12 @@
+import asyncio
+from typing import Any
+
 import discord
 import pytest
+from discord.gateway import DiscordWebSocket
 
 from services.discord.live.refusals import refusal
-from services.discord.live.session import FREE_IDENTIFIES, Identifies, pause
+from services.discord.live.session import FREE_IDENTIFIES, Client, Identifies, pause
 
 
 def test_pauses_double_up_to_a_minute() -> None:
@@ -48,3 +52,25 @@ def test_what_cannot_be_cured_by_trying_again_names_its_remedy(code: int, words:
 def test_a_lost_network_is_no_refusal() -> None:
     assert refusal(OSError("gone")) is None
     assert "developer portal" in (refusal(discord.LoginFailure("no")) or "")
+
+
+async def test_a_stop_while_a_connection_comes_about_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    holding: asyncio.Task[Any]
+
+    class Connected:
+        open = False
+
+        async def poll_event(self) -> None:
+            await asyncio.sleep(1)
+
+    async def connect(*_args: object, **_options: object) -> Connected:
+        await asyncio.sleep(1)
+        holding.cancel()
+        return Connected()
+
+    monkeypatch.setattr(DiscordWebSocket, "from_client", connect)
+    holding = asyncio.create_task(Client().hold_session(resume=False))
+    done, _ = await asyncio.wait({holding}, timeout=60)
+    holding.cancel()
+    assert done == {holding}
+    assert holding.cancelled()
