@@ -19,16 +19,19 @@ from assembly.sources import SourceSetup, source_kinds
 from assembly.team import team_places
 from clock import from_rfc3339, now, rfc3339, run_blocking
 from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from reporting.cost import Costs, Prices, costs
+from reporting.reading import TimeSpan, entries, newest
 from services.conversations import History
 from services.knowledge import AnyKind, FileRecord, Library, Record, Search, UrlRecord, cache, page_name
+from services.llm import TokenDays
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
 from services.team import Overview, PairPlaces, TeamLibrary, corrections, overview
-from services.telemetry import Ended, parse_ended
+from services.telemetry import Ended
 from settings import KnowledgeSettings, MetricsSettings, Settings
 from sinks.record import RECENT, OutcomeRecord
 
-DAY = 86_400.0
+DAY, MOMENT = 86_400.0, 0.001
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +48,10 @@ def dashboard_pages(
     curation = parts.services.curation
     kept = KeptEnds(state.record, state.folder.outcomes)
     key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
-    price = prices_of(settings).answering
     sources = Sources(
         meter=meter,
         entries=kept.last,
-        spent=kept.spent,
-        token_days=lambda: state.token_days.days,
-        price=None if price is None else (price.prompt, price.completion),
+        costs=partial(costs_of, kept, state.token_days, prices_of(settings)),
         held=partial(held_sources, settings.kb, library),
         search=search,
         team=LookedAt(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
@@ -94,35 +94,28 @@ class KeptEnds:
 
     async def last(self) -> Sequence[Ended]:
         """The newest `RECENT`, oldest first. What is in memory as well is taken from there: it has the replies."""
-        written = await in_thread(newest_in, self.folder, RECENT)
+        written = await in_thread(newest, self.folder, RECENT)
         recent = tuple(self.record.recent)
         known = set(map(_identity, recent))
         older = [entry for entry in written if _identity(entry) not in known]
         return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
 
-    async def spent(self, days: int) -> Sequence[Ended]:
-        """Those of the last days for which a model was asked."""
-        since = rfc3339(now() - days * DAY)[:10]
-        return await in_thread(newest_in, self.folder, None, since) or tuple(self.record.recent)
+    async def of(self, period: TimeSpan) -> Sequence[Ended]:
+        """Those of some days, oldest first."""
+        return await in_thread(entries, self.folder, period) or [
+            entry for entry in self.record.recent if entry.at in period
+        ]
+
+
+async def costs_of(kept: KeptEnds, spent: TokenDays, prices: Prices, days: int) -> Costs:
+    """What models were asked for in the last days, today included."""
+    period = TimeSpan(now() - (days - 1) * DAY, now() + MOMENT)
+    return costs(spent.days, await kept.of(period), period, prices)
 
 
 def _identity(entry: Ended) -> tuple[str, tuple[int, ...]]:
     """What is the same of an entry in memory and of its line, whose time is cut."""
     return rfc3339(entry.at), entry.message_ids
-
-
-def newest_in(folder: Path, most: int | None, since: str = "") -> list[Ended]:
-    """The entries of the newest files, oldest first; `most`: so many at least, if there are; `since`: a day."""
-    found: list[list[Ended]] = []
-    count = 0
-    for path in sorted(folder.glob("????-??-??.jsonl"), reverse=True):
-        if path.stem < since or (most is not None and count >= most):
-            break
-        lines = path.read_bytes().splitlines()
-        entries = [entry for line in lines[-most if most else 0 :] if (entry := parse_ended(line)) is not None]
-        found.append(entries)
-        count += len(entries)
-    return [entry for entries in reversed(found) for entry in entries]
 
 
 async def held_sources(kb: KnowledgeSettings, library: Library) -> list[Held]:

@@ -22,6 +22,8 @@ from settings import Settings
 
 WEEK, MONTH = 7.0, 30.0
 """Days."""
+LAST, MOMENT = 100, 0.001
+"""Entries of which the latest is the end of what was replayed; seconds after it."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -58,7 +60,8 @@ def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings
     until = time.time()
     if data is not None:
         settings = settings.rehearsed_in(data)
-        until = newest(DataFolder(data).outcomes) or until
+        ends = [entry.at for entry in newest(DataFolder(data).outcomes, LAST)]
+        until = max(ends) + MOMENT if ends else until
     return settings, TimeSpan(until - days * 86_400, until)
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dashboard.showing import Showing
-from services.llm import StepTokens
-from services.telemetry import Ended
+from reporting.cost import Costs, Expense
 
 DAYS = 30
-MILLION = 1_000_000
+ELSEWHERE = "all else"
 _PENNIES = 0.01
 
 
 class CostRow(NamedTuple):
-    """`share`: of the largest of its table, in per cent."""
+    """`money`: empty where a price is unknown; `share`: of the largest of its table, in per cent."""
 
     name: str
     calls: int
@@ -29,7 +27,7 @@ class CostRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """`by_channel` holds what was spent on questions and captures alone: describing sources belongs to no channel."""
+    """`priced`: whether all prices are known."""
 
     total: CostRow
     by_day: Sequence[CostRow]
@@ -38,62 +36,37 @@ class CostView:
     priced: bool
 
 
-def view(
-    days: Mapping[str, Mapping[str, StepTokens]],
-    entries: Iterable[Ended],
-    price: tuple[float, float] | None,
-    showing: Showing,
-) -> CostView:
-    """`days`: of all time, of which the last `DAYS` are shown; `entries`: of as many days."""
-    last = dict(sorted(days.items())[-DAYS:])
-    by_day = {day: _sum(steps.values()) for day, steps in reversed(last.items())}
-    by_step: defaultdict[str, list[StepTokens]] = defaultdict(list)
-    for steps in last.values():
-        for step, tokens in steps.items():
-            by_step[step].append(tokens)
-    by_channel: defaultdict[int, list[StepTokens]] = defaultdict(list)
-    for entry in entries:
-        if entry.tokens:
-            spent = [StepTokens(0, prompt, completion) for prompt, completion in entry.tokens.values()]
-            by_channel[entry.channel_id].append(_sum(spent)._replace(calls=entry.llm_calls))
-    steps = {step: _sum(each) for step, each in by_step.items()}
-    channels = {showing.place(channel): _sum(each) for channel, each in by_channel.items()}
+def view(costs: Costs, showing: Showing) -> CostView:
+    """Days the newest first; steps and channels the largest first, then what belongs to no channel."""
+    channels = {showing.place(channel): spent for channel, spent in costs.channels.items()}
+    if costs.elsewhere.calls or costs.elsewhere.tokens:
+        channels[ELSEWHERE] = costs.elsewhere
     return CostView(
-        _rows({"all": _sum(by_day.values())}, price)[0],
-        _rows(by_day, price),
-        _rows(_by_size(steps), price),
-        _rows(_by_size(channels), price),
-        price is not None,
+        _rows({"all": costs.total})[0],
+        _rows(dict(sorted(costs.days.items(), reverse=True))),
+        _rows(dict(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0])))),
+        _rows(channels),
+        costs.total.money is not None,
     )
 
 
-def _sum(each: Iterable[StepTokens]) -> StepTokens:
-    known = list(each)
-    return StepTokens(
-        sum(one.calls for one in known), sum(one.prompt for one in known), sum(one.completion for one in known)
-    )
-
-
-def _by_size(known: Mapping[str, StepTokens]) -> dict[str, StepTokens]:
-    return dict(sorted(known.items(), key=lambda item: (-(item[1].prompt + item[1].completion), item[0])))
-
-
-def _rows(known: Mapping[str, StepTokens], price: tuple[float, float] | None) -> list[CostRow]:
-    largest = max((each.prompt + each.completion for each in known.values()), default=0)
+def _rows(known: Mapping[str, Expense]) -> list[CostRow]:
+    largest = max((each.tokens for each in known.values()), default=0)
     return [
         CostRow(
             name,
             each.calls,
             each.prompt,
             each.completion,
-            "" if price is None else money(each, price),
-            round(100 * (each.prompt + each.completion) / largest) if largest else 0,
+            money(each.money),
+            round(100 * each.tokens / largest) if largest else 0,
         )
         for name, each in known.items()
     ]
 
 
-def money(tokens: StepTokens, price: tuple[float, float]) -> str:
-    """In the currency that the price is in."""
-    cost = (tokens.prompt * price[0] + tokens.completion * price[1]) / MILLION
-    return f"{cost:.4f}" if 0 < cost < _PENNIES else f"{cost:,.2f}"
+def money(amount: float | None) -> str:
+    """In the currency that the prices are in; empty where it is not known."""
+    if amount is None:
+        return ""
+    return f"{amount:.4f}" if 0 < amount < _PENNIES else f"{amount:,.2f}"

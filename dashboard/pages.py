@@ -94,8 +94,7 @@ class Pages:
         return self._page("topic.html", visit, "knowledge", view=view, may_correct=self._sources.may_correct)
 
     async def cost(self, _request: web.Request, visit: Visit) -> web.Response:
-        spent = await self._sources.spent(cost.DAYS)
-        view = cost.view(self._sources.token_days(), spent, self._sources.price, self._showing)
+        view = cost.view(await self._sources.costs(cost.DAYS), self._showing)
         return self._page("cost.html", visit, "cost", view=view, days=cost.DAYS)
 
     def _page(self, template: str, visit: Visit, section: str, **values: Any) -> web.Response:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dashboard.knowledge import Held
 from dashboard.meter import FlowMeter
+from reporting.cost import Costs
 from services.knowledge import Search
-from services.llm import StepTokens
 from services.team import Overview
 from services.telemetry import Ended
 
@@ -41,9 +41,7 @@ class Sources:
 
     Attributes:
         entries: how the last parts ended, oldest first.
-        spent: how the parts of the last days ended, for their tokens; the days are given.
-        token_days: calls and tokens by day and step.
-        price: of a million tokens in prompts and completions; None: not told.
+        costs: what models were asked for in the last days; the days are given.
         held: what the knowledge base holds.
         may_correct: whether the team's library may be corrected here; else its pages only show it.
         now: seconds since 1970, in the time of the stream.
@@ -51,9 +49,7 @@ class Sources:
 
     meter: FlowMeter
     entries: Callable[[], Awaitable[Sequence[Ended]]]
-    spent: Callable[[int], Awaitable[Sequence[Ended]]]
-    token_days: Callable[[], Mapping[str, Mapping[str, StepTokens]]]
-    price: tuple[float, float] | None
+    costs: Callable[[int], Awaitable[Costs]]
     held: Callable[[], Awaitable[Sequence[Held]]]
     search: Search
     team: Team

@@ -115,9 +115,6 @@ def costs(
             found.names[entry.channel_id] = entry.channel
     used = ((channel, spent) for channel, spent in channels.items() if spent.calls or spent.tokens)
     found.channels = dict(sorted(used, key=lambda item: -item[1].tokens))
-    found.channels = {
-        channel: spent for channel, spent in found.channels.items() if spent.calls or spent.prompt or spent.completion
-    }
     for step, spent in left.items():
         found.elsewhere.add(0, spent.prompt, spent.completion, prices.of(step))
     found.elsewhere.calls = max(found.total.calls - sum(spent.calls for spent in found.channels.values()), 0)

@@ -50,19 +50,20 @@ def entries(outcomes: Path, period: TimeSpan) -> list[Ended]:
     """
     first, last = _day(period.since), _day(period.until)
     read: list[Ended] = []
-    for path in sorted(outcomes.glob("????-??-??.jsonl")):
+    for path in _files(outcomes):
         if first <= path.stem <= last:
             read += (entry for line in _lines(path) if (entry := parse_ended(line)) and entry.at in period)
-    return sorted(read, key=lambda entry: (entry.at, entry.message_ids))
+    return sorted(read, key=_order)
 
 
-def newest(outcomes: Path) -> float | None:
-    """Just after the last end on record; None where there is none. Raises OSError."""
-    for path in sorted(outcomes.glob("????-??-??.jsonl"), reverse=True):
-        ends = [entry.at for line in _lines(path) if (entry := parse_ended(line))]
-        if ends:
-            return max(ends) + 0.001
-    return None
+def newest(outcomes: Path, most: int) -> list[Ended]:
+    """What was written last, `most` at most, oldest first; damaged lines are left out. Raises OSError."""
+    read: list[Ended] = []
+    for path in _files(outcomes, reverse=True):
+        if len(read) >= most:
+            break
+        read += (entry for line in _lines(path)[-most:] if (entry := parse_ended(line)))
+    return sorted(read, key=_order)[-most:]
 
 
 def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
@@ -108,6 +109,14 @@ def _votes(feedback: Path) -> Iterator[dict[str, Any]]:
             }
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue
+
+
+def _files(outcomes: Path, *, reverse: bool = False) -> list[Path]:
+    return sorted(outcomes.glob("????-??-??.jsonl"), reverse=reverse)
+
+
+def _order(entry: Ended) -> tuple[float, tuple[int, ...]]:
+    return entry.at, entry.message_ids
 
 
 def _lines(path: Path) -> list[bytes]:

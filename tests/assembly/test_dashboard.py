@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from assembly.dashboard import KeptEnds, LookedAt, address_of, held_sources, newest_in, place_name
-from clock import rfc3339
+from assembly.dashboard import KeptEnds, LookedAt, address_of, costs_of, held_sources, place_name
+from clock import now, rfc3339
 from model.messages import Place, PlaceKind
+from reporting.cost import Price, Prices
+from reporting.reading import TimeSpan
 from services.conversations import History
 from services.knowledge import IndexEntry, Source, page_name
+from services.llm import StepTokens, TokenDays
 from services.team import PairPlaces, corrections
 from services.telemetry import Ended, render_ended
 from settings import MetricsSettings, Settings, SettingsError, load
@@ -62,18 +65,18 @@ async def test_without_files_there_is_what_is_in_memory(tmp_path: Path) -> None:
     record.recent.append(REPLIED)
     kept = KeptEnds(record, tmp_path / "outcomes")
     assert await kept.last() == [REPLIED]
-    assert await kept.spent(30) == (REPLIED,)
+    assert await kept.of(TimeSpan(AT - DAY, AT + DAY)) == [REPLIED]
+    assert await kept.of(TimeSpan(AT + 1, AT + DAY)) == []
 
 
-def test_no_more_files_are_read_than_needed(tmp_path: Path) -> None:
-    folder = tmp_path / "outcomes"
-    written(folder, *(replace(REPLIED, at=AT + day * DAY) for day in range(4)))
-    with (folder / "2026-02-03.jsonl").open("ab") as file:
-        file.write(b"torn")
-    assert [entry.at for entry in newest_in(folder, 2)] == [AT + 2 * DAY, AT + 3 * DAY]
-    assert [entry.at for entry in newest_in(folder, None, rfc3339(AT + DAY)[:10])] == [
-        AT + day * DAY for day in (1, 2, 3)
-    ]
+async def test_costs_are_those_of_the_last_days_at_the_price_of_each_model(tmp_path: Path) -> None:
+    written(tmp_path / "outcomes", replace(REPLIED, at=now() - 40 * DAY), replace(REPLIED, at=now() - DAY))
+    steps = {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 1_000_000, 0)}
+    spent = TokenDays({rfc3339(now() - days * DAY)[:10]: steps for days in (0, 1, 29, 30, 40)})
+    prices = Prices(Price(2.0, 10.0), Price(0.5, 0.5))
+    found = await costs_of(KeptEnds(OutcomeRecord(None, str), tmp_path / "outcomes"), spent, prices, 30)
+    assert (found.total.calls, found.total.money) == (9, 7.5)
+    assert [place.calls for place in found.channels.values()] == [REPLIED.llm_calls]
 
 
 def test_threads_are_named_after_questions_so_their_names_are_texts() -> None:

@@ -15,6 +15,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
+from reporting.cost import Costs, Price, Prices, costs
+from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.search import Found, Kept, Level
 from services.search.confidence import Signals
@@ -93,6 +95,7 @@ PAIR = Pair(
     (ANNA, 9),
     (PairTurn(Speaker.USER, f"My quota is full {NASTY}"), PairTurn(Speaker.TEAM, "Prune old snapshots.")),
 )
+PRICE = Price(2.0, 10.0)
 OTHER = replace(PAIR, id="qa_20260202_031057.000000", timestamp="2026-02-02T03:10:57.000000Z")
 
 
@@ -169,7 +172,7 @@ class Box:
     days: Mapping[str, Mapping[str, StepTokens]] = field(
         default_factory=lambda: {"2026-02-02": {"gate": StepTokens(2, 1_000_000, 100_000)}}
     )
-    price: tuple[float, float] | None = (2.0, 10.0)
+    prices: Prices = field(default_factory=lambda: Prices(PRICE, PRICE))
     search: FakeSearch = field(default_factory=FakeSearch)
     team: FakeTeam = field(default_factory=FakeTeam)
     meter: FlowMeter = field(default_factory=lambda: FlowMeter(lambda: 0.0))
@@ -182,8 +185,8 @@ class Box:
         async def entries() -> Sequence[Ended]:
             return self.entries
 
-        async def spent(_days: int) -> Sequence[Ended]:
-            return self.entries
+        async def spent(days: int) -> Costs:
+            return costs(self.days, self.entries, TimeSpan(AT - days * 86_400, AT + 1), self.prices)
 
         async def held() -> Sequence[Held]:
             return self.held
@@ -191,9 +194,7 @@ class Box:
         sources = Sources(
             meter=self.meter,
             entries=entries,
-            spent=spent,
-            token_days=lambda: self.days,
-            price=self.price,
+            costs=spent,
             held=held,
             search=self.search,
             team=self.team,

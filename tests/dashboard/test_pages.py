@@ -14,6 +14,8 @@ from yarl import URL
 
 from dashboard import live
 from dashboard.access import FREE_TRIES
+from reporting.cost import Prices
+from services.llm import StepTokens
 from services.team import LibraryUnusable, LibraryUnwritable, Overview
 from tests.dashboard.made import NASTY, PAIR, REFUSED, REPLIED, TOKEN, Box, page, served
 
@@ -139,10 +141,11 @@ async def test_a_gap_becomes_a_search_without_its_words_in_the_address() -> None
 async def test_cost_is_shown_with_and_without_a_price() -> None:
     async with served(Box()) as client:
         assert "3.00" in await page(client, "/cost")
-    async with served(Box(price=None, days={}, entries=[])) as client:
+    async with served(Box(prices=Prices(), days={"2026-02-02": {"gate": StepTokens(1, 7, 0)}}, entries=[])) as client:
         text = await page(client, "/cost")
         assert "price_per_million" in text
-        assert "No model was asked." in text
+    async with served(Box(days={}, entries=[])) as client:
+        assert "No model was asked." in await page(client, "/cost")
 
 
 async def test_what_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

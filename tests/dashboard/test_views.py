@@ -9,9 +9,11 @@ import pytest
 from dashboard import answers, cost, knowledge
 from dashboard.meter import Took
 from dashboard.showing import ago, link_to, plain, seconds, size
+from reporting.cost import Price, Prices, costs
+from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.search import NOTHING
-from tests.dashboard.made import AT, CAPTURED, FOUND, PAIR, REPLIED, UNANSWERED, FakeTeam, showing
+from tests.dashboard.made import AT, CAPTURED, FOUND, PAIR, PRICE, REPLIED, UNANSWERED, FakeTeam, showing
 
 ENTRIES = [REPLIED, UNANSWERED, CAPTURED]
 
@@ -85,6 +87,11 @@ def test_odd_paths_are_shown_as_far_as_they_go() -> None:
     entry = replace(REPLIED, path={"select": {"ranked": [["kb:a", "x"], ["kb:b"]]}, "odd": 7, "load": {"loaded": []}})
     steps = {step.name: step for step in answers.view(entry, (), showing()).steps}
     assert steps["select"].ranked == ()
+    for ranked in (3, {"a": 1}, [7], "ab", [["kb:a", 1, 2]]):
+        odd = replace(REPLIED, path={"select": {"ranked": ranked, "selected": 5}})
+        assert answers.ranked_of(odd, showing()) == ()
+    some = replace(REPLIED, path={"select": {"ranked": [["kb:a", 1], ["kb:b"]], "selected": 5}})
+    assert answers.ranked_of(some, showing()) == (("kb:a", "1.00", False),)
     assert steps["odd"].facts == ()
     assert steps["load"].facts[0].value == "none"
 
@@ -152,18 +159,26 @@ def test_cost_adds_up_by_day_step_and_channel() -> None:
         "2026-02-01": {"gate": StepTokens(1, 1000, 100)},
         "2026-02-02": {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 500, 500)},
     }
-    view = cost.view(days, ENTRIES, (2.0, 10.0), showing())
+    period = TimeSpan(AT - 30 * 86_400, AT + 86_400)
+    view = cost.view(costs(days, ENTRIES, period, Prices(PRICE, Price(0.0, 20.0))), showing())
     assert (view.total.calls, view.total.prompt, view.total.completion) == (4, 1_001_500, 600)
     assert view.total.money == "2.01"
+    assert [row.money for row in view.by_step] == ["2.00", "0.01"]
     assert [(row.name, row.share) for row in view.by_day] == [("2026-02-02", 100), ("2026-02-01", 0)]
     assert [(row.name, row.calls) for row in view.by_step] == [("gate", 3), ("summarise", 1)]
-    assert [(row.name, row.calls, row.prompt) for row in view.by_channel] == [("#channel-20", 4, 4200)]
+    assert [(row.name, row.calls, row.prompt) for row in view.by_channel] == [
+        ("#channel-20", 6, 200),
+        ("all else", 0, 1_001_300),
+    ]
 
 
 def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> None:
-    view = cost.view({}, [], None, showing())
-    assert (view.priced, view.total.money, view.by_day) == (False, "", [])
-    assert cost.money(StepTokens(1, 100, 0), (2.0, 10.0)) == "0.0002"
+    days = {"2026-02-01": {"gate": StepTokens(1, 1000, 100), "summarise": StepTokens(1, 10, 0)}}
+    period = TimeSpan(AT - 30 * 86_400, AT + 86_400)
+    view = cost.view(costs(days, [], period, Prices(answering=PRICE)), showing())
+    assert (view.priced, view.total.money, [row.money for row in view.by_step]) == (False, "", ["0.0030", ""])
+    nothing = cost.view(costs({}, [], period, Prices()), showing())
+    assert (nothing.by_day, nothing.by_channel) == ([], [])
 
 
 def test_durations_sizes_and_ages_are_short() -> None:

@@ -17,11 +17,12 @@ def test_entries_of_the_period_are_read_in_order(tmp_path: Path) -> None:
         with (tmp_path / f"{entry.day}.jsonl").open("ab") as file:
             file.write(render_ended(entry) + b"{damaged\n")
     assert entries(tmp_path, PERIOD) == kept[1:3]
-    assert newest(tmp_path) == MONDAY + 3 * DAY + 0.001
+    assert newest(tmp_path, 9) == kept
+    assert newest(tmp_path, 4) == kept[1:]
 
 
 def test_without_a_record_there_are_none(tmp_path: Path) -> None:
-    assert (entries(tmp_path / "none", PERIOD), newest(tmp_path / "none")) == ([], None)
+    assert (entries(tmp_path / "none", PERIOD), newest(tmp_path / "none", 9)) == ([], [])
 
 
 def vote(message_id: int, voter: str, vote: str, at: float = MONDAY, *, inferred: bool = False) -> str:
