@@ -29,7 +29,6 @@ class OutcomeRecord:
 
     Attributes:
         recent: the newest entries, oldest first.
-        told: called with each entry as it comes; must not fail.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class OutcomeRecord:
     ) -> None:
         """`folder` None: nothing is written. `keep_days`: older files are deleted; 0: none is."""
         self.recent: deque[Ended] = deque(maxlen=RECENT)
-        self.told: list[Callable[[Ended], object]] = []
         self._folder = folder
         self._redact = redact
         self._keep_days = keep_days
@@ -58,8 +56,6 @@ class OutcomeRecord:
         self.recent.append(entry)
         if self._folder is not None:
             self._waiting.append(entry)
-        for tell in self.told:
-            tell(entry)
         if self._on_change is not None:
             self._on_change()
 
