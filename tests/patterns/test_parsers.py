@@ -9,7 +9,9 @@ import pytest
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge import index_file
+from services.knowledge.links_file import SiteLine
 from services.knowledge.web.contents import read as read_page
+from services.knowledge.web.page_lists import read_list
 from services.search.text.reading import read
 from tests.patterns.growth import STEEP, growth
 
@@ -86,3 +88,21 @@ def test_pages_are_read_in_linear_time(body: str) -> None:
 def test_an_index_is_read_in_linear_time(body: str) -> None:
     """Pitfall 64."""
     assert grown(lambda text: index_file.parse(text, "index.txt", "kb"), body) < STEEP
+
+
+def pages_in(entries: str) -> object:
+    line = SiteLine("links, line 1", "sitemap", "https://a/list")
+    return read_list(f"<urlset>{entries}</urlset>".encode(), "https://a/list", line, "", 9).pages
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "tail"),
+    [
+        ("", "<url><loc>https://a/b</loc></url>", ""),
+        ("<url><loc>", "a<!-- -->", "</loc></url>"),
+        ("<url><loc>", "&amp;", "</loc></url>"),
+    ],
+)
+def test_a_sitemap_is_read_in_linear_time(head: str, body: str, tail: str) -> None:
+    """Pitfall 64."""
+    assert growth(pages_in, lambda chars: head + body * (chars // len(body)) + tail, 60 * CHARS) < STEEP

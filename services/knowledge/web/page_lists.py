@@ -189,7 +189,8 @@ class _Xml:
     def _characters(self, text: str) -> None:
         match self._path:
             case [_, _, ("loc" | "lastmod") as name]:  # not deeper: pictures and films have a `loc` of their own
-                self._text[name] = self._text.get(name, "") + text[: 2 * _LONGEST_URL]
+                known = self._text.get(name, "")
+                self._text[name] = known + text[: 2 * _LONGEST_URL - len(known)]
             case _:
                 pass
 
