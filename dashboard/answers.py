@@ -157,7 +157,7 @@ def _step(name: str, entry: Ended, spent: float | None, showing: Showing) -> Ste
     if isinstance(decided, Mapping):
         known = cast("Mapping[str, Any]", decided)
         if name == "select":
-            ranked = _ranked(known, showing)
+            ranked = ranked_of(entry, showing)
         facts = [Fact(key, _said(name, key, value, showing)) for key, value in known.items() if key != "ranked"]
     elif isinstance(decided, (list, tuple)):
         facts = [Fact(name, _said(name, name, cast("Sequence[object]", decided), showing))]
@@ -166,14 +166,22 @@ def _step(name: str, entry: Ended, spent: float | None, showing: Showing) -> Ste
     return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)
 
 
-def _ranked(decided: Mapping[str, Any], showing: Showing) -> tuple[Ranked, ...]:
-    chosen = {str(each) for each in decided.get("selected") or ()}
-    pairs = cast("Sequence[Sequence[Any]]", decided.get("ranked") or ())
-    return tuple(
-        Ranked(showing.source(str(pair[0])), f"{float(pair[1]):.2f}", str(pair[0]) in chosen)
-        for pair in pairs
-        if len(pair) == 2 and isinstance(pair[1], (int, float))  # noqa: PLR2004 (a pair)
-    )
+def ranked_of(entry: Ended, showing: Showing) -> tuple[Ranked, ...]:
+    """What the search ranked for it, the best first. Lines of the record may be anything: what is odd is left out."""
+    found: list[Ranked] = []
+    match entry.path.get("select"):
+        case {"ranked": [*pairs], **rest}:
+            chosen = cast("object", rest.get("selected"))
+            for pair in cast("Sequence[object]", pairs):
+                match pair:
+                    case [str() as source, (int() | float()) as score]:
+                        picked = isinstance(chosen, (list, tuple)) and source in chosen
+                        found.append(Ranked(showing.source(source), f"{score:.2f}", picked))
+                    case _:
+                        pass
+        case _:
+            pass
+    return tuple(found)
 
 
 def _said(step: str, key: str, value: object, showing: Showing) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.answers import id_of
+from dashboard.answers import id_of, ranked_of
 from dashboard.showing import Showing, link_to, minute
 from reporting.gaps import Gap, reason_of
 from services.telemetry import Ended
@@ -50,7 +50,7 @@ def view(gap: Gap, showing: Showing) -> GapView:
         len(gap.asked),
         gap.askers,
         ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
-        next((near for entry in gap.asked if (near := _nearest(entry, showing))), ""),
+        next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), ""),
         [_asked(entry, showing) for entry in gap.asked],
     )
 
@@ -60,8 +60,3 @@ def _asked(entry: Ended, showing: Showing) -> Asked:
     link = link_to(entry.guild_id, entry.place_id, last)
     where, who = showing.place(entry.place_id), showing.person(entry.author_id)
     return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), showing.text(entry.question))
-
-
-def _nearest(entry: Ended, showing: Showing) -> str:
-    ranked = entry.path.get("select", {}).get("ranked") if isinstance(entry.path.get("select"), dict) else None
-    return showing.source(str(ranked[0][0])) if ranked else ""
