@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import rfc3339
+from model.messages import discord_address
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -49,10 +50,7 @@ def plain(text: str) -> str:
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
     """The address of a message, or of a channel or thread; empty where the server is not known."""
-    if guild_id is None:
-        return ""
-    ends = "" if message_id is None else f"/{message_id}"
-    return f"https://discord.com/channels/{guild_id}/{place_id}{ends}"
+    return "" if guild_id is None else discord_address(guild_id, place_id, message_id)
 
 
 def minute(at: float) -> str:

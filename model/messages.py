@@ -116,3 +116,9 @@ class Message:
     @property
     def is_empty(self) -> bool:
         return not self.attachments and not self.text.strip()
+
+
+def discord_address(guild_id: int, place_id: int, message_id: int | None = None) -> str:
+    """Of a message, or of a channel or thread, in the Discord client."""
+    ids = (guild_id, place_id) if message_id is None else (guild_id, place_id, message_id)
+    return "https://discord.com/channels/" + "/".join(map(str, ids))

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.messages import discord_address
 from services.team.archive import Speaker
 from services.team.captures import Capture
 
@@ -50,7 +51,6 @@ def _address(line: bytes, qa_id: str) -> str | None:
         found = json.loads(line)
         if found["qa_id"] != qa_id:
             return None
-        ids = [int(found[name]) for name in ("guild_id", "channel_id", "message_id")]
-        return "https://discord.com/channels/" + "/".join(map(str, ids))
+        return discord_address(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None  # torn by a crash, or edited

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from clock import from_rfc3339, rfc3339
-from model.messages import AuthorType
+from model.messages import AuthorType, discord_address
 from model.outcomes import Outcome, OutcomeKind, Reason
 
 _TEXTLESS = frozenset({Reason.NOTHING_TO_LEARN, Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
@@ -65,7 +65,7 @@ class Ended:
         """The address of the first message in Discord; None where no server is known."""
         if self.guild_id is None:
             return None
-        return f"https://discord.com/channels/{self.guild_id}/{self.place_id}/{self.message_ids[0]}"
+        return discord_address(self.guild_id, self.place_id, self.message_ids[0])
 
 
 def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
