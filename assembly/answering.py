@@ -39,6 +39,7 @@ def answer_rules(settings: Settings) -> AnswerRules:
         max_answer_chars=answering.max_answer_chars,
         require_citations=answering.require_citations,
         enable_verification=answering.enable_verification,
+        speculate=answering.speculate,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
         pointing=point_rules(settings),
     )

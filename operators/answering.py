@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clock import now
-from model.conversations import Conversation, Role
-from model.messages import AuthorType
 from model.outcomes import Outcome, Reason
+from operators.speculating import outcome_of, under_way
 from operators.step import TookTooLong
 from services.assistant import (
     Addresses,
@@ -30,9 +29,6 @@ from services.llm import Budget
 from services.search import Found, Kept, Level
 from services.telemetry import number_of
 
-if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
-    from services.documents import Lookup
-
 RANKED = 5
 """So many pages that the search found are noted, best first, for whoever asks why."""
 
@@ -40,11 +36,14 @@ log = logging.getLogger(__name__)
 
 
 def gate(
-    assistant: Assistant, budget: Budget, chain_seconds: float
+    assistant: Assistant,
+    budget: Budget,
+    chain_seconds: float,
+    guess: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Pass answerable questions, with the query to search for.
 
-    Here the chain is counted against the budget, and its `chain_seconds` begin.
+    Here the chain is counted against the budget, and its `chain_seconds` begin. `guess`: is made meanwhile.
     """
 
     async def gated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
@@ -55,6 +54,13 @@ def gate(
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skipped(inquiry, Reason.BUDGET)
         inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
+        if guess is None:
+            return await decided(inquiry)
+        async with under_way(guess(inquiry)) as guessing:
+            item = await decided(inquiry)
+            return item._replace(guess=await outcome_of(guessing)) if isinstance(item, Inquiry) else item
+
+    async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await assistant.gate(
             inquiry.conversation, inquiry.usage, files=inquiry.files, addressed=inquiry.addressed
         )
@@ -145,68 +151,6 @@ def load(
         return inquiry._replace(sources=tuple(await excerpts.within(sources, inquiry.query, search, max_chars)))
 
     return loaded
-
-
-EARLIER = 3
-"""Questions and answers that a follow-up may be understood from."""
-
-
-def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Say which files there are before anything is decided. Waits for none of them.
-
-    `public`: others than the asker read the answer.
-    """
-
-    async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
-        part = inquiry.part
-        toolset = await lookup.toolset(
-            part.author.id,
-            part.place,
-            inquiry.case_id,
-            public=public,
-            opened=inquiry.reply_place_id is not None,
-            in_view=inquiry.asked_in_view,
-            earlier=earlier_in(inquiry.conversation),
-            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
-            execution_id=part.correlation_id,
-        )
-        if toolset is None:
-            return inquiry
-        inquiry.decisions["files"] = list(toolset.files)
-        return inquiry._replace(toolset=toolset)
-
-    return announced
-
-
-async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
-    """Wait for files that are still being read; then only tools with something in them are offered."""
-    toolset = inquiry.toolset
-    if toolset is None:
-        return inquiry
-    await toolset.ready()
-    inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
-    if not toolset.tools:
-        inquiry = inquiry._replace(toolset=None)
-        if not inquiry.selected and not inquiry.conversation.images:
-            return Unanswered(inquiry, Reason.NO_SOURCES)
-    return inquiry
-
-
-def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """What was asked and answered before, oldest first; the last question may have no answer."""
-    pairs: list[tuple[str, str]] = []
-    asked = ""
-    for turn in conversation.turns:
-        if turn.asked_now:
-            continue
-        if turn.role is Role.USER:
-            asked = turn.text
-        elif asked:
-            pairs.append((asked, turn.text))
-            asked = ""
-    if asked:
-        pairs.append((asked, ""))
-    return tuple(pairs[-EARLIER:])
 
 
 def generate(

@@ -229,6 +229,9 @@ class AnswerSettings(SettingsSection):
     max_concurrent_answers: Count = setting(32, "How many answers are in progress at once.")
     max_waiting_answers: Count = setting(1000, "How many may wait; beyond that the oldest is dropped.")
     enable_verification: Flag = setting(False, "Have the LLM check each draft before it is posted.")
+    speculate: Flag = setting(
+        False, "Select and load sources while the gate decides: sooner answers, for more calls to the LLM."
+    )
     require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
     max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
     max_answer_chars: Count = setting(3000, "The maximum length of an answer in characters.")

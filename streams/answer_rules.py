@@ -20,5 +20,6 @@ class AnswerRules:
     max_answer_chars: int = 3000
     require_citations: bool = False
     enable_verification: bool = False
+    speculate: bool = False
     thread_reuse_seconds: float = 900.0
     pointing: PointRules = field(default_factory=PointRules)

@@ -18,11 +18,13 @@ from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators import only, serialize_by_key
-from operators.answering import announce, gate, generate, load, retrieve, select, verify
+from operators.answering import gate, generate, load, select, verify
+from operators.files import announce, retrieve
 from operators.gathering import gather
 from operators.holding import hold
 from operators.permitting import permit
 from operators.pointing import linked, point, remembered
+from operators.speculating import Ask, guessed, unless_guessed, unless_there
 from operators.step import Gauge, Step, in_turn, step, watched
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
 from services.knowledge import Library, Search
@@ -103,7 +105,7 @@ def chain(
 
     gathered  --q1--q2--q3---------|
     announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
-    gate      ---q1--o---q3--------|      q2 was chatter
+    gate      ---q1--o---q3--------|      q2 was chatter (with `speculate`, select and load run meanwhile)
     select    ----q1------q3-------|
     load      -----q1------q3------|
     retrieve  -----q1------q3------|      waits for files that are being read (with a `lookup`)
@@ -117,11 +119,14 @@ def chain(
 
     said, addresses = repeats or Repeats(), rules.pointing.addresses
     finished = linked(search, said, addresses)
+    selected: Ask = select(assistant, library, search, rules.max_sources, rules.max_index_entries)
+    loaded: Ask = load(library, search, rules.max_source_chars)
+    guess = guessed(selected, loaded) if rules.speculate else None
     steps = (
         run("announce", announce(lookup, public=public)) if lookup is not None else None,
-        run("gate", gate(assistant, budget, rules.chain_seconds)),
-        run("select", select(assistant, library, search, rules.max_sources, rules.max_index_entries)),
-        run("load", load(library, search, rules.max_source_chars)),
+        run("gate", gate(assistant, budget, rules.chain_seconds, guess)),
+        run("select", selected if guess is None else unless_guessed(selected, search)),
+        run("load", loaded if guess is None else unless_there(loaded)),
         run("retrieve", retrieve) if lookup is not None else None,
         run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)),
         step("point", point(search, said, rules.pointing), rules.max_concurrent, gauge, passing=(Outcome, Inquiry)),

@@ -33,6 +33,7 @@ class Inquiry(NamedTuple):
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
         links: addresses that follow the draft.
+        guess: what selection and loading made of it while the gate decided (`ai_response.speculate`).
         toolset: for looking things up in files and runbooks; None if none concern this inquiry.
     """
 
@@ -53,6 +54,7 @@ class Inquiry(NamedTuple):
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
+    guess: Inquiry | None = None
 
     @property
     def token(self) -> CancelToken:
