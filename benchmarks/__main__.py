@@ -10,6 +10,7 @@ ALL = (
     "idle",
     "quiet_window",
     "answer_cost",
+    "speculation",
     "captures",
     "knowledge_base",
     "search",
