@@ -199,8 +199,8 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
         raise
     except BrokenPipeError:
         return quietly_cut_off()
-    except KeyboardInterrupt:
-        return say("interrupted", FAILED)
+    except KeyboardInterrupt as stopped:
+        return say(f"interrupted: {stopped}" if stopped.args else "interrupted", FAILED)
     except LibraryUnwritable as error:
         return say(redact(str(error)), FAILED)
     except OSError as error:

@@ -25,7 +25,7 @@ from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
 from clock import VirtualLoop, patient_to_a_point
 from commands.exit_codes import DONE, FAILED
-from commands.progress import Count, counted
+from commands.progress import Count, counted, kept_when_interrupted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
 from services.knowledge import LibrarySearch
@@ -57,12 +57,14 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*talks) if talks else time.time()
     collect_rarely()
+    tally = Tally()
     with (
         terminated_as_interrupted(),
         written_alone(settings, "app.py --import"),
+        kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
     ):
-        run = runner.run(_import(settings, archives, talks))
+        run = runner.run(_import(settings, tally, archives, talks))
     show(Console(), run)
     return DONE if run.finished and not run.tally.failed else FAILED
 
@@ -77,8 +79,11 @@ class ImportRun:
     finished: bool
 
 
-async def _import(settings: Settings, archives: Sequence[Path], talks: Sequence[Path]) -> ImportRun:
-    tally = Tally()
+def captures_in(tally: Tally) -> str:
+    return number_of(tally.parts[OutcomeKind.CAPTURED], "capture")
+
+
+async def _import(settings: Settings, tally: Tally, archives: Sequence[Path], talks: Sequence[Path]) -> ImportRun:
     parts, imported = assembled(settings, tally)
     taken = None
     if archives:
@@ -88,7 +93,7 @@ async def _import(settings: Settings, archives: Sequence[Path], talks: Sequence[
     if talks:
         with counted(
             Console(file=sys.stderr),
-            lambda: Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture")),
+            lambda: Count(tally.messages, None, "message", captures_in(tally), "import"),
         ):
             finished = await play(
                 *talks,

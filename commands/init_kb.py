@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -14,12 +15,14 @@ from assembly.answering import library_of
 from assembly.folder import written_alone
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
+from assembly.reports import prices_of
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from assembly.state import tokens_counted
 from clock import now
 from commands.exit_codes import DONE, FAILED
-from commands.progress import Count, counted
+from commands.progress import Count, SpentSoFar, counted, kept_when_interrupted
+from reporting.cost import Prices
 from services.knowledge import (
     CannotList,
     Due,
@@ -32,11 +35,13 @@ from services.knowledge import (
     UpdateEvent,
     UpdateReport,
 )
+from services.llm import Usage
 from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
+UPDATING, GIVING_VECTORS = "knowledge base", "vectors for the search"
 NAMED = 20
 """Troubles of one phase that are named: more than the bot logs, since somebody is there to mend them."""
 
@@ -52,10 +57,17 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     """
     check_writable(settings.kb)
     collect_rarely()
-    with terminated_as_interrupted(), written_alone(settings, "app.py --init-kb"):
-        report = run_async(_init_kb(settings, record, replay))
+    work = KnowledgeWork(prices_of(settings))
+    with (
+        terminated_as_interrupted(),
+        written_alone(settings, "app.py --init-kb"),
+        kept_when_interrupted(lambda: work.kept),
+    ):
+        report = run_async(_init_kb(settings, work, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
+    if spent := str(work.spent):
+        out.print(spent)
     if not report.descriptions:
         out.print(f"Nothing to answer from: put documents into {settings.kb.sources_dir}, or see what failed above.")
     return FAILED if report.troubles or not report.descriptions else DONE
@@ -82,40 +94,61 @@ def check_sources(ledger: Ledger, at: float) -> None:
             raise Unusable(f"{error.setting}: {error.about}: {error}") from None
 
 
-async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> UpdateReport:
+class KnowledgeWork:
+    """How far an update is, and what it has cost."""
+
+    def __init__(self, prices: Prices) -> None:
+        self.spent = SpentSoFar(Usage(), prices)
+        self.sources = SourceCount()
+        self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
+
+    @property
+    def count(self) -> Count:
+        return replace(self.sources.count, more=str(self.spent), label=UPDATING)
+
+    @property
+    def kept(self) -> str:
+        """What is kept where the update is cut off, and how to go on."""
+        done = [str(replace(self.sources.count, label=""))]
+        if self.passages.total:
+            done.append(str(replace(self.passages, label="")))
+        cost = f" ({self.spent})" if str(self.spent) else ""
+        return f"done and kept are {' and '.join(done)}{cost}; the same command goes on from there"
+
+
+async def _init_kb(settings: Settings, work: KnowledgeWork, record: Path | None, replay: Path | None) -> UpdateReport:
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
         tokens_counted(settings) as usage,
         open_llm(settings, llm, record=record, replay=replay) as asker,
         knowledge_parts(settings, asker, usage, by_hand=True) as parts,
     ):
+        work.spent = replace(work.spent, usage=usage)
         try:
             await parts.ledger.load()
         except OSError as error:
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         await in_thread(check_sources, parts.ledger, now())
-        sources = SourceCount()
-        with counted(Console(stderr=True), lambda: sources.count):
-            report = await updated(parts, KnowledgeLog(NAMED), sources)
-    await make_searchable(settings)
+        with counted(Console(stderr=True), lambda: work.count):
+            report = await updated(parts, KnowledgeLog(NAMED), work.sources)
+    await make_searchable(settings, work)
     return report
 
 
-async def make_searchable(settings: Settings) -> None:
+async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Prepare what has changed for searching, and give it vectors."""
     async with (
         open_embedder(settings.search.embeddings) as embedder,
         open_search(settings, library_of(settings), embedder, read_only=False, alone=False) as search,
     ):
         await search.refresh()
-        done, whole = 0, await search.unembedded()
+        work.passages = replace(work.passages, total=await search.unembedded())
 
         def add(count: int) -> None:
-            nonlocal done
-            done += count
+            work.passages = replace(work.passages, done=work.passages.done + count)
 
-        with counted(Console(stderr=True), lambda: Count(done, whole, "passage")):
+        with counted(Console(stderr=True), lambda: work.passages):
             await search.embed(on_done=add)
 
 

@@ -1,4 +1,6 @@
-"""How far a long piece of work is: a bar on a terminal, a line every ten seconds elsewhere."""
+"""How far a long piece of work is: a bar on a terminal, a line every ten seconds elsewhere. What is kept of it when it
+is cut off, and what it has cost.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from reporting.cost import Expense, Prices
+from services.llm import Usage
 from services.telemetry import number_of
 
 LINE_SECONDS = 10.0
@@ -21,16 +25,25 @@ BAR_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """`total`: None while it is unknown; `unit`: what one of them is called, such as `message`; `more`: a remark."""
+    """`total`: None while it is unknown; `unit`: what one of them is called, such as `message`; `more`: a remark;
+    `label`: what is being done.
+    """
 
     done: int
     total: int | None
     unit: str
     more: str = ""
+    label: str = ""
 
     def __str__(self) -> str:
+        return self.line()
+
+    def line(self, pace: str = "") -> str:
+        """`pace`: follows the numbers."""
         total = number_of(self.done if self.total is None else self.total, self.unit)
-        return (total if self.total is None else f"{self.done} of {total}") + (f", {self.more}" if self.more else "")
+        numbers = total if self.total is None else f"{self.done} of {total}"
+        after = "".join(f", {each}" for each in (pace, self.more) if each)
+        return (f"{self.label}: " if self.label else "") + numbers + after
 
 
 class Pace:
@@ -41,15 +54,25 @@ class Pace:
         self._began: float | None = None
         self._there = 0  # what an earlier run had done
 
-    def left(self, count: Count) -> float | None:
-        """The seconds that are left at this pace; None while there is none, or no end is known."""
+    def each(self, count: Count) -> float | None:
+        """The seconds that one of them takes; None while that is not known."""
         now = self._clock()
         if self._began is None:
             self._began, self._there = now, count.done
         done = count.done - self._there
-        if count.total is None or not done:
-            return None
-        return (now - self._began) / done * (count.total - count.done)
+        return (now - self._began) / done if done else None
+
+    def left(self, count: Count) -> float | None:
+        """The seconds that are left at this pace; None while there is none, or no end is known."""
+        each = self.each(count)
+        return None if each is None or count.total is None else each * (count.total - count.done)
+
+    def rate(self, count: Count) -> str:
+        """`12 a minute`, `3.5 a second`; empty while that is not known."""
+        each = self.each(count)
+        if not each:
+            return ""
+        return f"{1 / each:.3g} a second" if each < 1 else f"{MINUTE / each:.2g} a minute"
 
 
 def in_words(seconds: float) -> str:
@@ -74,8 +97,8 @@ def counted(console: Console, count: Callable[[], Count], pace: Pace | None = No
         def keep_showing() -> None:
             while not stop.wait(seconds):
                 known = count()
-                left = pace.left(known)
-                show(known, str(known) if not left else f"{known}, {in_words(left)} left")
+                line, left = known.line(pace.rate(known)), pace.left(known)
+                show(known, line if not left else f"{line}; {in_words(left)} left")
 
         thread = threading.Thread(target=keep_showing, name="progress", daemon=True)
         thread.start()
@@ -84,6 +107,41 @@ def counted(console: Console, count: Callable[[], Count], pace: Pace | None = No
         finally:
             stop.set()
             thread.join()
+
+
+@contextmanager
+def kept_when_interrupted(kept: Callable[[], str]) -> Generator[None]:
+    """Have Ctrl-C during the block say what is kept, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(kept()) from None
+
+
+@dataclass(frozen=True, slots=True)
+class SpentSoFar:
+    """What models were asked for, and its price."""
+
+    usage: Usage
+    prices: Prices
+
+    @property
+    def money(self) -> float | None:
+        """None where a price is unknown."""
+        sums = Expense()
+        for step, calls in self.usage.calls.copy().items():  # read from another thread
+            prompt, completion = (self.usage.tokens[step, kind] for kind in ("prompt", "completion"))
+            sums.add(calls, prompt, completion, self.prices.of(step))
+        return sums.money
+
+    def __str__(self) -> str:
+        """`31 LLM calls, 41,203 tokens, 0.0312`; empty where there was no call."""
+        calls = self.usage.calls.total()
+        if not calls:
+            return ""
+        money = self.money
+        cost = "" if money is None else f", cost {money:.4f}"
+        return f"{number_of(calls, 'LLM call')}, {self.usage.tokens.total():,} tokens{cost}"
 
 
 _Display = tuple[Callable[[Count, str], None], float]

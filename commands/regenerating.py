@@ -7,6 +7,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,13 +17,15 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.folder import written_alone
 from assembly.llm import open_llm
+from assembly.reports import prices_of
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.state import tokens_counted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.exit_codes import DONE, FAILED
-from commands.progress import Count, counted
+from commands.progress import Count, SpentSoFar, counted, kept_when_interrupted
 from operators.foreseeing import Guesses
+from reporting.cost import Prices
 from services.assistant import key_of
 from services.llm import AskedAhead, Asker, Usage
 from services.storage import DataFolder, files, in_thread
@@ -62,6 +65,7 @@ class RebuildReport:
     topics: int = 0
     undescribed: int = 0
     usage: Usage = field(default_factory=Usage)
+    prices: Prices = field(default_factory=Prices)
     given_up: str = ""
 
     def add(self, event: Decision | Described) -> None:
@@ -74,9 +78,18 @@ class RebuildReport:
         return self.actions[Action.ADDED] + self.actions[Action.SKIPPED] + self.actions[Action.FAILED]
 
     @property
+    def spent(self) -> SpentSoFar:
+        return SpentSoFar(self.usage, self.prices)
+
+    @property
     def count(self) -> Count:
-        calls = self.usage.calls.total()
-        return Count(self.done, len(self.plan.tasks), "conversation", number_of(calls, "LLM call") if calls else "")
+        return Count(self.done, len(self.plan.tasks), "conversation", str(self.spent), "team library")
+
+    @property
+    def kept(self) -> str:
+        """How far it came, and how to go on."""
+        done = f"{self.done - self.actions[Action.FAILED]} of {number_of(len(self.plan.tasks), 'conversation')} done"
+        return f"{done}; --regen continues from there, --regen --restart starts again"
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -92,14 +105,27 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     `restart`: do not resume an earlier run.
     """
     collect_rarely()
-    with terminated_as_interrupted(), written_alone(settings, "app.py --regen"):
-        report = run_async(rebuild(settings, restart=restart, record=record, replay=replay))
+    begun = list[RebuildReport]()
+    with (
+        terminated_as_interrupted(),
+        written_alone(settings, "app.py --regen"),
+        kept_when_interrupted(lambda: "; ".join(["the library is unchanged", *(each.kept for each in begun)])),
+    ):
+        work = rebuild(settings, restart=restart, record=record, replay=replay, on_begun=begun.append)
+        report = run_async(work)
     show(Console(), report)
     return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
 
 
-async def rebuild(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> RebuildReport:
-    """`regen` on the running loop, for the holder of the lock."""
+async def rebuild(
+    settings: Settings,
+    *,
+    restart: bool,
+    record: Path | None,
+    replay: Path | None,
+    on_begun: Callable[[RebuildReport], object] = lambda _: None,
+) -> RebuildReport:
+    """`regen` on the running loop, for the holder of the lock. `on_begun`: is given the report while it grows."""
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
         tokens_counted(settings) as usage,
@@ -110,7 +136,8 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
         build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
-        report = RebuildReport(await in_thread(planned, build), usage=usage)
+        report = RebuildReport(await in_thread(planned, build), usage=usage, prices=prices_of(settings))
+        on_begun(report)
         if restart:
             await in_thread(build.clear)
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
@@ -200,11 +227,11 @@ def show(console: Console, report: RebuildReport) -> None:
     ]
     for number, what in lines:
         console.print(f"{number:>9}  {what}", highlight=False, soft_wrap=True)
+    if report.spent.money:
+        console.print(f"{report.spent.money:>9.4f}  cost", highlight=False, soft_wrap=True)
     if report.resumed:
         known = number_of(report.resumed, "conversation")
         console.print(f"{known} had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
-        done = f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done"
-        advice = "--regen continues from there, --regen --restart starts again"
-        text = f"The library is unchanged: {report.given_up}. {done}; {advice}."
+        text = f"The library is unchanged: {report.given_up}. {report.kept}."
         console.print(text, soft_wrap=True, highlight=False, markup=False)

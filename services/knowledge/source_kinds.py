@@ -218,38 +218,69 @@ UpdateEvent = Discovered | Due | Settled | Pending | Purged | LeftOut | Trouble
 
 @dataclass(slots=True)
 class UpdateReport:
-    """Adds up the events of one update; `descriptions`: how many entries the index has afterwards. `counts` begins
-    with the nouns in the order in which they are told, and none of each.
+    """Adds up the events of one update.
+
+    Attributes:
+        counts: sources by noun, in the order in which they are told. Each ends as described, recognised, failed, or
+            else unchanged.
+        failed: sources that could not be had or described. What is kept of them stays in use.
+        other_failures: of what is no source itself, such as a list of pages.
+        left_out: what is no source.
+        descriptions: how many entries the index has afterwards.
     """
 
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
     settled: Counter[How] = field(default_factory=Counter[How])
+    failed: set[str] = field(default_factory=set[str])
+    other_failures: int = 0
     left_out: int = 0
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     descriptions: int = 0
+    _due: dict[str, str] = field(default_factory=dict[str, str])  # by its name, the noun of each source to be fetched
+    _to_describe: set[str] = field(default_factory=set[str])
 
     def add(self, event: UpdateEvent) -> None:
         match event:
             case Discovered(counts=counts):
-                nouns = dict.fromkeys((*self.counts, *counts))
-                self.counts = {noun: self.counts.get(noun, 0) + counts.get(noun, 0) for noun in nouns}
-            case Settled(how=how):
+                self.counts |= {noun: self.counts.get(noun, 0) + count for noun, count in counts.items()}
+            case Due(kind=kind, source_id=name):
+                self._due[name] = kind.noun
+            case Pending(record=record):
+                self._to_describe.add(record.source_id)
+            case Settled(record=record, how=how):
                 self.settled[how] += 1
-            case LeftOut():
-                self.left_out += 1
-            case Trouble():
+                if how in {How.DESCRIBED, How.REUSED}:
+                    self.failed.discard(record.source_id)
+            case LeftOut(name=name):
+                self._leave_out(name)
+            case Trouble(about=name):
                 self.troubles.append(event)
+                if name in self._due or name in self._to_describe:
+                    self.failed.add(name)
+                else:
+                    self.other_failures += 1
             case _:
                 pass
 
+    def _leave_out(self, name: str) -> None:
+        self.left_out += 1
+        if name in self._due:  # it was read, and is no source
+            self.counts[self._due.pop(name)] -= 1
+
+    @property
+    def unchanged(self) -> int:
+        done = self.settled[How.DESCRIBED] + self.settled[How.REUSED] + len(self.failed)
+        return sum(self.counts.values()) - done
+
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line for people. What follows the colon adds up to what is before it."""
         settled = self.settled
+        more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
             f"{', '.join(number_of(count, noun) for noun, count in self.counts.items()) or 'no sources'}: "
-            f"{settled[How.DESCRIBED]} described, "
-            f"{settled[How.REUSED]} recognised, {settled[How.GONE]} gone, {self.left_out} left out, "
-            f"{number_of(len(self.troubles), 'failure')}; "
+            f"{settled[How.DESCRIBED]} described, {settled[How.REUSED]} recognised, {self.unchanged} unchanged, "
+            f"{len(self.failed)} failed; "
+            f"{settled[How.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )

@@ -27,7 +27,7 @@ def test_two_hundred_pages_cost_a_description_each_once(base: Base) -> None:
     paths = [f"/{number:03}" for number in range(200)]
     base.link(*(base.serve(path, kept(html(f"Mill {path[1:]} grinds rye."), f'"{path}"')) for path in paths))
     assert base.run() == 0
-    assert "0 files, 200 pages: 200 described, 0 recognised, 0 gone, 0 left out, 0 failures" in base.out
+    assert "0 files, 200 pages: 200 described, 0 recognised, 0 unchanged, 0 failed; 0 gone" in base.out
     assert base.index.count("\nkb:http") == 199
     assert {base.status(f"{base.server.origin}{path}") for path in paths} == {"success"}
     index, pages = base.index, base.stamps()
@@ -115,7 +115,8 @@ def test_pages_that_misbehave_end_as_they_should_and_hold_nobody_up(
     # The files' descriptions were on disk while the slowest page was still being waited for.
     assert early
     assert f"{FILES} files, {len(bad) + 2} pages: {FILES + 2} described, 0 recognised" in base.out
-    assert f"{len(bad)} failures; the index has {FILES + 2} entries" in base.out
+    assert f"0 unchanged, {len(bad)} failed" in base.out
+    assert f"the index has {FILES + 2} entries" in base.out
     assert base.status(good) == base.status(misnamed) == "success"
     assert "Mühle, größer" in base.text(misnamed)
 

@@ -90,7 +90,7 @@ def test_what_a_site_lists_no_more_is_gone(base: Base) -> None:
     assert base.run() == 0
     base.serve("/sitemap.xml", page(urlset((one, "1"))))
     assert base.run() == 0
-    assert "1 page: 0 described, 0 recognised, 1 gone" in base.out
+    assert "1 page: 0 described, 0 recognised, 1 unchanged, 0 failed; 1 gone" in base.out
     assert f"kb:{two}\n" not in base.index
 
 

@@ -8,12 +8,17 @@ import pytest
 from rich.console import Console
 
 from commands import progress
-from commands.progress import Count, Pace, counted, in_words
+from commands.progress import Count, Pace, SpentSoFar, counted, in_words, kept_when_interrupted
+from reporting.cost import Price, Prices
+from services.llm import Usage
 
 
 def test_a_count_reads_as_a_line() -> None:
     assert str(Count(3, 10, "pair", "2 added")) == "3 of 10 pairs, 2 added"
     assert str(Count(3, None, "message")) == "3 messages"
+    assert Count(3, 10, "pair", "2 added", "team library").line("5 a minute") == (
+        "team library: 3 of 10 pairs, 5 a minute, 2 added"
+    )
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -50,6 +55,33 @@ def test_the_time_that_is_left_follows_from_the_pace_of_this_run() -> None:
 
 
 @pytest.mark.parametrize(
+    ("done", "seconds", "rate"),
+    [(0, 10, ""), (5, 10, "30 a minute"), (1, 600, "0.1 a minute"), (250, 10, "25 a second")],
+)
+def test_how_many_are_done_in_a_minute_is_told(done: int, seconds: float, rate: str) -> None:
+    moment = [100.0]
+    pace = Pace(lambda: moment[0])
+    assert pace.rate(Count(40, 100, "pair")) == ""
+    moment[0] += seconds
+    assert pace.rate(Count(40 + done, None, "pair")) == rate
+
+
+def test_what_was_spent_is_told_with_its_price_where_all_prices_are_known() -> None:
+    usage = Usage()
+    prices = Prices(answering=Price(2.0, 10.0))
+    assert str(SpentSoFar(usage, prices)) == ""
+    usage.add("gate", prompt_tokens=10_000, completion_tokens=100)
+    assert str(SpentSoFar(usage, prices)) == "1 LLM call, 10,100 tokens, cost 0.0210"
+    usage.add("summarise", prompt_tokens=1, completion_tokens=0)
+    assert str(SpentSoFar(usage, prices)) == "2 LLM calls, 10,101 tokens"
+
+
+def test_ctrl_c_says_what_is_kept() -> None:
+    with pytest.raises(KeyboardInterrupt, match="3 of 5 pairs"), kept_when_interrupted(lambda: "3 of 5 pairs"):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
     ("seconds", "words"),
     [(0.2, "about 1 s"), (60, "about 60 s"), (61, "about 2 min"), (3600, "about 1 h 0 min"), (3901, "about 1 h 6 min")],
 )
@@ -73,4 +105,4 @@ def test_it_is_shown_beside_the_count(monkeypatch: pytest.MonkeyPatch, *, termin
 
     with counted(Console(file=out, force_terminal=terminal, width=120), count, Pace(lambda: next(moments))):
         assert often.wait(20)
-    assert re.search(r"\d of 100 pairs, 7 LLM calls, about \d+ (?:s|min) left", out.getvalue())
+    assert re.search(r"\d of 100 pairs, [\d.]+ a minute, 7 LLM calls; about \d+ (?:s|min) left", out.getvalue())

@@ -244,7 +244,10 @@ def test_an_interrupted_run_leaves_the_library_as_it_was_and_the_next_one_goes_o
 
     thinks(ScriptedCurator(topic_for=interrupted))
     assert run(config) == 1
-    assert "interrupted" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "app.py: interrupted: the library is unchanged; 2 of 4 conversations done; "
+        "--regen continues from there, --regen --restart starts again\n"
+    )
     assert {**live(data), "state.json": b""} == {**before, "state.json": b""}
     curator = thinks(ScriptedCurator(topic_for=lambda _: named("new")))
     assert run(config) == 0

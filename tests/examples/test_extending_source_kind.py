@@ -61,7 +61,7 @@ def test_what_is_known_of_them_is_kept_in_the_cache(base: Base) -> None:
 def test_changes_are_found_and_a_file_that_cannot_be_read_changes_nothing(base: Base) -> None:
     base.run("--init-kb")
     base.write({PORT: "8080."})
-    assert "1 question: 1 described, 0 recognised, 1 gone" in base.run("--init-kb")[1]
+    assert "1 question: 1 described, 0 recognised, 1 unchanged, 0 failed; 1 gone" in base.run("--init-kb")[1]
     base.write([])
     code, said = base.run("--init-kb")
     assert (code, "questions.json: cannot be read" in said) == (2, True)

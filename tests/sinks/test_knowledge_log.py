@@ -1,9 +1,11 @@
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from services.knowledge.source_files import HIDDEN
-from services.knowledge.source_kinds import Discovered, How, LeftOut, Trouble, UpdateReport
+from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord
+from services.knowledge.source_kinds import Discovered, Due, How, LeftOut, Pending, Settled, Trouble, UpdateReport
 from sinks.knowledge import KnowledgeLog
 
 
@@ -62,3 +64,33 @@ def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptur
 def test_what_stops_everything_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     KnowledgeLog().report(Trouble("sources", "discover", "missing", fatal=True))
     assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def record(name: str) -> FileRecord:
+    return FileRecord.new("2026-01-01T00:00:00Z", file=FileFacts(name, 1, 1))
+
+
+def test_what_is_told_of_an_update_adds_up() -> None:
+    """Each source ends in one way, however often something was tried."""
+    report = UpdateReport()
+    kind: Any = SimpleNamespace(noun="page")
+    for event in (
+        Discovered({"file": 4, "page": 4}),
+        *(Due(kind, name) for name in ("new", "gone-bad", "no-text", "same")),
+        Trouble("gone-bad", "fetch", "404"),
+        LeftOut("no-text", "binary"),
+        LeftOut("a.png", "no documentation"),
+        Trouble("https://a/sitemap.xml", "list", "404"),
+        *(Pending(record(name)) for name in ("new", "retried", "file", "undescribed")),
+        Trouble("retried", "summarise", "down"),
+        Trouble("undescribed", "summarise", "down"),
+        *(Settled(record(name), How.DESCRIBED) for name in ("new", "retried")),
+        Settled(record("file"), How.REUSED),
+        Settled(record("same"), How.SAME),
+        Settled(record("old"), How.GONE),
+    ):
+        report.add(event)
+    assert report.text == (
+        "4 files, 3 pages: 2 described, 1 recognised, 2 unchanged, 2 failed; 1 gone, 2 left out, 1 other failure; "
+        "the index has 0 entries"
+    )
