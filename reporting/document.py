@@ -84,7 +84,7 @@ def summary(report: Report) -> str:
     if report.pointed:
         said += f", {report.pointed} pointed to a page"
     said += f", {report.asked - report.answered - report.pointed} without a reply."
-    if report.seconds is not None:
+    if report.seconds:  # a replay without a model takes none of the recording's time
         said += f" A reply took {report.seconds:.1f} s in the median."
     return said
 

@@ -49,7 +49,7 @@ class Gap:
     """Questions that are alike.
 
     Attributes:
-        question: the one that is most like the others.
+        question: the one that is most like the others; the shortest of these.
         asked: all of them, newest first.
         askers: how many people asked.
     """
@@ -106,7 +106,8 @@ def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors
 
 
 def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
-    typical = members[int(np.argmax(vectors @ vectors.mean(axis=0)))]
+    likeness = np.round(vectors @ vectors.mean(axis=0), 4).tolist()  # of two, each is as typical as the other
+    typical = max(zip(likeness, members, strict=True), key=lambda each: (each[0], -len(each[1].question)))[1]
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(typical.question, newest_first, len({entry.author_id for entry in members}))
 

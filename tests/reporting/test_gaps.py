@@ -35,6 +35,13 @@ async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
     assert [sorted(entry.question for entry in gap.asked) for gap in found] == [["a boat", "a lantern"], ["b lantern"]]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_two_questions_the_shorter_names_their_gap(order: int) -> None:
+    texts = ["lantern light please, somebody, for my boat?", "lantern light?"]
+    (gap,) = await gaps([asked(text) for text in texts[::order]], None)
+    assert gap.question == "lantern light?"
+
+
 async def test_addresses_do_not_make_questions_alike() -> None:
     entries = [asked(f"https://paste.example/{word} {word}?") for word in ("walrus", "teapot")]
     assert len(await gaps(entries, None)) == 2
