@@ -106,10 +106,11 @@ def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors
 
 
 def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
-    likeness = np.round(vectors @ vectors.mean(axis=0), 4).tolist()  # of two, each is as typical as the other
-    typical = max(zip(likeness, members, strict=True), key=lambda each: (each[0], -len(each[1].question)))[1]
+    likeness: list[float] = (vectors @ vectors.mean(axis=0)).tolist()
+    # Of two questions, each is as typical as the other.
+    best = max(range(len(members)), key=lambda at: (round(likeness[at], 4), -len(members[at].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
-    return Gap(typical.question, newest_first, len({entry.author_id for entry in members}))
+    return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
 
 
 def _groups(vectors: Floats, like: float) -> list[list[int]]:

@@ -14,6 +14,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.evaluation import data, fitting, questions, signals
@@ -24,8 +25,8 @@ from benchmarks.verdicts import verdict
 
 CHATTED_OVER = "uv"
 """The documentation over which the chats about other things are played."""
-_MOST_FALSE = 2 / 14
-_MOST_CHAT_REPLIES = 8 / 1_200
+_MOST_FALSE = Fraction(2, 14)
+_MOST_CHAT_REPLIES = Fraction(8, 1_200)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,13 +82,15 @@ def line_of(what: str, counts: Counts) -> str:
 def requirements(plain: Counts, addressed: Counts) -> list[tuple[bool, str]]:
     """`plain`: of questions put to everybody; `addressed`: of the same ones, put to the bot."""
     rows = (
-        ("addressed: right page shown", addressed.page_share, 0.90),
-        ("addressed: right words shown", addressed.words_share, 0.55),
-        ("not addressed: right page shown", plain.page_share, 0.60),
-        ("not addressed: right words shown", plain.words_share, 0.35),
-        ("not addressed: replies that show the right page", plain.good_replies, 0.88),
+        ("addressed: right page shown", addressed.page_share, Fraction("0.90")),
+        ("addressed: right words shown", addressed.words_share, Fraction("0.55")),
+        ("not addressed: right page shown", plain.page_share, Fraction("0.60")),
+        ("not addressed: right words shown", plain.words_share, Fraction("0.35")),
+        ("not addressed: replies that show the right page", plain.good_replies, Fraction("0.88")),
     )
-    judged = [(part >= least, f"{what}: {float(part):.2f}, at least {least:.2f} wanted") for what, part, least in rows]
+    judged = [
+        (part >= least, f"{what}: {float(part):.2f}, at least {float(least):.2f} wanted") for what, part, least in rows
+    ]
     most = round(_MOST_FALSE * plain.unanswerable)
     false = f"{plain.false_answers} of {plain.unanswerable}, at most {most} wanted"
     stated = f"{addressed.false_answers} of {addressed.unanswerable}, besides pointing"
@@ -100,7 +103,7 @@ def replies_in(chat: Path, config: Path) -> tuple[bool, str]:
     _, summary = replayed(chat, config)
     replies, messages = int(summary["replied"]), int(summary["messages"])
     quiet = share(replies, messages) <= _MOST_CHAT_REPLIES
-    most = f"at most {_MOST_CHAT_REPLIES * messages:.0f} wanted"
+    most = f"at most {float(_MOST_CHAT_REPLIES * messages):.0f} wanted"
     return quiet, f"{chat.name}, {messages} messages about other things: {replies} replies, {most}"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-REPLIES, PRECISION, RECALL, HELD = Fraction(1), 0.88, 0.62, 0.90
+REPLIES, PRECISION, RECALL, HELD = Fraction(1), Fraction("0.88"), Fraction("0.62"), Fraction("0.9")
 """The least: of the replies in each recording, of the others in the mean of all recordings."""
 SEVERAL_ASKERS = {"stripe-0": Fraction(1, 15)}
 """The most captured conversations with two askers or more, where a channel has one asker in each."""
@@ -106,7 +106,9 @@ def requirements(found: Mapping[str, Result]) -> list[tuple[bool, str]]:
         ("recall", [each.figures.recall for each in found.values()], RECALL),
         ("held", [each.figures.held for each in found.values()], HELD),
     ):
-        judged.append((mean(shares) >= least, f"{what} in the mean: {float(mean(shares)):.3f}, at least {least:.2f}"))
+        judged.append(
+            (mean(shares) >= least, f"{what} in the mean: {float(mean(shares)):.3f}, at least {float(least):.2f}")
+        )
     return judged
 
 
