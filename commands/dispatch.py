@@ -96,7 +96,7 @@ def check_eval(options: argparse.Namespace) -> None:
         if options.eval is True:
             raise Unusable("--eval needs a file of questions: --eval questions.yaml; --eval --from-votes makes one")
         if options.since is not None:
-            raise Unusable("--since works only with --eval --from-votes, --report or --usage; leave it out")
+            raise Unusable("--since: with --eval works only together with --from-votes; leave it out")
         return
     if options.eval is not True:
         raise Unusable("--eval: with --from-votes no file is read; write --eval --from-votes FILE")

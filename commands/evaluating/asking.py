@@ -11,7 +11,6 @@ from reactivex import operators as ops
 
 from assembly import Unusable
 from assembly.answering import library_of, open_answerer
-from assembly.redaction import redactor_of
 from commands.evaluating.judging import Got
 from commands.evaluating.questions import EvalQuestion
 from model.conversations import Conversation, Role, Turn
@@ -48,7 +47,7 @@ async def asked(
         GaveUp: one question after another fails, or the first.
         UnreadableExchanges, OSError: as `assembly.llm.open_llm`; what `on_got` raises.
     """
-    redact, failures = redactor_of(settings).text, 0
+    failures = 0
 
     def note(question: EvalQuestion, got: Got, limit: int = MOST_FAILURES) -> None:
         nonlocal failures
@@ -61,7 +60,7 @@ async def asked(
     async with open_answerer(settings, record=record, replay=replay) as answerer:
 
         async def ask(question: EvalQuestion) -> tuple[EvalQuestion, Got]:
-            turn = Turn(Role.USER, redact(question.text), asked_now=True)
+            turn = Turn(Role.USER, question.text, asked_now=True)
             context = RequestContext(addressed=question.addressed)
             return question, got_of(await answerer.generate_reply(Conversation((turn,)), context))
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
 
+from services.redaction import Redactor
 from settings import SettingsError, dotted, read_yaml
 
 OPTION = "--eval"
@@ -63,20 +64,22 @@ class QuestionFile:
     least: Mapping[Share, float]
 
 
-def read_questions(path: Path, *, addressed: bool = False) -> QuestionFile:
-    """What stands in the file. `addressed`: whether questions are put to the bot where the file does not say.
+def read_questions(path: Path, redactor: Redactor | None = None, *, addressed: bool = False) -> QuestionFile:
+    """What stands in the file, without the secrets that the `redactor` knows. `addressed`: whether questions are put to
+    the bot where the file does not say.
 
     Raises:
         SettingsError: it cannot be read, or something in it is wrong.
     """
-    return _Reader(path).read(addressed)
+    return _Reader(path, redactor or Redactor()).read(addressed)
 
 
 class _Reader:
     """Checks the values of a file, which are texts, lists and mappings."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
+        self._redactor = redactor
         self._draft = read_yaml(path, option=OPTION, top="questions", as_text=True)
 
     def read(self, addressed: bool) -> QuestionFile:
@@ -117,7 +120,9 @@ class _Reader:
 
     def _entry(self, path: tuple[str, ...], given: object, *, addressed: bool) -> EvalQuestion:
         if not isinstance(given, dict):
-            raise self._wrong(path, "a question is a mapping, such as {question: How do I install it?, source: a.md}")
+            raise self._wrong(
+                path, "this must be a mapping: `question: …`, and below it what is right, such as `source: a.md`"
+            )
         entry = cast("dict[Any, object]", given)
         self._check_names(path, entry, _ENTRY)
         text = entry.get("question")
@@ -126,7 +131,7 @@ class _Reader:
         if not isinstance(entry.get("note", ""), str):
             raise self._wrong((*path, "note"), "note must be text")
         question = EvalQuestion(
-            text=_encodable(text.strip()),
+            text=self._redactor.text(_encodable(text.strip())),
             addressed=self._switch((*path, "addressed"), entry, otherwise=addressed),
             sources=tuple(map(_with_namespace, self._texts((*path, "source"), entry))),
             words=self._texts((*path, "words"), entry),
@@ -149,7 +154,8 @@ class _Reader:
         texts = [each.strip() for each in several if isinstance(each, str) and each.strip()]
         if not texts or len(texts) != len(several):
             raise self._wrong(path, f"{name} must be text, or a list of texts")
-        return tuple(map(_encodable, texts))
+        # As they stand in the documentation.
+        return tuple(self._redactor.documentation_text(_encodable(each)) for each in texts)
 
     def _switch(self, path: Sequence[str], entry: Mapping[Any, object], *, otherwise: bool) -> bool:
         if (name := path[-1]) not in entry:

@@ -95,10 +95,14 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
                 key = (_text(row["question"]), bool(row["addressed"]))
                 got[key], keys[key] = _got(row), _text(row["key"])
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            if torn and number == len(lines):
+            if torn and number == len(lines) and line[: len(_BEGINS)] == _BEGINS[: len(line)]:
                 break
             raise Unusable(f"{option}: {path}:{number}: this is no line of a run; name a file of --save") from None
     return SavedRun(got, keys, finished)
+
+
+_BEGINS = '{"question": '
+"""So begins each line but the last, which is written with all others."""
 
 
 def _got(row: Mapping[str, Any]) -> Got:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly.knowledge import temporary_index
+from assembly.redaction import redactor_of
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
 from commands.evaluating.asking import GaveUp, asked, index_of, key_of_run
@@ -71,7 +72,7 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     failed or was cut off.
     """
     addressed = settings.discord.reply_mode == "mention"
-    file = read_questions(options.file, addressed=addressed)
+    file = read_questions(options.file, redactor_of(settings), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
     earlier = unfinished(options.save, SAVE)
     asking = EvalRun(file.questions, prices_of(settings).answering, options.save)
