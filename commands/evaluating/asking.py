@@ -18,7 +18,7 @@ from model.outcomes import OutcomeKind
 from operators import map_async
 from services.assistant import key_of
 from services.knowledge import IndexEntry
-from services.llm import Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm import Rejected, TimedOut, Unavailable
 from settings import Settings
 from streams.answers import AIResult, RequestContext
 
@@ -26,7 +26,8 @@ MOST_FAILURES = 3
 """So many failures in a row tell that the others would fail as well."""
 
 _STEPS = ("gate", "select", "load", "generate", "verify")
-_NOBODY_THERE = tuple(kind.__name__ for kind in (Unavailable, TimedOut, Rejected, UnknownRequest))
+_NOT_THERE = Unavailable.__name__
+_CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__)
 
 
 class GaveUp(Exception):
@@ -44,18 +45,18 @@ async def asked(
     """Ask them all, each by itself; `on_got` is called as each is done.
 
     Raises:
-        GaveUp: one question after another fails, or the first.
+        GaveUp: one question after another fails, or the model is not reached for the first.
         UnreadableExchanges, OSError: as `assembly.llm.open_llm`; what `on_got` raises.
     """
     failures = 0
 
-    def note(question: EvalQuestion, got: Got, limit: int = MOST_FAILURES) -> None:
+    def note(question: EvalQuestion, got: Got) -> None:
         nonlocal failures
         on_got(question, got)
-        out_of_order = got.outcome is OutcomeKind.FAILED and (got.reason or "").startswith(_NOBODY_THERE)
-        failures = failures + 1 if out_of_order else 0
-        if failures >= limit:
-            raise GaveUp(got.reason)
+        why = (got.reason or "") if got.outcome is OutcomeKind.FAILED else ""
+        failures = failures + 1 if why.startswith(_CANNOT_SERVE) else 0
+        if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
+            raise GaveUp(why)
 
     async with open_answerer(settings, record=record, replay=replay) as answerer:
 
@@ -69,7 +70,7 @@ async def asked(
 
         if questions:
             # Alone: what all of them share is made ready, and one line tells that a model is not there.
-            note(*await ask(questions[0]), limit=1)
+            note(*await ask(questions[0]))
         most = settings.ai_response.max_concurrent_answers
         await rx.from_iterable(questions[1:]).pipe(
             map_async(ask, on_failure=failed, max_concurrent=most),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,3 @@ class Operator:
 @pytest.fixture
 def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Operator:
     return Operator(tmp_path, capsys)
-
-
-Answering = Callable[..., None]

@@ -138,6 +138,22 @@ def test_a_saved_run_is_a_baseline(operator: Operator) -> None:
     }
 
 
+def test_a_run_that_was_killed_at_its_very_end_is_finished(operator: Operator) -> None:
+    saved = operator.folder / "one.jsonl"
+    assert operator.evaluates("--save", saved)[0] == 0
+    whole = saved.read_text()
+    saved.write_text("".join(saved.read_text().splitlines(keepends=True)[2::-1]))
+    assert "3 questions had been asked by an earlier run." in operator.evaluates("--save", saved)[1]
+    assert saved.read_text() == whole
+
+
+def test_on_a_terminal_there_are_tables(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _, out, _ = operator.evaluates()
+    assert "|" not in out
+    assert "3 questions: 3 right." in out
+
+
 def test_a_run_that_is_kept_is_never_overwritten(operator: Operator) -> None:
     saved = operator.folder / "one.jsonl"
     assert operator.evaluates("--save", saved)[0] == 0
@@ -203,7 +219,7 @@ def test_questions_that_are_not_decided_are_counted(operator: Operator) -> None:
 
 
 def test_what_is_asked_and_answered_cannot_move_the_terminal(operator: Operator) -> None:
-    """Pitfall 24: neither escapes nor markup take effect."""
+    """Neither escapes nor markup take effect."""
     operator.questions.write_text('questions:\n  - question: "a \\e[2J|[b](http://x) How?"\n    silence: true\n')
     _, out, _ = operator.evaluates()
     assert "\x1b" not in out

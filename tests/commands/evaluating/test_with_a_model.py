@@ -132,6 +132,29 @@ def test_single_failures_are_a_failure_and_the_others_go_on(operator: Operator, 
     assert "2 questions had been asked by an earlier run." in out
 
 
+def test_one_question_that_the_model_refuses_stops_no_other(operator: Operator, model: LLMServer) -> None:
+    """Not even where it is the first."""
+    configure(operator, model.base_url, max_concurrent_answers=1)
+    model.then(scenes.status(400))
+    rows, summary = operator.rows()
+    assert [row["grade"] for row in rows] == ["failed", "wrong", "wrong"]
+    assert (rows[0]["reason"], summary["failed"]) == ("Rejected at gate", 1)
+
+
+def test_what_no_exchange_answers_is_a_failure_and_the_others_go_on(operator: Operator, model: LLMServer) -> None:
+    configure(operator, model.base_url)
+    exchanges = operator.folder / "exchanges.jsonl"
+    operator.evaluates("--llm-record", exchanges)
+    text = operator.questions.read_text()
+    new = "".join(f"  - question: Is {n} new?\n    silence: true\n" for n in range(4))
+    operator.questions.write_text(text.replace("questions:\n", f"questions:\n{new}"))
+    code, out, err = operator.evaluates("--llm-replay", exchanges)
+    assert code == 1
+    assert err.count("holds no answer to this request of step gate") == 4
+    assert out.count("| failed |") == 4
+    assert "7 questions: 1 right, 2 wrong, 4 failed." in out
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     operator: Operator, model: LLMServer, number: int
