@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as possible)"
     )
-    replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    replay.add_argument("--json", action="store_true", help="print one JSON object a line; with --eval, too")
     evaluation = cli.add_argument_group("with --eval")
     evaluation.add_argument("--baseline", type=Path, metavar="FILE", help="compare with the run that FILE keeps")
     evaluation.add_argument("--save", type=Path, metavar="FILE", help="keep the run, also one that is cut off")
@@ -106,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         const=True,
         metavar="FILE",
-        help="write questions, and what people voted for, into FILE",
+        help="write a file of questions, made of what people voted",
     )
     report = cli.add_argument_group("with --report and --usage")
     report.add_argument("--since", type=days, metavar="7d", help="how far back: 7d, 12h or 4w (a week, or 30 days)")

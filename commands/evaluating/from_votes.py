@@ -14,7 +14,7 @@ from reporting import reading
 from reporting.reading import TimeSpan, Voted
 from services.conversations import OptOuts, read_posts
 from services.search import Level
-from services.storage import DataFolder
+from services.storage import DataFolder, json_state
 from services.team import REMOVED
 from services.telemetry import number_of
 from settings import Settings
@@ -79,12 +79,13 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> 
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is it the right one?")
     if out is not None and (out.exists() or out.is_symlink()):
         raise Unusable(f"{OPTION}: {out} is there already; name another file, or remove it")
+    folder = DataFolder(root)
+    if json_state.ids_are_damaged(folder.opt_outs):
+        raise Unusable(f"{folder.opt_outs} is damaged: it cannot be told who has opted out; mend it by hand")
     found = voted_questions(settings, period)
     if not found:
-        feedback = DataFolder(root).feedback
-        raise Unusable(
-            f"{OPTION}: {feedback} holds no vote on an answer whose asker is known; discord.feedback keeps votes"
-        )
+        remedy = "discord.feedback keeps votes"
+        raise Unusable(f"{OPTION}: {folder.feedback} holds no vote on an answer whose asker is known; {remedy}")
     entries = [each.entry for each in found]
     open_ones = sum("todo" in entry for entry in entries)
     counts = f"{number_of(len(entries), 'question')}, {open_ones} of them to be decided"

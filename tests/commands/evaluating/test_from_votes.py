@@ -144,6 +144,18 @@ def test_nobody_is_named_and_who_wants_to_be_left_alone_is(bot: Bot, capsys: pyt
     assert "v0" not in out
 
 
+def test_while_it_cannot_be_told_who_has_opted_out_nothing_is_written(
+    bot: Bot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 49."""
+    bot.answered("How?", "up")
+    (bot.folder / "data" / "state" / "opt-outs.json").write_text("[1e400")
+    assert bot.run(tmp_path / "x.yaml") == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), "opt-outs.json is damaged" in err) == ("", 1, True)
+    assert not (tmp_path / "x.yaml").exists()
+
+
 def test_since_goes_by_the_vote(bot: Bot, capsys: pytest.CaptureFixture[str]) -> None:
     bot.answered("Long ago?", "up", voted_at=AT)
     bot.answered("Lately?", "up", voted_at=4_000_000_000.0)
