@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from app import main
+from benchmarks.evaluation.questions import Question, record
 from services.storage.data_folder import lock
 from tests.commands.evaluating.conftest import Operator
 from tests.commands.evaluating.examples import EXAMPLE, ROOT
@@ -231,3 +233,30 @@ def test_the_example_meets_its_thresholds() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["summary"]["below"] == []
+
+
+@pytest.mark.parametrize("addressed", [False, True])
+def test_it_is_answered_as_the_bot_answers_in_a_channel(
+    operator: Operator, capsys: pytest.CaptureFixture[str], *, addressed: bool
+) -> None:
+    texts = [
+        "How do I install Lanternfish?",
+        "can setup be undone?",
+        "lanternfish port",
+        "Which wine goes with fish?",
+        "anyone up?",
+        "Which port does Lanternfish listen on?",
+    ]
+    operator.questions.write_text(
+        yaml.safe_dump({"questions": [{"question": text, "addressed": addressed, "silence": True} for text in texts]})
+    )
+    rows, _ = operator.rows()
+    recording = operator.folder / "chat.jsonl"
+    asked = [Question(text, (text,), frozenset(), ()) for text in texts]
+    ids = record(asked, recording, addressed=addressed)
+    assert main(["--config", str(operator.config), "--replay", str(recording), "--json"]) == 0
+    *lines, _ = map(json.loads, capsys.readouterr().out.splitlines())
+    fields = ("outcome", "reason", "level", "reply_text", "sources")
+    in_channel = {ids[line["message_ids"][0]]: [line[field] for field in fields] for line in lines}
+    assert {row["question"]: [row[field] for field in fields] for row in rows} == in_channel
+    assert {row["level"] for row in rows} == ({"answer", "point", None} if addressed else {"answer", None})
