@@ -8,7 +8,7 @@ import pytest
 
 from commands.evaluating.questions import EvalQuestion, QuestionFile, Share, read_questions
 from settings import SettingsError
-from tests.commands.evaluating.examples import EXAMPLE
+from tests.commands.evaluating.examples import EXAMPLE, ROOT
 
 
 def read(folder: Path, text: str, *, addressed: bool = False) -> QuestionFile:
@@ -146,3 +146,9 @@ def test_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
 
 def test_the_example_can_be_read() -> None:
     assert len(read_questions(EXAMPLE).questions) == 12
+
+
+def test_so_can_what_the_documentation_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    found = read(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])
+    assert (len(found.questions), len(found.todo), len(found.least)) == (3, 1, 2)
