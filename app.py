@@ -75,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_argument("--regen", action="store_true", help="rebuild the team library from the raw archive")
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
+    commands.add_argument(
+        "--eval", type=Path, nargs="?", const=True, metavar="FILE", help="ask your own questions, and judge the answers"
+    )
     commands.add_argument("--report", action="store_true", help="what was asked and not answered, votes, cost")
     commands.add_argument("--usage", action="store_true", help="tokens and their price, by step, day and channel")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is stored about a person")
@@ -93,7 +96,18 @@ def parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as possible)"
     )
-    replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    replay.add_argument("--json", action="store_true", help="print one JSON object a line; with --eval, too")
+    evaluation = cli.add_argument_group("with --eval")
+    evaluation.add_argument("--baseline", type=Path, metavar="FILE", help="compare with the run that FILE keeps")
+    evaluation.add_argument("--save", type=Path, metavar="FILE", help="keep the run, also one that is cut off")
+    evaluation.add_argument(
+        "--from-votes",
+        type=Path,
+        nargs="?",
+        const=True,
+        metavar="FILE",
+        help="write a file of questions, made of what people voted",
+    )
     report = cli.add_argument_group("with --report and --usage")
     report.add_argument("--since", type=days, metavar="7d", help="how far back: 7d, 12h or 4w (a week, or 30 days)")
     report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page, too")

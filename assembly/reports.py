@@ -19,7 +19,7 @@ from model.messages import Place
 from reporting import gaps, reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
-from reporting.reading import TimeSpan, VotedDown
+from reporting.reading import TimeSpan, Voted
 from reporting.report import TAUGHT_TITLE, Knowledge, Report, Taught
 from reporting.report import report as build
 from services.conversations import read_posts
@@ -83,7 +83,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
             return await put_together(None)
 
 
-def _about(votes: Sequence[VotedDown], ended: Sequence[Ended], posts: Path) -> list[VotedDown]:
+def _about(votes: Sequence[Voted], ended: Sequence[Ended], posts: Path) -> list[Voted]:
     """The votes about answers to these questions. Blocking."""
     asked = {entry.message_ids[-1] for entry in ended}
     answers = {post.message_id for post in read_posts(posts) if post.last_asked_id in asked}

@@ -31,6 +31,7 @@ COMMANDS = {
     "import": "importing",
     "regen": "regenerating",
     "ask": "ask",
+    "eval": "evaluating",
     "report": "report",
     "usage": "report",
     "forget": "forget",
@@ -45,14 +46,17 @@ KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
 WITH = {
     "data": ("replay", "report", "usage"),
     "speed": ("replay",),
-    "json": ("replay",),
-    "since": ("report", "usage"),
+    "json": ("replay", "eval"),
+    "since": ("report", "usage", "eval"),
     "html": ("report",),
     "restart": ("regen",),
     "conflicts": ("kb",),
+    "baseline": ("eval",),
+    "save": ("eval",),
+    "from_votes": ("eval",),
     "record": ("bot",),
-    "llm_record": ("replay", "ask", "init_kb", "regen", "bot"),
-    "llm_replay": ("replay", "ask", "init_kb", "regen", "bot"),
+    "llm_record": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
+    "llm_replay": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
 }
 """The commands that heed an option."""
 
@@ -78,10 +82,27 @@ def check_combination(options: argparse.Namespace) -> None:
             raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
         raise Unusable('--ask needs a question: --ask "How do I install it?"')
+    if options.eval is not None:
+        check_eval(options)
     if options.kb is not None:
         check_kb(*options.kb)
         if options.conflicts and options.kb[0] != "list":
             raise Unusable("--conflicts works only with --kb list; leave it out")
+
+
+def check_eval(options: argparse.Namespace) -> None:
+    """Raises Unusable: there is no file of questions, or one too many; names the remedy."""
+    if options.from_votes is None:
+        if options.eval is True:
+            raise Unusable("--eval needs a file of questions: --eval questions.yaml; --eval --from-votes makes one")
+        if options.since is not None:
+            raise Unusable("--since: with --eval works only together with --from-votes; leave it out")
+        return
+    if options.eval is not True:
+        raise Unusable("--eval: with --from-votes no file is read; write --eval --from-votes FILE")
+    for option in ("json", "baseline", "save", "llm_record", "llm_replay"):
+        if _given(options, option):
+            raise Unusable(f"--{option.replace('_', '-')} works only with --eval FILE; leave it out")
 
 
 def check_kb(action: str, *names: str) -> None:
@@ -111,7 +132,7 @@ def asks_a_model(settings: Settings, command: str) -> bool:
     """Whether a command asks any of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
     match command:
-        case "ask":
+        case "ask" | "eval":
             asked = [answering]
         case "init_kb" | "regen":
             asked = [answering, knowledge]
@@ -137,6 +158,8 @@ def named_by(error: OSError, settings: Settings, options: argparse.Namespace) ->
     named = {
         "--replay": options.replay,
         "--record": options.record,
+        "--save": options.save,
+        "--from-votes": options.from_votes if isinstance(options.from_votes, Path) else None,
         "--llm-record": options.llm_record,
         "app.data_dir": settings.app.data_dir,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ class TimeSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class VotedDown:
-    """A question whose answer somebody voted down.
+class Voted:
+    """A question whose answer somebody voted on.
 
     Attributes:
-        at: the last such vote; ups, downs: of all voters.
+        at: the last vote, of those that are asked for; ups, downs: of all voters.
         message_id: of the answer's last piece.
     """
 
@@ -66,8 +66,20 @@ def newest(outcomes: Path, most: int) -> list[Ended]:
     return sorted(read, key=_order)[-most:]
 
 
-def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
+def voted_down(feedback: Path, period: TimeSpan) -> list[Voted]:
     """Questions with a vote against their answer in the period, most votes first. Raises OSError."""
+    judged = [each for rows in _by_answer(feedback) if (each := _judged(rows, {DOWN})) and each.at in period]
+    return sorted(judged, key=lambda each: (-each.downs, -each.at))
+
+
+def voted(feedback: Path, period: TimeSpan) -> list[Voted]:
+    """Questions with a vote on their answer in the period, oldest answer first. Raises OSError."""
+    judged = [each for rows in _by_answer(feedback) if (each := _judged(rows, {UP, DOWN})) and each.at in period]
+    return sorted(judged, key=lambda each: each.message_id)
+
+
+def _by_answer(feedback: Path) -> Iterable[list[dict[str, Any]]]:
+    """The votes that count, of each answer."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(feedback):
         key = (row["message_id"], row["voter"])
@@ -78,19 +90,21 @@ def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
     by_post: dict[int, list[dict[str, Any]]] = {}
     for row in last.values():
         by_post.setdefault(row["message_id"], []).append(row)
-    judged = [_judged(rows) for rows in by_post.values() if any(row["vote"] == DOWN for row in rows)]
-    return sorted((each for each in judged if each.at in period), key=lambda each: (-each.downs, -each.at))
+    return by_post.values()
 
 
-def _judged(rows: list[dict[str, Any]]) -> VotedDown:
-    down = [row for row in rows if row["vote"] == DOWN]
-    return VotedDown(
+def _judged(rows: list[dict[str, Any]], wanted: Collection[str]) -> Voted | None:
+    """None where no vote is one of the `wanted`."""
+    cast = [row for row in rows if row["vote"] in wanted]
+    if not cast:
+        return None
+    return Voted(
         message_id=rows[0]["message_id"],
-        at=max(row["at"] for row in down),
+        at=max(row["at"] for row in cast),
         question=rows[-1]["question"],
         sources=tuple(rows[-1]["sources"]),
         ups=sum(row["vote"] == UP for row in rows),
-        downs=len(down),
+        downs=sum(row["vote"] == DOWN for row in rows),
     )
 
 

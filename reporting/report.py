@@ -10,7 +10,7 @@ from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.cost import Costs, Prices, costs
 from reporting.gaps import Embed, Gap, gaps, is_gap, reason_of
-from reporting.reading import TimeSpan, VotedDown
+from reporting.reading import TimeSpan, Voted
 from services.llm import StepTokens
 from services.telemetry import Ended
 
@@ -62,7 +62,7 @@ class Report:
     by_day: Mapping[str, tuple[int, int]]
     seconds: float | None
     gaps: Sequence[Gap]
-    voted_down: Sequence[VotedDown]
+    voted_down: Sequence[Voted]
     taught: Sequence[Taught]
     used: Counter[str]
     unused: Sequence[str]
@@ -74,7 +74,7 @@ async def report(
     entries: Sequence[Ended],
     period: TimeSpan,
     *,
-    voted_down: Sequence[VotedDown] = (),
+    voted_down: Sequence[Voted] = (),
     knowledge: Knowledge | None = None,
     token_days: Mapping[str, Mapping[str, StepTokens]] | None = None,
     prices: Prices | None = None,

@@ -14,7 +14,7 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 # pyright: reportUnusedImport=false
 from settings.draft import files_of, local_file, read_yaml
 from settings.editing import with_values, with_variables
-from settings.errors import SettingsError, find
+from settings.errors import SettingsError, dotted, find
 from settings.loading import from_dotenv, load, usable_token, variables_of
 from settings.sections import (
     AnswerSettings,

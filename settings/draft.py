@@ -99,8 +99,9 @@ MERGE = "tag:yaml.org,2002:merge"
 QUOTES = "check indentation and colons, and put quotes around text with special signs"
 
 
-def read_yaml(path: Path, *, option: str = "--config") -> Draft:
-    """What the file says, unchecked. `option`: of the command line, which names the file.
+def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> Draft:
+    """What the file says, unchecked. `option`: of the command line, which names the file; `top`: a name that may stand
+    at its top level; `as_text`: what is no list or mapping is the text that stands there, such as `yes` or `1.10`.
 
     Raises:
         SettingsError: it is missing, unreadable, not YAML, no mapping, or names a key twice.
@@ -108,7 +109,7 @@ def read_yaml(path: Path, *, option: str = "--config") -> Draft:
     text = read_text(path, missing=f"create it, or name another with {option} FILE")
     draft = Draft(str(path))
     try:
-        loader = yaml.SafeLoader(text)
+        loader = (yaml.BaseLoader if as_text else yaml.SafeLoader)(text)
         node: yaml.Node | None = loader.get_single_node()
         if node is None:
             return draft
@@ -121,7 +122,7 @@ def read_yaml(path: Path, *, option: str = "--config") -> Draft:
     if values is None:
         return draft
     if not isinstance(values, dict):
-        raise SettingsError(f"{path}: the top level must be a mapping of sections, such as `discord:`")
+        raise SettingsError(f"{path}: the top level must be a mapping of sections, such as `{top}:`")
     draft.values = cast("dict[Any, Any]", values)
     return draft
 
@@ -145,12 +146,13 @@ def read_text(path: Path, *, missing: str) -> str:
 
 
 def _note(node: yaml.Node, path: tuple[str, ...], draft: Draft, seen: set[int]) -> None:
-    """Write down the line of each key, and refuse the second of two."""
+    """Write down the line of each key and item, and refuse the second of two keys."""
     if id(node) in seen:  # an alias
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
+            draft.origins[*path, str(number)] = f"{draft.file}:{item.start_mark.line + 1}"
             _note(item, (*path, str(number)), draft, seen)
     if not isinstance(node, yaml.MappingNode):
         return

@@ -137,7 +137,9 @@ def chain(
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Where a conversation comes from; ids are 0 where there is none. `can_view`: the author can view the channel."""
+    """Where a conversation comes from; ids are 0 where there is none. `can_view`: the author can view the channel;
+    `addressed`: the bot was asked, and not everybody.
+    """
 
     guild_id: int = 0
     channel_id: int = 0
@@ -145,11 +147,12 @@ class RequestContext:
     author_id: int = 0
     from_team: bool = False
     can_view: bool = False
+    addressed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AIResult:
-    """`reply_text` is None where there is no answer. `debug` holds the decisions by step, `result`, `reason`,
+    """`reply_text` is None where there is no answer. `debug` holds the decisions by step, `result`, `reason`, `level`,
     `latency_ms`, `llm_calls` and `tokens`; it is not for posting.
     """
 
@@ -203,7 +206,8 @@ class Answerer:
             )
         self._budget.answered(now())
         text = result.draft + links_block(result.links)
-        return AIResult(True, text, result.shown_sources, {**debug, "result": "replied", "reason": None})
+        ended = {"result": "replied", "reason": None, "level": str(result.level)}
+        return AIResult(True, text, result.shown_sources, {**debug, **ended})
 
 
 def settled(item: Inquiry | Unanswered | Outcome) -> Inquiry | Outcome:
@@ -218,7 +222,7 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
     author_type = AuthorType.TEAM_MEMBER if context.from_team else AuthorType.COMMUNITY_USER
     return Inquiry(
         Part(1, (message,), author_type, place, now()),
-        addressed=True,
+        addressed=context.addressed,
         usage=usage,
         decisions={},
         conversation=conversation,

@@ -99,10 +99,18 @@ class Operator:
         out, err = self.capsys.readouterr()
         return code, out + err
 
+    @property
+    def questions(self) -> Path:
+        return self.folder / "questions.yaml"
+
     def kept(self) -> Iterator[tuple[str, str]]:
         """Every file but those in which the operator has written the secrets."""
         for path in self.folder.rglob("*"):
-            if path.is_file() and path not in {self.config, self.export} and "sources" not in path.parts:
+            if (
+                path.is_file()
+                and path not in {self.config, self.export, self.questions}
+                and "sources" not in path.parts
+            ):
                 yield str(path.relative_to(self.folder)), path.read_bytes().decode(errors="replace")
 
     def leaks(self, *printed: str) -> list[str]:
@@ -126,7 +134,10 @@ def operator(
     (tmp_path / "export.json").write_text(json.dumps(export(pasted)))
     model.seen.clear()
     model.otherwise = scenes.good()
-    return Operator(tmp_path, model, capsys).configured()
+    operator = Operator(tmp_path, model, capsys).configured()
+    asked = {"question": f"{QUESTION} With {pasted}?", "source": "install.md", "words": pasted}
+    operator.questions.write_text(yaml.safe_dump({"questions": [asked]}))
+    return operator
 
 
 def export(pasted: str) -> dict[str, Any]:
@@ -156,6 +167,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "check": ("--check",),
     "init-kb": ("--init-kb", "--llm-record", "{}/init.jsonl"),
     "ask": ("--ask", f"{QUESTION} With {SECRETS['kb.llm.api_key']}?", "--llm-record", "{}/ask.jsonl"),
+    "eval": ("--eval", "{}/questions.yaml", "--save", "{}/run.jsonl", "--llm-record", "{}/eval.jsonl"),
     "replay": ("--replay", "{}/export.json", "--json", "--data", "{}/replayed", "--llm-record", "{}/replay.jsonl"),
     "import": ("--import", "{}/export.json"),
     "regen": ("--regen", "--llm-record", "{}/regen.jsonl"),

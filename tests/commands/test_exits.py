@@ -22,6 +22,7 @@ from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 
+COMMANDS_THAT_ASK = ("ask", "eval", "init_kb", "regen", "replay", "bot")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -189,7 +190,7 @@ def test_there_is_nothing_to_record_without_a_model(
 @pytest.mark.parametrize(
     ("section", "commands"),
     [
-        ("ai_response", {"ask", "init_kb", "regen", "replay", "bot"}),
+        ("ai_response", {"ask", "eval", "init_kb", "regen", "replay", "bot"}),
         ("kb", {"init_kb", "regen", "replay", "bot"}),
         ("documents", {"replay", "bot"}),
     ],
@@ -197,12 +198,12 @@ def test_there_is_nothing_to_record_without_a_model(
 def test_exchanges_are_recorded_with_whichever_model_a_command_asks(
     config: Path, section: str, commands: set[str]
 ) -> None:
-    assert not any(asks_a_model(load(config), command) for command in ("ask", "init_kb", "regen", "replay", "bot"))
+    assert not any(asks_a_model(load(config), command) for command in COMMANDS_THAT_ASK)
     key = "synthesis_llm" if section == "documents" else "llm"
     model = "{base_url: 'http://127.0.0.1:9', api_key: k, model: m}"
     config.write_text(f"{config.read_text()}{section}: {{{key}: {model}}}\n")
     settings = load(config)
-    assert {each for each in ("ask", "init_kb", "regen", "replay", "bot") if asks_a_model(settings, each)} == commands
+    assert {each for each in COMMANDS_THAT_ASK if asks_a_model(settings, each)} == commands
 
 
 def test_a_replay_says_what_answers(config: Path) -> None:

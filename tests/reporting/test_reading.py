@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from clock import rfc3339
-from reporting.reading import TimeSpan, VotedDown, entries, newest, voted_down
+from reporting.reading import TimeSpan, Voted, entries, newest, voted, voted_down
 from services.telemetry import render_ended
 from tests.reporting.asked import DAY, MONDAY, asked
 
@@ -44,8 +44,23 @@ def test_the_last_vote_of_a_voter_counts(tmp_path: Path) -> None:
         + "{damaged\n[]\n"
     )
     assert voted_down(path, PERIOD) == [
-        VotedDown(1, MONDAY + 5, "q", ("kb:a",), 1, 1),
-        VotedDown(3, MONDAY, "q", ("kb:a",), 0, 1),
+        Voted(1, MONDAY + 5, "q", ("kb:a",), 1, 1),
+        Voted(3, MONDAY, "q", ("kb:a",), 0, 1),
+    ]
+
+
+def test_votes_for_an_answer_are_read_as_well_oldest_answer_first(tmp_path: Path) -> None:
+    path = tmp_path / "feedback.jsonl"
+    path.write_text(
+        vote(7, "ada", "up", MONDAY + 9)
+        + vote(2, "ada", "down", MONDAY + 1)
+        + vote(2, "bob", "up", MONDAY + 3)
+        + vote(4, "ada", "withdrawn")
+        + vote(5, "ada", "up", MONDAY + 2 * DAY)
+    )
+    assert voted(path, PERIOD) == [
+        Voted(2, MONDAY + 3, "q", ("kb:a",), 1, 1),
+        Voted(7, MONDAY + 9, "q", ("kb:a",), 1, 0),
     ]
 
 

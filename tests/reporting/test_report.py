@@ -10,7 +10,7 @@ from rich.console import Console
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.document import document, summary
-from reporting.reading import TimeSpan, VotedDown
+from reporting.reading import TimeSpan, Voted
 from reporting.rendering import markdown, page, show
 from reporting.report import Knowledge, Report, Taught, report
 from services.llm import StepTokens
@@ -36,7 +36,7 @@ async def a_week() -> Report:
     return await report(
         entries,
         PERIOD,
-        voted_down=[VotedDown(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
+        voted_down=[Voted(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
         knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], taught),
         token_days={"2024-10-04": {"gate": StepTokens(3, 1200, 90)}},
     )

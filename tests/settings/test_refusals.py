@@ -189,6 +189,8 @@ def test_of_many_problems_the_first_few_are_named(refused: Failure) -> None:
 
 def test_the_bad_item_of_a_list_is_pointed_at(refused: Failure) -> None:
     assert refused("discord:\n  team_role_ids: [1, 2, x]").endswith("(look at item 3)")
+    below = refused("discord:\n  team_role_ids:\n    - 1\n    - x\n")
+    assert below.startswith("config.yaml:4: discord.team_role_ids must be")
 
 
 def test_a_channel_that_is_no_id_is_refused(refused: Failure) -> None:

@@ -1,0 +1,156 @@
+"""Replies, compared with what is right. Arithmetic only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from commands.evaluating.questions import EvalQuestion, Share
+from model.outcomes import OutcomeKind
+from services.knowledge import Choice, belongs_to
+from services.search import Level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """What became of a question.
+
+    Attributes:
+        reason: why there is no reply; of a failure, what and where.
+        step: at which it ended, where there is no reply; why: what that step says of it.
+        sources: cited, else selected.
+        tokens: by step, in prompts and completions.
+    """
+
+    outcome: OutcomeKind
+    level: str | None = None
+    reason: str | None = None
+    step: str | None = None
+    why: str = ""
+    sources: tuple[str, ...] = ()
+    reply: str = ""
+    llm_calls: int = 0
+    tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+    @property
+    def answers(self) -> bool:
+        """Whether it states something; a pointer only says where to look."""
+        return self.outcome is OutcomeKind.REPLIED and self.level != Level.POINT
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome not in {OutcomeKind.REPLIED, OutcomeKind.SKIPPED}
+
+    @property
+    def points(self) -> bool:
+        return self.outcome is OutcomeKind.REPLIED and self.level == Level.POINT
+
+
+class Grade(StrEnum):
+    """What a reply, or silence, is worth.
+
+    `RIGHT`: what is expected; `POINTED`: no answer, but a pointer to where it is; `MISSED`: no answer where there is
+    one to give; `WRONG`: another answer, or one where silence is right.
+    """
+
+    RIGHT = "right"
+    POINTED = "pointed"
+    MISSED = "missed"
+    WRONG = "wrong"
+    FAILED = "failed"
+
+
+def grade(question: EvalQuestion, got: Got) -> Grade:
+    """As docs/evaluation.md tells it."""
+    if got.failed:
+        return Grade.FAILED
+    if question.silent:
+        # Whoever has addressed the bot is told something; a pointer states nothing.
+        spoke = got.answers or (got.points and not question.addressed)
+        return Grade.WRONG if spoke else Grade.RIGHT
+    fits = shows_source(question, got.sources) and shows_words(question, got.reply)
+    if got.answers:
+        return Grade.RIGHT if fits else Grade.WRONG
+    return Grade.POINTED if got.points and fits else Grade.MISSED
+
+
+def shows_source(question: EvalQuestion, shown: Iterable[str]) -> bool:
+    """Whether one of the sources that a reply shows is one of those that are right; true where any is."""
+    return not question.sources or any(fits(expected, each) for expected in question.sources for each in shown)
+
+
+def fits(expected: str, source_id: str) -> bool:
+    """Whether a source is the one that is expected, or fits the glob. A topic goes on in `<topic>-2` and so forth."""
+    if expected == source_id:
+        return True
+    (space, _, name), (space_of_id, _, bare) = expected.partition(":"), source_id.partition(":")
+    if space != space_of_id:
+        return False
+    if "*" in name:
+        return Choice(include=(name,)).refusal(bare) is None
+    return space == "team" and belongs_to(bare.removesuffix(".txt"), {name.removesuffix(".txt")})
+
+
+def shows_words(question: EvalQuestion, reply: str) -> bool:
+    """Whether a reply holds one of the words that are right; true where any are. White space and case do not count."""
+    text = _folded(reply)
+    return not question.words or any(_folded(words) in text for words in question.words)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalFigures:
+    """How many questions came to what. `questions` is the sum of the five grades.
+
+    Attributes:
+        answerable: those that something answers; answered: of all, those that got an answer; right_answers: of these.
+        kept: silent where silence is right.
+    """
+
+    questions: int
+    grades: Mapping[Grade, int]
+    answerable: int
+    answered: int
+    right_answers: int
+    kept: int
+
+    @property
+    def silences(self) -> int:
+        return self.questions - self.answerable
+
+    def counts(self, share: Share) -> tuple[int, int]:
+        """How many, of how many."""
+        pointed = self.right_answers + self.grades[Grade.POINTED]
+        return {
+            Share.PRECISION: (self.right_answers, self.answered),
+            Share.RECALL: (self.right_answers, self.answerable),
+            Share.SHOWN: (pointed, self.answerable),
+            Share.SILENCE: (self.kept, self.silences),
+        }[share]
+
+    def share(self, share: Share) -> float | None:
+        """From 0 to 1; None where there is nothing to take a share of."""
+        some, whole = self.counts(share)
+        return some / whole if whole else None
+
+    def below(self, least: Mapping[Share, float]) -> list[Share]:
+        """Which thresholds are not met. What there is nothing of misses none."""
+        shares = {name: self.share(name) for name in least}
+        return [name for name, share in shares.items() if share is not None and share < least[name]]
+
+
+def figures(judged: Sequence[tuple[EvalQuestion, Got]]) -> EvalFigures:
+    graded = [(question, got, grade(question, got)) for question, got in judged]
+    right = [(question, got) for question, got, each in graded if each is Grade.RIGHT]
+    return EvalFigures(
+        questions=len(graded),
+        grades={each: sum(each is its for _, _, its in graded) for each in Grade},
+        answerable=sum(not question.silent for question, _, _ in graded),
+        answered=sum(got.answers for _, got, _ in graded),
+        right_answers=sum(not question.silent for question, _ in right),
+        kept=sum(question.silent for question, _ in right),
+    )

@@ -1,0 +1,190 @@
+"""The file of an operator's own questions: what may stand in it, and what is wrong with it, by file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, cast
+
+from services.redaction import Redactor
+from settings import SettingsError, dotted, read_yaml
+
+OPTION = "--eval"
+
+
+class Share(StrEnum):
+    """A figure from 0 to 1, for which a file may say the least."""
+
+    PRECISION = "precision"
+    RECALL = "recall"
+    SHOWN = "shown"
+    SILENCE = "silence"
+
+
+_TOP = ("questions", "thresholds", "addressed")
+_ENTRY = ("question", "source", "words", "silence", "addressed", "todo", "note")
+_SWITCHES = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalQuestion:
+    """A question, and what is right.
+
+    Attributes:
+        addressed: it is put to the bot, and not to everybody in a channel.
+        sources: ids or globs, with their namespaces; a right reply shows one of them. Empty: it may show any.
+        words: a right reply holds one of these. Empty: it may hold any.
+        silent: what is right is no answer.
+        todo: somebody still has to say what is right.
+        where: file and line.
+    """
+
+    text: str
+    addressed: bool = False
+    sources: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    silent: bool = False
+    todo: bool = False
+    where: str = ""
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        """What tells it from the others of its file, also when something else is expected of it."""
+        return self.text, self.addressed
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFile:
+    """`questions`: those that can be asked, in their order; `todo`: those that cannot yet; `least`: the thresholds."""
+
+    questions: tuple[EvalQuestion, ...]
+    todo: tuple[EvalQuestion, ...]
+    least: Mapping[Share, float]
+
+
+def read_questions(path: Path, redactor: Redactor | None = None, *, addressed: bool = False) -> QuestionFile:
+    """What stands in the file, without the secrets that the `redactor` knows. `addressed`: whether questions are put to
+    the bot where the file does not say.
+
+    Raises:
+        SettingsError: it cannot be read, or something in it is wrong.
+    """
+    return _Reader(path, redactor or Redactor()).read(addressed)
+
+
+class _Reader:
+    """Checks the values of a file, which are texts, lists and mappings."""
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        self._path = path
+        self._redactor = redactor
+        self._draft = read_yaml(path, option=OPTION, top="questions", as_text=True)
+
+    def read(self, addressed: bool) -> QuestionFile:
+        values = self._draft.values
+        self._check_names((), values, _TOP)
+        addressed = self._switch(("addressed",), values, otherwise=addressed)
+        least = self._thresholds(values.get("thresholds") or {})
+        given: object = values.get("questions") or []
+        if not isinstance(given, list):
+            raise self._wrong(("questions",), "questions must be a list, each beginning with `- question:`")
+        entries = [
+            self._entry(("questions", str(at)), each, addressed=addressed)
+            for at, each in enumerate(cast("list[object]", given))
+        ]
+        self._check_twice(entries)
+        if not entries:
+            raise SettingsError(f"{self._path}: there are no questions in it; write a list below `questions:`")
+        if all(each.todo for each in entries):
+            raise SettingsError(f"{self._path}: each question is still `todo`; say of one at least what is right")
+        asked, todo = ([each for each in entries if each.todo is wanted] for wanted in (False, True))
+        return QuestionFile(tuple(asked), tuple(todo), least)
+
+    def _thresholds(self, given: object) -> dict[Share, float]:
+        if not isinstance(given, dict):
+            raise self._wrong(("thresholds",), "thresholds must be a mapping, such as {precision: 0.9, recall: 0.6}")
+        named = cast("dict[Any, object]", given)
+        self._check_names(("thresholds",), named, tuple(Share))
+        return {Share(name): self._share(("thresholds", name), value) for name, value in named.items()}
+
+    def _share(self, path: Sequence[str], value: object) -> float:
+        try:
+            share = float(value) if isinstance(value, str) else -1.0
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:  # nor NaN
+            raise self._wrong(path, f"{'.'.join(path)} must be a number from 0 to 1, such as 0.9")
+        return share
+
+    def _entry(self, path: tuple[str, ...], given: object, *, addressed: bool) -> EvalQuestion:
+        if not isinstance(given, dict):
+            raise self._wrong(
+                path, "this must be a mapping: `question: …`, and below it what is right, such as `source: a.md`"
+            )
+        entry = cast("dict[Any, object]", given)
+        self._check_names(path, entry, _ENTRY)
+        text = entry.get("question")
+        if not isinstance(text, str) or not text.strip():
+            raise self._wrong((*path, "question"), "question must be what somebody asks, as text")
+        if not isinstance(entry.get("note", ""), str):
+            raise self._wrong((*path, "note"), "note must be text")
+        question = EvalQuestion(
+            text=self._redactor.text(_encodable(text.strip())),
+            addressed=self._switch((*path, "addressed"), entry, otherwise=addressed),
+            sources=tuple(map(_with_namespace, self._texts((*path, "source"), entry))),
+            words=self._texts((*path, "words"), entry),
+            silent=self._switch((*path, "silence"), entry, otherwise=False),
+            todo=self._switch((*path, "todo"), entry, otherwise=False),
+            where=self._draft.where(path),
+        )
+        if question.silent and (question.sources or question.words):
+            raise self._wrong((*path, "silence"), "silence goes with neither source nor words; keep one of them")
+        if not (question.silent or question.sources or question.words or question.todo):
+            raise self._wrong(path, "it is not said what is right; add source, words or `silence: true`")
+        return question
+
+    def _texts(self, path: Sequence[str], entry: Mapping[Any, object]) -> tuple[str, ...]:
+        """One text, or a list of them."""
+        if (name := path[-1]) not in entry:
+            return ()
+        given = entry[name]
+        several = cast("list[object]", given) if isinstance(given, list) else [given]
+        texts = [each.strip() for each in several if isinstance(each, str) and each.strip()]
+        if not texts or len(texts) != len(several):
+            raise self._wrong(path, f"{name} must be text, or a list of texts")
+        # As they stand in the documentation.
+        return tuple(self._redactor.documentation_text(_encodable(each)) for each in texts)
+
+    def _switch(self, path: Sequence[str], entry: Mapping[Any, object], *, otherwise: bool) -> bool:
+        if (name := path[-1]) not in entry:
+            return otherwise
+        given = entry[name]
+        found = _SWITCHES.get(given.lower()) if isinstance(given, str) else None
+        if found is None:
+            raise self._wrong(path, f"{name} must be true or false")
+        return found
+
+    def _check_names(self, path: tuple[str, ...], named: Mapping[Any, object], known: Sequence[str]) -> None:
+        for name in named:
+            if name not in known:
+                raise self._wrong((*path, name), f"{dotted([name])} is not known here; known are {', '.join(known)}")
+
+    def _check_twice(self, entries: Sequence[EvalQuestion]) -> None:
+        first: dict[tuple[str, bool], EvalQuestion] = {}
+        for each in entries:
+            if (before := first.setdefault(each.key, each)) is not each:
+                raise SettingsError(f"{each.where}: this is asked already in {before.where}; keep one of the two")
+
+    def _wrong(self, path: Sequence[object], text: str) -> SettingsError:
+        return SettingsError(f"{self._draft.where(path)}: {text}")
+
+
+def _encodable(text: str) -> str:
+    """Without half surrogate pairs, which YAML can escape and no output takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _with_namespace(source: str) -> str:
+    return source if source.startswith(("kb:", "team:")) else f"kb:{source}"

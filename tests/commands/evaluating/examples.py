@@ -1,0 +1,29 @@
+"""The example of the documentation, and made-up replies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from commands.evaluating.judging import Got
+from commands.evaluating.questions import EvalQuestion
+from model.outcomes import OutcomeKind
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "questions.yaml"
+
+
+def question(text: str = "How?", **fields: Any) -> EvalQuestion:
+    return EvalQuestion(text=text, **fields)
+
+
+def answer(*sources: str, reply: str = "So.", level: str = "answer", **fields: Any) -> Got:
+    return Got(outcome=OutcomeKind.REPLIED, level=level, sources=sources, reply=reply, **fields)
+
+
+def pointer(*sources: str) -> Got:
+    return answer(*sources, reply="This may help", level="point")
+
+
+SILENCE = Got(outcome=OutcomeKind.SKIPPED, reason="no sources", step="select")
+FAILURE = Got(outcome=OutcomeKind.FAILED, reason="Unavailable at gate", step="gate")

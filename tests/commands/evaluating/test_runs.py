@@ -1,0 +1,139 @@
+"""A run as lines: written and read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assembly import Unusable
+from commands.evaluating.judging import Got, figures
+from commands.evaluating.questions import EvalQuestion
+from commands.evaluating.runs import SavedRun, read_run, render_got, render_summary
+from commands.evaluating.showing import became, expected
+from commands.evaluating.underway import EvalRun, unfinished
+from model.outcomes import OutcomeKind
+from reporting.cost import Price
+from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, question
+from tests.services.quickly import QUICKLY
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+COUNT = st.integers(0, 10**9)
+GOT = st.builds(
+    Got,
+    outcome=st.sampled_from(OutcomeKind),
+    level=st.none() | st.sampled_from(["answer", "point"]),
+    reason=st.none() | TEXT,
+    step=st.none() | TEXT,
+    why=TEXT,
+    sources=st.lists(TEXT, max_size=3).map(tuple),
+    reply=TEXT,
+    llm_calls=COUNT,
+    tokens=st.dictionaries(TEXT, st.tuples(COUNT, COUNT), max_size=3),
+)
+
+
+@QUICKLY
+@given(st.lists(st.tuples(TEXT, st.booleans(), GOT), max_size=4, unique_by=lambda each: each[:2]))
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, run: list[tuple[str, bool, Got]]
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "run.jsonl"
+    asked = [(EvalQuestion(text=text, addressed=addressed, silent=True), got) for text, addressed, got in run]
+    lines = [render_got(each, got, "k") for each, got in asked]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    got_by_key = {each.key: got for each, got in asked}
+    assert read_run(path, "--baseline") == SavedRun(got_by_key, dict.fromkeys(got_by_key, "k"))
+    path.write_text(path.read_text(encoding="utf-8") + render_summary(figures(asked), {}, {}, {}), encoding="utf-8")
+    assert read_run(path, "--baseline").finished
+
+
+def test_half_a_surrogate_pair_of_a_model_can_be_written() -> None:
+    assert "So ?" in render_got(question(silent=True), answer(reply="So \ud83d"), "k")
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "3", '{"question": "How?"}', '{"a": "b"}', "[" * 100_000, '{"at": 1e400}'])
+def test_what_is_no_run_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(f"{render_got(question(silent=True), SILENCE, 'k')}\n{line}\n")
+    with pytest.raises(Unusable) as caught:
+        read_run(path, "--baseline")
+    assert str(caught.value) == f"--baseline: {path}:2: this is no line of a run; name a file of --save"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unusable, match=r"--save: .* cannot be read"):
+        read_run(tmp_path, "--save")
+    (tmp_path / "x").write_bytes(b"\xff")
+    with pytest.raises(Unusable, match=r"--save: .*x is no run"):
+        read_run(tmp_path / "x", "--save")
+
+
+def test_a_run_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
+    """Also in the midst of a line. What failed is asked again, and so is what the knowledge has changed for."""
+    path, price = tmp_path / "run.jsonl", Price(1.0, 0.0)
+    one, other, third, fourth = (question(text, sources=("kb:a",)) for text in ("one", "other", "third", "fourth"))
+    first = EvalRun([one, other, third, fourth], price, path, key="k")
+    first.resume(unfinished(path, "--save"))
+    first.add(other, answer("kb:a", llm_calls=2, tokens={"gate": (1_000_000, 5)}))
+    first.add(one, SILENCE)
+    first.add(third, FAILURE)
+    with path.open("a") as file:
+        file.write('{"question": "fou')
+    again = EvalRun([one, other, third, fourth], price, path, key="k")
+    again.resume(unfinished(path, "--save"))
+    assert ([each.text for each in again.left], again.resumed) == (["third", "fourth"], 2)
+    assert str(again.count) == "2 of 4 questions, 1,000,005 tokens, cost 1.0000"
+    again.add(fourth, SILENCE)
+    again.add(third, SILENCE)
+    again.finish('{"summary": {}}')
+    assert [json.loads(line).get("question") for line in path.read_text().splitlines()] == [
+        "one",
+        "other",
+        "third",
+        "fourth",
+        None,
+    ]
+    with pytest.raises(Unusable, match="holds a finished run"):
+        unfinished(path, "--save")
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    changed = EvalRun([one], price, path, key="other knowledge")
+    changed.resume(unfinished(path, "--save"))
+    assert changed.left == [one]
+
+
+def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run = EvalRun([question(silent=True)], None, path, key="k")
+    run.add(question(silent=True), FAILURE)
+    run.finish('{"summary": {}}')
+    assert not unfinished(path, "--save").finished
+    assert unfinished(tmp_path / "none", "--save") == unfinished(None, "--save") == SavedRun()
+
+
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (answer("kb:a", "kb:b"), "kb:a, kb:b"),
+        (answer(), "no source"),
+        (answer("kb:a", level="point"), "pointed to kb:a"),
+        (SILENCE, "select: no sources"),
+        (FAILURE, "Unavailable at gate"),
+        (
+            Got(outcome=OutcomeKind.SKIPPED, step="gate", reason="not answerable", why="No."),
+            "gate: not answerable: No.",
+        ),
+        (Got(outcome=OutcomeKind.CANCELLED), "cancelled"),
+    ],
+)
+def test_it_is_told_what_became_of_a_question(got: Got, said: str) -> None:
+    assert became(got) == said
+
+
+def test_it_is_told_what_is_expected() -> None:
+    assert expected(question(silent=True)) == "silence"
+    assert expected(question(sources=("kb:a", "kb:b"), words=("x", "y"))) == "kb:a or kb:b with “x” or “y”"
+    assert expected(question(words=("x",))) == "“x”"
