@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from assembly.answering import answer_rules, library_of
+from assembly.asking import conversation_of, open_answering
 from assembly.knowledge import temporary_index
-from assembly.llm import assistant_of, open_llm
-from assembly.redaction import redactor_of
 from assembly.running import run_async
-from assembly.searching import open_embedder, open_search
 from commands.exit_codes import DONE, FAILED
-from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
-from streams.answers import AIResult, Answerer
+from streams.answers import AIResult
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -40,31 +35,13 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:
-    async with _answerer(settings, record=record, replay=replay) as answerer:
-        return await answerer.generate_reply(_conversation(settings, question))
+    async with open_answering(settings, record=record, replay=replay) as answering:
+        return await answering.answerer.generate_reply(conversation_of(settings, question))
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
     """The text of the reply to each of `questions`, each asked by itself; empty where there is none."""
-    async with _answerer(settings) as answerer:
-        results = [await answerer.generate_reply(_conversation(settings, question)) for question in questions]
+    async with open_answering(settings) as answering:
+        asked = [conversation_of(settings, question) for question in questions]
+        results = [await answering.answerer.generate_reply(each) for each in asked]
     return [result.reply_text or "" for result in results]
-
-
-@asynccontextmanager
-async def _answerer(
-    settings: Settings, *, record: Path | None = None, replay: Path | None = None
-) -> AsyncGenerator[Answerer]:
-    """What answers single questions from the knowledge base, for as long as the block lasts."""
-    library = library_of(settings)
-    async with (
-        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
-        open_embedder(settings.search.embeddings) as embedder,
-        open_search(settings, library, embedder) as search,
-    ):
-        yield Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))
-
-
-def _conversation(settings: Settings, question: str) -> Conversation:
-    text = redactor_of(settings).text(question.strip())
-    return Conversation((Turn(Role.USER, text, asked_now=True),))
