@@ -1,0 +1,143 @@
+"""The command: opens what the tools need, and serves them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+from assembly import Unusable
+from assembly.answering import library_of
+from assembly.asking import conversation_of, open_answering
+from assembly.document_tools import tools_over
+from assembly.documents import store_of
+from assembly.knowledge import temporary_index
+from assembly.llm import open_llm
+from assembly.redaction import redactor_of
+from assembly.running import run_async
+from assembly.searching import addresses_of, open_embedder
+from commands.exit_codes import DONE
+from commands.mcp_server.access import OpenThreads
+from commands.mcp_server.files import FileTools
+from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
+from commands.mcp_server.tools import Allowance, ServedTool
+from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
+from services.storage import DataFolder
+from settings import Settings
+
+Way = Literal["stdio", "http"]
+
+MISSING = "--mcp needs the extra `mcp`: make extra-mcp"
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return serve(settings, options.mcp)
+
+
+def serve(settings: Settings, way: Way) -> int:
+    """Serve until the client or a signal ends it. Gives the exit code.
+
+    Raises:
+        Unusable: the extra is missing, or the address or the token for HTTP cannot be used.
+    """
+    try:
+        # Only now: no other command needs the extra, or should wait for its import.
+        from commands.mcp_server import http, protocol, stdio  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in _OF_EXTRA:
+            raise Unusable(MISSING) from None
+        raise
+    chosen, redact = settings.mcp, redactor_of(settings).documentation_text
+    token = chosen.token.get_secret_value()
+    if way == "http":
+        if not token:
+            raise Unusable("mcp.token is empty, and --mcp http serves nobody without one: set it, best in .env")
+        if not chosen.port:
+            raise Unusable("mcp.port is 0: set it to a port such as 8765")
+
+    async def serving(indexed: Settings) -> None:
+        if way == "stdio":
+            async with served_tools(indexed) as tools:
+                await stdio.serve_stdio(protocol.server_of(tools, redact))
+            return
+        with http.listening(chosen.host, chosen.port) as listener:
+            async with served_tools(indexed) as tools:
+                app = http.guarded_app(protocol.server_of(tools, redact), token, {chosen.host, *chosen.names})
+                print(f"MCP at http://{chosen.host}:{chosen.port}{http.PATH}; Ctrl-C stops it", flush=True)  # noqa: T201 (as said)
+                await http.serve_http(app, listener)
+
+    with temporary_index(settings) as indexed:
+        run_async(serving(indexed))
+    return DONE
+
+
+_OF_EXTRA = frozenset({"mcp", "mcp_types", "anyio", "starlette", "uvicorn"})
+
+
+@asynccontextmanager
+async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
+    """The tools that there are, for as long as the block lasts. Nothing of them writes to the data folder."""
+    if not settings.kb.index_path.exists() and not await library_of(settings).index():
+        log.warning("%s", NO_INDEX)
+    allowance = _allowance(settings)
+    usage = Usage(Spending(allowance.daily))
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
+        knowledge = KnowledgeTools(
+            library=answering.library,
+            search=answering.search,
+            answerer=answering.answerer,
+            addresses=addresses_of(settings),
+            conversation=lambda question: conversation_of(settings, question),
+            allowance=None if answering.llm is None else allowance,
+        )
+        files = await _file_tools(stack, settings, answering.llm, usage, allowance)
+        yield (*knowledge.tools(), *(() if files is None else files.tools()))
+
+
+async def _file_tools(
+    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: Allowance
+) -> FileTools | None:
+    """None where no thread is open to assistants. What is opened is closed with `stack`."""
+    chosen, llm = settings.documents, settings.ai_response.llm
+    if not chosen.enabled or not settings.mcp.channels:
+        return None
+    enter = stack.enter_async_context
+    if chosen.synthesis_llm is not None:
+        llm = chosen.synthesis_llm
+        asker = await enter(open_llm(settings, llm))
+    copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-mcp-"))
+    folder = DataFolder(settings.app.data_dir)
+    store = store_of(folder, chosen.store, read_only_with=Path(copies))
+    stack.push_async_callback(store.close)
+    by_name = tools_over(
+        chosen,
+        store,
+        await enter(open_embedder(settings.document_embeddings)),
+        asker,
+        model="" if llm is None else llm.model,
+        usage=usage,
+        reply_language=settings.ai_response.reply_language,
+    )
+    threads = OpenThreads(settings.mcp.channels, folder.posts)
+    return FileTools(store=store, by_name=by_name, threads=threads, allowance=None if asker is None else allowance)
+
+
+def _allowance(settings: Settings) -> Allowance:
+    """The limits of a day are the bot's, and what it has spent so far counts; what is spent here is not written down.
+    Who asks here is none of its users: `mcp.questions_per_hour` stands for what one of them may ask within the hour.
+    """
+    limits, most = settings.limits, settings.mcp.questions_per_hour
+    earlier = read_spent(DataFolder(settings.app.data_dir).usage)
+    return Allowance(
+        daily=Budget(BudgetLimits(0, limits.answers_per_day, limits.tokens_per_day), earlier),
+        hourly=Budget(BudgetLimits(most)),
+    )
