@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Generator, Iterable
@@ -14,11 +15,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from yarl import URL
 
 from assembly import Unusable
-from assembly.running import stop_signal
 from dashboard import Visitors
-from services.storage import remedy
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
@@ -55,6 +55,9 @@ class TokenGuard:
             return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, {"Retry-After": f"{wait:.0f}"})
         if not self._visitors.accepts(given[0][len(_BEARER) :].strip(), address):
             return PlainTextResponse("This is not the token.\n", 401, ask)
+        if scope["method"] != "POST":
+            # A stream that waits for messages of the server would wait for ever: it sends none.
+            return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
         return None
 
 
@@ -88,19 +91,25 @@ def guarded_app(server: Server[Any], token: str, names: Iterable[str]) -> ASGIAp
 _SCHEMES = ("http", "https")
 
 
+def address_of(host: str, port: int) -> str:
+    return str(URL.build(scheme="http", host=host, port=port, path=PATH))
+
+
 def listening(host: str, port: int) -> socket.socket:
     """Raises Unusable: the address cannot be listened on."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        # A resolver's errors have negative numbers, and words of their own.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise Unusable(
-            f"mcp.port: cannot listen on {host}:{port} ({error.strerror}); {remedy(error)}, or set another mcp.port"
+            f"mcp.port: cannot listen on {host}:{port} ({reason}); choose another mcp.port or mcp.host"
         ) from None
 
 
-async def serve_http(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until a signal."""
+async def serve_http(app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None]) -> None:
+    """Serve until `stopped` is done."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -111,8 +120,7 @@ async def serve_http(app: ASGIApp, listener: socket.socket) -> None:
         lifespan="on",
     )
     http = QuietServer(config)
-    with stop_signal() as stopped:
-        serving = asyncio.create_task(http.serve(sockets=[listener]))
-        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        http.should_exit = True
-        await serving
+    serving = asyncio.create_task(http.serve(sockets=[listener]))
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    http.should_exit = True
+    await serving

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ from assembly.documents import store_of
 from assembly.knowledge import temporary_index
 from assembly.llm import open_llm
 from assembly.redaction import redactor_of
-from assembly.running import run_async
+from assembly.running import run_async, stop_signal
 from assembly.searching import addresses_of, open_embedder
 from commands.exit_codes import DONE
 from commands.mcp_server.access import OpenThreads
@@ -27,7 +28,7 @@ from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
 from commands.mcp_server.tools import Allowance, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.storage import DataFolder
-from settings import Settings
+from settings import McpSettings, Settings
 
 Way = Literal["stdio", "http"]
 
@@ -47,38 +48,47 @@ def serve(settings: Settings, way: Way) -> int:
     Raises:
         Unusable: the extra is missing, or the address or the token for HTTP cannot be used.
     """
-    try:
-        # Only now: no other command needs the extra, or should wait for its import.
-        from commands.mcp_server import http, protocol, stdio  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in _OF_EXTRA:
-            raise Unusable(MISSING) from None
-        raise
-    chosen, redact = settings.mcp, redactor_of(settings).documentation_text
-    token = chosen.token.get_secret_value()
+    if find_spec("mcp") is None:
+        raise Unusable(MISSING)
     if way == "http":
-        if not token:
-            raise Unusable("mcp.token is empty, and --mcp http serves nobody without one: set it, best in .env")
-        if not chosen.port:
-            raise Unusable("mcp.port is 0: set it to a port such as 8765")
-
-    async def serving(indexed: Settings) -> None:
-        if way == "stdio":
-            async with served_tools(indexed) as tools:
-                await stdio.serve_stdio(protocol.server_of(tools, redact))
-            return
-        with http.listening(chosen.host, chosen.port) as listener:
-            async with served_tools(indexed) as tools:
-                app = http.guarded_app(protocol.server_of(tools, redact), token, {chosen.host, *chosen.names})
-                print(f"MCP at http://{chosen.host}:{chosen.port}{http.PATH}; Ctrl-C stops it", flush=True)  # noqa: T201 (as said)
-                await http.serve_http(app, listener)
-
+        check_http(settings.mcp)
     with temporary_index(settings) as indexed:
-        run_async(serving(indexed))
+        run_async(over_http(indexed) if way == "http" else over_stdio(indexed))
     return DONE
 
 
-_OF_EXTRA = frozenset({"mcp", "mcp_types", "anyio", "starlette", "uvicorn"})
+def check_http(chosen: McpSettings) -> None:
+    """Raises Unusable: there is no token, or no port."""
+    if not chosen.token.get_secret_value():
+        raise Unusable("mcp.token is empty, and --mcp http serves nobody without one: set it, best in .env")
+    if not chosen.port:
+        raise Unusable("mcp.port is 0: set it to a port such as 8765")
+
+
+async def over_stdio(settings: Settings) -> None:
+    # Only now: no other command needs the extra, or should wait for its import.
+    from commands.mcp_server import protocol, stdio  # noqa: PLC0415
+
+    with stop_signal() as stopped:
+        async with served_tools(settings) as tools:
+            await stdio.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
+
+
+async def over_http(settings: Settings) -> None:
+    """Raises Unusable: the address cannot be listened on."""
+    from commands.mcp_server import http, protocol  # noqa: PLC0415 (as above)
+
+    chosen = settings.mcp
+    with stop_signal() as stopped, http.listening(chosen.host, chosen.port) as listener:
+        async with served_tools(settings) as tools:
+            server = protocol.server_of(tools, _redact(settings))
+            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names})
+            print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
+            await http.serve_http(app, listener, stopped)
+
+
+def _redact(settings: Settings) -> Callable[[str], str]:
+    return redactor_of(settings).documentation_text
 
 
 @asynccontextmanager
