@@ -25,11 +25,11 @@ async def serve_stdio(server: Server[Any], stopped: asyncio.Future[None]) -> Non
     with own_streams() as (given, stdout):
         serving = asyncio.create_task(_serve(server, given, stdout))
         await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            serving.cancel()
-        # What is written to a client that has gone cannot be helped.
-        with contextlib.suppress(asyncio.CancelledError, BrokenPipeError):
+        serving.cancel()
+        try:
             await serving
+        except* (asyncio.CancelledError, BrokenPipeError):
+            pass  # it was stopped, or its client has gone
 
 
 async def _serve(server: Server[Any], given: int, stdout: TextIO) -> None:
