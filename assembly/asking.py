@@ -20,7 +20,7 @@ from streams.answers import Answerer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class OpenAnswering:
     """What is open while questions are answered. Nothing of it writes to the data folder.
 
     Attributes:
@@ -43,7 +43,7 @@ async def open_answering(
     replay: Path | None = None,
     budget: Budget | None = None,
     usage: Usage | None = None,
-) -> AsyncGenerator[Answering]:
+) -> AsyncGenerator[OpenAnswering]:
     """What answers single questions from the knowledge base, for as long as the block lasts. `budget` and `usage`: what
     the answers count against; None: nothing.
     """
@@ -55,7 +55,7 @@ async def open_answering(
     ):
         assistant, rules = assistant_of(settings, search, llm), answer_rules(settings)
         answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
-        yield Answering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
+        yield OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:

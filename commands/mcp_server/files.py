@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from commands.mcp_server.access import OpenThreads
-from commands.mcp_server.tools import Allowance, Given, Refused, ServedTool, form, number, text
-from services.documents import QAResult, Status, amount
-from services.documents.results import ToolContext
+from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text
+from services.documents import QAResult, Status, ToolContext, amount
 from services.documents.store import DocumentStore, StoreUnavailable, naming
 from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
 from services.telemetry import number_of
@@ -116,20 +115,20 @@ class FileTools:
             ),
         )
 
-    async def _list(self, _arguments: Mapping[str, Any]) -> Given:
+    async def _list(self, _arguments: Mapping[str, Any]) -> ToolResult:
         try:
             names = await self.store.list_collections(naming.CASE_PREFIX)
             ids = [int(name.removeprefix(naming.CASE_PREFIX)) for name in names]
             mine = sorted([each for each in ids if await self.threads.admits(each)], reverse=True)
             listed = [await self._thread(each) for each in mine[:MOST_THREADS]]
         except StoreUnavailable:
-            raise Refused(_UNAVAILABLE) from None
+            raise CallRefused(_UNAVAILABLE) from None
         threads = [each for each in listed if each.files]
         content = PostedThreads(threads=threads, more=len(mine) - len(listed))
         if not threads:
-            return Given("No files have been posted in the threads that are open to you.", content)
+            return ToolResult("No files have been posted in the threads that are open to you.", content)
         lines = [line for thread in threads for line in _listed(thread)]
-        return Given("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
+        return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
 
     async def _thread(self, thread_id: int) -> PostedThread:
         described = await self.store.describe(naming.case(str(thread_id)))
@@ -148,31 +147,31 @@ class FileTools:
         ]
         return PostedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)
 
-    async def _query(self, arguments: Mapping[str, Any]) -> Given:
+    async def _query(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
         asked = {name: value for name, value in arguments.items() if name != "thread_id"}
         return _given(query_file.NAME, await toolset.query(asked), toolset)
 
-    async def _answer(self, arguments: Mapping[str, Any]) -> Given:
+    async def _answer(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
         await toolset.ready()
         if CASE not in {tool.name for tool in toolset.tools}:
-            raise Refused(_NO_FILES)
+            raise CallRefused(_NO_FILES)
         if self.allowance is not None:
             self.allowance.spend()
         k = min(max(arguments.get("k", USUAL_PASSAGES), 1), MOST_PASSAGES)
         return _given(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 
     async def _toolset(self, thread: str) -> Toolset:
-        """What may be looked up in a thread. Raises Refused, with the same words whether or not there is one."""
+        """What may be looked up in a thread. Raises CallRefused, with the same words whether or not there is one."""
         if not (thread.isascii() and thread.isdigit()) or not await self.threads.admits(int(thread)):
-            raise Refused(_NO_FILES)
+            raise CallRefused(_NO_FILES)
         try:
             described = await self.store.describe(naming.case(thread))
         except StoreUnavailable:
-            raise Refused(_UNAVAILABLE) from None
+            raise CallRefused(_UNAVAILABLE) from None
         if described is None:
-            raise Refused(_NO_FILES)
+            raise CallRefused(_NO_FILES)
         context = ToolContext(
             guild_id=described.collection.guild_id, thread_id=int(thread), asker_id=0, asker_can_view=True
         )
@@ -188,10 +187,10 @@ def _listed(thread: PostedThread) -> list[str]:
     return [f"Thread {thread.thread_id}{where}:", *files]
 
 
-def _given(name: str, result: QAResult, toolset: Toolset) -> Given:
-    """Raises Refused: nothing was looked up."""
+def _given(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
+    """Raises CallRefused: nothing was looked up."""
     if result.status not in _DONE:
-        raise Refused(result.answer)
+        raise CallRefused(result.answer)
     citations = [
         CitedLines(
             file=one_line(each.source), line_start=each.line_start, line_end=each.line_end, timestamp=each.timestamp
@@ -199,4 +198,4 @@ def _given(name: str, result: QAResult, toolset: Toolset) -> Given:
         for each in result.citations
     ]
     content = FileAnswer(status=result.status.value, answer=result.answer, citations=citations)
-    return Given(toolset.text(name, result), content)
+    return ToolResult(toolset.text(name, result), content)

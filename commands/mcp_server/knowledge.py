@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from commands.mcp_server.tools import Allowance, Given, Refused, ServedTool, form, number, text
+from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text
 from model.conversations import Conversation
 from model.outcomes import OutcomeKind
 from services.assistant import Addresses
@@ -132,7 +132,7 @@ class KnowledgeTools:
             ),
         )
 
-    async def _search(self, arguments: Mapping[str, Any]) -> Given:
+    async def _search(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._indexed()
         limit = _within(arguments.get("limit", USUAL_HITS), 1, MOST_HITS)
         found = await self.search.find(arguments["query"])
@@ -144,11 +144,11 @@ class KnowledgeTools:
             more=len(found.hits) - len(passages),
         )
         if not passages:
-            return Given("Nothing was found. Try other words: those that the documentation would use.", content)
+            return ToolResult("Nothing was found. Try other words: those that the documentation would use.", content)
         lines = [f"Best first; {_LIKELY[found.level]} (confidence {found.confidence:.0%})."]
         for number_, each in enumerate(passages, 1):
             lines += ["", *_passage_lines(number_, each)]
-        return Given("\n".join(lines), content)
+        return ToolResult("\n".join(lines), content)
 
     def _passage(self, hit: Hit) -> FoundPassage:
         kept = hit.kept
@@ -162,13 +162,13 @@ class KnowledgeTools:
             url=self.addresses.section(kept),
         )
 
-    async def _read(self, arguments: Mapping[str, Any]) -> Given:
+    async def _read(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._indexed()
         source_id = arguments["source_id"].strip().strip("`")
         try:
             source = await self.library.load(source_id)
         except SourceUnavailable as why:
-            raise Refused(f"{one_line(str(why))}. Take an id that search gave.") from None
+            raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
         whole = as_shown(source.text, {})
         offset = min(_within(arguments.get("offset", 0), 0, MOST_OFFSET), len(whole))
         piece = whole[offset : offset + _within(arguments.get("max_chars", USUAL_CHARS), 1, MOST_CHARS)]
@@ -183,21 +183,23 @@ class KnowledgeTools:
         )
         rest = "" if end == len(whole) else f"; go on with offset {end}"
         where = f"\n{content.url}" if content.url else ""
-        return Given(
+        return ToolResult(
             f"{one_line(source_id)}, characters {offset} to {end} of {len(whole)}{rest}{where}\n\n{piece}", content
         )
 
-    async def _ask(self, arguments: Mapping[str, Any]) -> Given:
+    async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._indexed()
         if self.allowance is not None:
             self.allowance.spend()
         result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
         reason, path = result.debug["reason"], dict(_path(result))
         if result.debug["result"] == OutcomeKind.FAILED:
-            raise Refused(f"No answer could be made: {reason}. Try search, which needs no model, or ask again later.")
+            raise CallRefused(
+                f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
+            )
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
-            return Given(f"There is no answer: {reason}.{_why(path)}", content)
+            return ToolResult(f"There is no answer: {reason}.{_why(path)}", content)
         content = GivenAnswer(
             outcome=_outcome(path),
             answer=result.reply_text,
@@ -207,11 +209,11 @@ class KnowledgeTools:
         )
         cited = f"\n\nSources: {', '.join(map(one_line, result.citations))}" if result.citations else ""
         head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
-        return Given(f"{head}{result.reply_text}{cited}", content)
+        return ToolResult(f"{head}{result.reply_text}{cited}", content)
 
     async def _indexed(self) -> None:
         if not await self.library.index():
-            raise Refused(NO_INDEX)
+            raise CallRefused(NO_INDEX)
 
 
 def _passage_lines(place: int, each: FoundPassage) -> Iterator[str]:

@@ -10,7 +10,7 @@ from mcp import types
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from commands.mcp_server.tools import Refused, ServedTool, visible
+from commands.mcp_server.tools import CallRefused, ServedTool, visible
 
 NAME = "millrace"
 INSTRUCTIONS = """\
@@ -38,9 +38,9 @@ def server_of(tools: Sequence[ServedTool], redact: Callable[[str], str]) -> Serv
         tool = by_name.get(call.name)
         try:
             if tool is None:
-                raise Refused(f"There is no such tool; there are: {', '.join(by_name)}.")  # noqa: TRY301 (one way to say no)
+                raise CallRefused(f"There is no such tool; there are: {', '.join(by_name)}.")  # noqa: TRY301 (one way to say no)
             given = await tool(call.arguments or {})
-        except Refused as why:
+        except CallRefused as why:
             return _failed(redact(visible(str(why))))
         except Exception:
             log.exception("mcp: %s failed", call.name[:40])

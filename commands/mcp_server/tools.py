@@ -18,14 +18,14 @@ _KEPT = "\n\t\u200c\u200d"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ToolResult:
     """A result: as text for a model to read, and the same as data."""
 
     text: str
     content: BaseModel
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """A call without a result. The message is for the model: what is wrong, and what to do."""
 
 
@@ -36,7 +36,7 @@ class ServedTool:
     Attributes:
         parameters: the JSON schema of its arguments, an object.
         result: the model of its results.
-        run: takes arguments that fit the schema. Raises Refused.
+        run: takes arguments that fit the schema. Raises CallRefused.
     """
 
     name: str
@@ -44,16 +44,16 @@ class ServedTool:
     description: str
     parameters: Mapping[str, Any]
     result: type[BaseModel]
-    run: Callable[[Mapping[str, Any]], Awaitable[Given]]
+    run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
 
-    async def __call__(self, arguments: Mapping[str, Any]) -> Given:
-        """Raises Refused, also for arguments that do not fit."""
+    async def __call__(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """Raises CallRefused, also for arguments that do not fit."""
         known: Mapping[str, Any] = self.parameters["properties"]
         if unknown := sorted(arguments.keys() - known.keys()):
-            raise Refused(f"There is no argument {unknown[0][:40]!r}; there are: {', '.join(known)}.")
+            raise CallRefused(f"There is no argument {unknown[0][:40]!r}; there are: {', '.join(known)}.")
         given = {name: value for name, value in arguments.items() if value is not None}
         if wrong := misfit(given, self.parameters):
-            raise Refused(f"Not done: {wrong}.")
+            raise CallRefused(f"Not done: {wrong}.")
         return await self.run(given)
 
 
@@ -69,11 +69,11 @@ class Allowance:
     hourly: Budget
 
     def spend(self) -> None:
-        """Count a question. Raises Refused: there is no room for another one."""
+        """Count a question. Raises CallRefused: there is no room for another one."""
         limit = self.daily.begin_chain(0, now()) or self.hourly.begin_chain(0, now())
         if limit is not None:
             named = "mcp.questions_per_hour" if limit.endswith("per_hour") else limit
-            raise Refused(f"{named} is used up. Use search and read_source, which cost nothing, or ask again later.")
+            raise CallRefused(f"{named} is used up. Use search and read_source, which cost nothing.")
 
 
 def form(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:

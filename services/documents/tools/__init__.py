@@ -4,5 +4,5 @@
 from services.documents.tools import query_file
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.core import DocumentQATool
-from services.documents.tools.libraries import CASE, LIBRARIES, MAX_QUESTION_CHARS
+from services.documents.tools.libraries import CASE, LIBRARIES
 from services.documents.tools.toolset import Toolset, build

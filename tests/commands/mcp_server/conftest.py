@@ -31,7 +31,9 @@ class WithoutExtra(pytest.Module):
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    return WithoutExtra.from_parent(parent, path=module_path) if find_spec("mcp") is None else None
+    if find_spec("mcp") is not None:
+        return None
+    return WithoutExtra.from_parent(parent, path=module_path)  # pyright: ignore[reportUnknownMemberType] (pytest's own)
 
 
 @pytest.fixture
