@@ -71,7 +71,7 @@ class QuietServer(uvicorn.Server):
 
 def guarded_app(server: Server[Any], token: str, names: Iterable[str]) -> ASGIApp:
     """The application. `names`: the `Host`s that are meant, besides those of this machine."""
-    known = [*LOOPBACK, *names]
+    known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in names)]
     meant = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[each for name in known for each in (name, f"{name}:*")],

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text
+from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text, used_up
 from model.conversations import Conversation
-from model.outcomes import OutcomeKind
+from model.outcomes import OutcomeKind, Reason
 from services.assistant import Addresses
 from services.knowledge import Library, Search, SourceUnavailable, as_shown
 from services.search import Hit, Level
@@ -197,6 +197,8 @@ class KnowledgeTools:
             raise CallRefused(
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
             )
+        if reason == Reason.BUDGET:  # without a model answers cost nothing, and may be counted all the same
+            raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
             return ToolResult(f"There is no answer: {reason}.{_why(path)}", content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,6 +33,7 @@ from settings import McpSettings, Settings
 
 Way = Literal["stdio", "http"]
 
+AT_TERMINAL = "An assistant's program talks to --mcp over stdin and stdout (docs/mcp.md); Ctrl-C stops it"
 MISSING = "--mcp needs the extra `mcp`: make extra-mcp"
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,8 @@ def serve(settings: Settings, way: Way) -> int:
         raise Unusable(MISSING)
     if way == "http":
         check_http(settings.mcp)
+    elif sys.stdin is not None and sys.stdin.isatty():
+        print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
     with temporary_index(settings) as indexed:
         run_async(over_http(indexed) if way == "http" else over_stdio(indexed))
     return DONE

@@ -73,7 +73,11 @@ class Allowance:
         limit = self.daily.begin_chain(0, now()) or self.hourly.begin_chain(0, now())
         if limit is not None:
             named = "mcp.questions_per_hour" if limit.endswith("per_hour") else limit
-            raise CallRefused(f"{named} is used up. Use search and read_source, which cost nothing.")
+            raise used_up(named)
+
+
+def used_up(limit: str) -> CallRefused:
+    return CallRefused(f"{limit} is used up. Use search and read_source, which cost nothing.")
 
 
 def form(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:

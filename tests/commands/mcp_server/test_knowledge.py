@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from assembly.answering import library_of
+from assembly.searching import open_search
+from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.commands.mcp_server.assistant import assistant, call, data, refusal, words
-from tests.commands.mcp_server.conftest import LONG, with_sections
+from tests.commands.mcp_server.conftest import LONG, traces_in, with_sections
+from tests.loopback.llm_server import LLMServer
 
 pytestmark = pytest.mark.real_time
 
@@ -147,6 +151,40 @@ async def test_a_model_that_is_down_costs_answers_and_not_the_search(knowing: Pa
         assert data(await call(client, "search", query="install Lanternfish"))["passages"]
 
 
+async def test_a_model_answers_as_it_does_for_users_and_its_tokens_count(knowing: Path) -> None:
+    async with LLMServer() as model:
+        llm = {"base_url": model.base_url, "api_key": SECRET_KEY, "model": "tiny"}
+        with_sections(knowing, search={"embeddings": "none"}, ai_response={"llm": llm}, limits={"tokens_per_day": 1})
+        async with assistant(knowing) as client:
+            ask = next(tool for tool in (await client.list_tools()).tools if tool.name == "ask")
+            assert "costs tokens" in str(ask.description)
+            result = await call(client, "ask", question="How do I install Lanternfish?")
+            answer = data(result)
+            assert answer["outcome"] == "answered"
+            assert answer["answer"] == f"As {answer['sources'][0]} says."
+            assert list(answer["path"]) == ["gate", "select", "load", "generate"]
+            assert words(result) == f"{answer['answer']}\n\nSources: {answer['sources'][0]}"
+            asked = len(model.seen)
+            told = refusal(await call(client, "ask", question="And on Windows?"))
+            assert told.startswith("limits.tokens_per_day is used up.")
+            assert len(model.seen) == asked
+
+
+async def test_what_search_keeps_is_read_and_never_written(knowing: Path) -> None:
+    """Pitfall 50: also when a document has changed since."""
+    settings = load(knowing)
+    async with open_search(settings, library_of(settings), None, read_only=False) as search:
+        await search.refresh()
+    folder = knowing.parent / "data"
+    (folder / "knowledge-base" / "sources" / "install.md").write_text("# Install\n\nRun `whalefish setup`.\n")
+    before = traces_in(folder)
+    assert "knowledge-base/search.sqlite" in before
+    async with assistant(knowing) as client:
+        found = data(await call(client, "search", query="install whalefish"))
+        assert "whalefish setup" in found["passages"][0]["excerpt"]
+    assert traces_in(folder) == before
+
+
 async def test_questions_to_a_model_are_limited(knowing: Path) -> None:
     with_sections(knowing, search={"embeddings": "none"}, ai_response=DEAD, mcp={"questions_per_hour": 1})
     async with assistant(knowing) as client:
@@ -154,6 +192,14 @@ async def test_questions_to_a_model_are_limited(knowing: Path) -> None:
         told = refusal(await call(client, "ask", question="How do I install it?"))
         assert told.startswith("mcp.questions_per_hour is used up.")
         assert data(await call(client, "search", query="install Lanternfish"))["passages"]
+
+
+async def test_answers_of_a_day_are_limited_without_a_model_too(knowing: Path) -> None:
+    with_sections(knowing, search={"embeddings": "none"}, limits={"answers_per_day": 1})
+    async with assistant(knowing) as client:
+        data(await call(client, "ask", question="How do I install Lanternfish?"))
+        told = refusal(await call(client, "ask", question="How do I install Lanternfish?"))
+        assert told.startswith("limits.answers_per_day is used up.")
 
 
 async def test_what_the_bot_has_spent_today_counts(knowing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
