@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ from assembly.documents import store_of
 from assembly.knowledge import temporary_index
 from assembly.llm import open_llm
 from assembly.redaction import redactor_of
-from assembly.running import run_async, stop_signal
+from assembly.running import run_async, stop_signal, terminated_as_interrupted
 from assembly.searching import addresses_of, open_embedder
 from commands.exit_codes import DONE
 from commands.mcp_server.access import OpenThreads
@@ -54,9 +54,8 @@ def serve(settings: Settings, way: Way) -> int:
         raise Unusable(MISSING)
     if way == "http":
         check_http(settings.mcp)
-    elif sys.stdin is not None and sys.stdin.isatty():
-        print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
-    with temporary_index(settings) as indexed:
+    # Before it serves, a signal ends it as later on.
+    with suppress(KeyboardInterrupt), terminated_as_interrupted(), temporary_index(settings) as indexed:
         run_async(over_http(indexed) if way == "http" else over_stdio(indexed))
     return DONE
 
@@ -74,6 +73,8 @@ async def over_stdio(settings: Settings) -> None:
     from commands.mcp_server import protocol, stdio  # noqa: PLC0415
 
     with stop_signal() as stopped:
+        if sys.stdin.isatty():
+            print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
         async with served_tools(settings) as tools:
             await stdio.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
 

@@ -16,11 +16,13 @@ INITIALIZE = (
 )
 
 
-def started(config: Path, *way: str, **environment: str) -> subprocess.Popen[bytes]:
+def started(
+    config: Path, *way: str, stdin: IO[bytes] | int = subprocess.PIPE, **environment: str
+) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     env = {**os.environ, **environment}
     command = [*COMMAND, "--config", str(config), "--mcp", *way]
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdin=stdin, stdout=pipe, stderr=pipe)
 
 
 def stream(given: IO[bytes] | None) -> IO[bytes]:

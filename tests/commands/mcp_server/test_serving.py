@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +54,26 @@ def test_without_the_extra_it_names_what_installs_it(
     monkeypatch.setattr(serving, "find_spec", nothing)
     assert app.main(["--config", str(knowing), "--mcp", *way]) == 2
     assert line_of(capsys) == "--mcp needs the extra `mcp`: make extra-mcp"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_also_before_it_serves(
+    knowing: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Pitfall 8."""
+
+    async def over_stdio(_: object) -> None:
+        signal.raise_signal(number)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(serving, "over_stdio", over_stdio)
+    # What would end the tests must end only the command.
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert app.main(["--config", str(knowing), "--mcp"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("token", ["short", "sixteen letters and blanks"])

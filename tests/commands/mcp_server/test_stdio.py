@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -10,19 +11,23 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from commands.mcp_server.serving import AT_TERMINAL
 from commands.mcp_server.stdio import LONGEST
+from services.storage import lock
 from tests.commands.mcp_server.assistant import call, data, words
+from tests.commands.mcp_server.conftest import traces_in
 from tests.commands.mcp_server.processes import INITIALIZE, ROOT, ended, started, stream
 
 
 @pytest.mark.real_time
-@pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_an_assistant_starts_it_and_asks(knowing: Path, tmp_path: Path, mode: str) -> None:
-    """Of an assistant that speaks the newest protocol, and of one that speaks the older ones."""
+async def test_an_assistant_starts_it_and_asks_while_the_bot_runs(knowing: Path, tmp_path: Path, mode: str) -> None:
+    """Of an assistant that speaks the newest protocol, and of one that speaks the older ones. Pitfalls 42 and 50."""
+    folder = knowing.parent / "data"
     command = ["app.py", "--config", str(knowing), "--mcp"]
     parameters = StdioServerParameters(command=sys.executable, args=command, cwd=ROOT)
-    with (tmp_path / "stderr.txt").open("w+") as errors:
+    with (tmp_path / "stderr.txt").open("w+") as errors, lock(folder, "app.py"):
+        before = traces_in(folder)
         async with Client(stdio_client(parameters, errlog=errors), mode=mode) as client:
             assert {"search", "ask"} <= {tool.name for tool in (await client.list_tools()).tools}
             found = data(await call(client, "search", query="install Lanternfish"))
@@ -31,6 +36,16 @@ async def test_an_assistant_starts_it_and_asks(knowing: Path, tmp_path: Path, mo
             assert "lanternfish setup" in words(answer)
         errors.seek(0)
         assert errors.read() == ""
+        assert traces_in(folder) == before
+
+
+def test_somebody_at_a_terminal_is_told_who_talks_to_it(knowing: Path) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "wb", buffering=0), os.fdopen(theirs, "rb", buffering=0) as terminal:
+        process = started(knowing, stdin=terminal)
+        assert stream(process.stderr).readline().decode().strip() == AT_TERMINAL
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == (0, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
