@@ -21,6 +21,7 @@ MOST_PASSAGES, USUAL_PASSAGES = 20, 5
 _NO_FILES = "There are no files here. list_files shows the threads that have some."
 _UNAVAILABLE = "The files cannot be read just now; try again later."
 _THREAD = text("The id of the thread, as list_files gives it.", 20)
+_WHICH = "Needs `thread_id` from list_files: that one is meant by this thread."
 _DONE = frozenset({Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING})
 """What was looked up, whatever came of it."""
 
@@ -89,7 +90,7 @@ class FileTools:
             ServedTool(
                 name=query_file.NAME,
                 title="Query lines of posted files",
-                description=f"In the thread `thread_id`: {described}",
+                description=f"{_WHICH}\n{described}",
                 parameters={
                     **query_file.PARAMETERS,
                     "properties": {"thread_id": _THREAD, **query_file.PARAMETERS["properties"]},
@@ -101,9 +102,9 @@ class FileTools:
             ServedTool(
                 name=CASE,
                 title="Ask about posted files",
-                description=f"In the thread `thread_id`: {meaning}"
-                f"Not for exact counts, groups and lines: use {query_file.NAME}, which reads no meaning into them; not "
-                "for general knowledge: use search or ask.",
+                description=f"{_WHICH}\n{meaning}"
+                f"When you know the words, {query_file.NAME} counts, groups and lists lines in one call. "
+                "Not for general knowledge: use search or ask.",
                 parameters=form(
                     ("thread_id", "question"),
                     thread_id=_THREAD,
