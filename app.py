@@ -87,6 +87,13 @@ def parser() -> argparse.ArgumentParser:
         metavar=("ACTION", "NAME"),
         help="team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID",
     )
+    commands.add_argument(
+        "--mcp",
+        nargs="?",
+        const="stdio",
+        choices=("stdio", "http"),
+        help="serve search, answers and posted files to assistants (Model Context Protocol), over stdio or HTTP",
+    )
     kb = cli.add_argument_group("with --kb list")
     kb.add_argument("--conflicts", action="store_true", help="only conversations that contradict each other")
     replay = cli.add_argument_group("with --replay")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
-from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
-from assembly.searching import open_embedder, open_search, point_rules
+from assembly.searching import point_rules
 from assembly.sources import SourceSetup, source_kinds
 from services.knowledge import DiskLibrary
 from settings import Settings
 from streams.answer_rules import AnswerRules
-from streams.answers import Answerer
 
 
 def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
@@ -49,17 +43,3 @@ def answer_rules(settings: Settings) -> AnswerRules:
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
         pointing=point_rules(settings),
     )
-
-
-@asynccontextmanager
-async def open_answerer(
-    settings: Settings, *, record: Path | None = None, replay: Path | None = None
-) -> AsyncGenerator[Answerer]:
-    """What answers single questions from the knowledge base, for as long as the block lasts. Raises as `open_llm`."""
-    library = library_of(settings)
-    async with (
-        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
-        open_embedder(settings.search.embeddings) as embedder,
-        open_search(settings, library, embedder) as search,
-    ):
-        yield Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))

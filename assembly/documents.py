@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assembly.background import Background
+from assembly.document_tools import tools_over
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
 from assembly.searching import open_embedder
@@ -34,10 +35,9 @@ from services.documents.store import (
     EmbeddedStore,
     Folders,
     StoreUnavailable,
-    Weights,
     naming,
 )
-from services.documents.tools import LIBRARIES, AnswerCache, build
+from services.documents.tools import AnswerCache
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.storage import DataFolder
@@ -83,30 +83,17 @@ class Documents:
 
     def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
-        chosen, ranking, cache = self.settings, self.settings.ranking, self.settings.cache
-        seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
-        tools = build(
-            store=self.store,
-            embedder=self.embedder,
-            asker=self.asker,
+        tools = tools_over(
+            self.settings,
+            self.store,
+            self.embedder,
+            self.asker,
             model=self.model,
             usage=usage,
             reply_language=self.reply_language,
-            cache=self.answers,
-            weights=Weights(
-                prose=ranking.prose_weight,
-                window=ranking.window_weight,
-                pattern=ranking.pattern_weight,
-                leaf=ranking.leaf_weight,
-                identifier=ranking.identifier_weight,
-                identifier_bonus=ranking.identifier_bonus,
-                bm25_k1=ranking.bm25_k1,
-                bm25_b=ranking.bm25_b,
-            ),
-            lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
+            answers=self.answers,
             shares=self.runbooks.shown_in_threads,
             internal_topics=internal_topics,
-            store_seconds=chosen.store_timeout_seconds,
         )
         return Lookup(
             store=self.store,
@@ -114,8 +101,8 @@ class Documents:
             cases=self.cases,
             runbooks=self.runbooks,
             viewing=viewing,
-            ready_wait_seconds=chosen.ready_wait_seconds,
-            team_name=chosen.team_name.strip(),
+            ready_wait_seconds=self.settings.ready_wait_seconds,
+            team_name=self.settings.team_name.strip(),
             before_asking=self.before_asking,
         )
 
@@ -249,11 +236,14 @@ async def documents_for(
         yield documents
 
 
-def store_of(folder: DataFolder, address: str = EMBEDDED) -> DocumentStore:
-    """The files in `folder`, or the Chroma server at `address` with copies in `folder`."""
+def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
+    """The files in `folder`, or the Chroma server at `address` with copies in `folder`. `read_only_with`: a folder for
+    the copies, where nothing else may be written.
+    """
     if address == EMBEDDED:
-        return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
-    return ChromaStore(address, folder.documents / "copies")
+        folders = Folders(folder.evidence, folder.runbooks, folder.documents)
+        return EmbeddedStore(folders, read_only=read_only_with is not None)
+    return ChromaStore(address, read_only_with or folder.documents / "copies")
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -23,5 +23,5 @@ def secrets_of(settings: Settings) -> list[str]:
         None if isinstance(searching, str) else searching,
     )
     keys = [endpoint.api_key.get_secret_value() for endpoint in endpoints if endpoint is not None]
-    tokens = (settings.discord.token, settings.dashboard.token)
+    tokens = (settings.discord.token, settings.dashboard.token, settings.mcp.token)
     return [*(token.get_secret_value() for token in tokens), *keys]

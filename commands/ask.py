@@ -8,12 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from assembly.answering import open_answerer
+from assembly.asking import conversation_of, open_answering
 from assembly.knowledge import temporary_index
-from assembly.redaction import redactor_of
 from assembly.running import run_async
 from commands.exit_codes import DONE, FAILED
-from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
 from streams.answers import AIResult
@@ -37,17 +35,13 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:
-    async with open_answerer(settings, record=record, replay=replay) as answerer:
-        return await answerer.generate_reply(_conversation(settings, question))
+    async with open_answering(settings, record=record, replay=replay) as answering:
+        return await answering.answerer.generate_reply(conversation_of(settings, question))
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
     """The text of the reply to each of `questions`, each asked by itself; empty where there is none."""
-    async with open_answerer(settings) as answerer:
-        results = [await answerer.generate_reply(_conversation(settings, question)) for question in questions]
+    async with open_answering(settings) as answering:
+        asked = [conversation_of(settings, question) for question in questions]
+        results = [await answering.answerer.generate_reply(each) for each in asked]
     return [result.reply_text or "" for result in results]
-
-
-def _conversation(settings: Settings, question: str) -> Conversation:
-    text = redactor_of(settings).text(question.strip())
-    return Conversation((Turn(Role.USER, text, asked_now=True),))

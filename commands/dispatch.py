@@ -36,6 +36,7 @@ COMMANDS = {
     "usage": "report",
     "forget": "forget",
     "kb": "kb",
+    "mcp": "mcp_server",
     "bot": "live",
 }
 """The module of each command. Without any of them, the bot runs."""

@@ -25,6 +25,7 @@ from settings.sections import (
     EmbeddingSettings,
     KnowledgeSettings,
     LLMSettings,
+    McpSettings,
     MetricsSettings,
     Settings,
 )

@@ -224,7 +224,7 @@ ApiKey = Annotated[
     Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
 ]
 
-DashboardToken = Annotated[
+OwnToken = Annotated[
     SecretStr,
     AfterValidator(_hard_to_guess),
     BeforeValidator(_no_bytes),

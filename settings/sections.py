@@ -14,7 +14,6 @@ from settings.kinds import (
     ApiKey,
     Count,
     CountOrNone,
-    DashboardToken,
     Flag,
     FollowsData,
     Globs,
@@ -28,6 +27,7 @@ from settings.kinds import (
     MinutesOrNone,
     MinutesOrOff,
     OutputMethod,
+    OwnToken,
     PathBeside,
     PathOrNone,
     Port,
@@ -175,8 +175,24 @@ class DashboardSettings(SettingsSection):
     """Pages that show what the bot does, at `metrics.port`."""
 
     enabled: Flag = setting(False, "Serve the dashboard at metrics.port, to this machine only unless there is a token.")
-    token: DashboardToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
+    token: OwnToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
     show_texts: Flag = setting(False, "Show what people wrote and were answered; else only what became of it.")
+
+
+class McpSettings(SettingsSection):
+    """What `--mcp` serves to assistants over the Model Context Protocol."""
+
+    host: Word = setting("127.0.0.1", "The address that `--mcp http` listens on; the default is this machine only.")
+    port: Port = setting(8765, "The port of `--mcp http`.")
+    token: OwnToken = setting(SecretStr(""), "What assistants send to `--mcp http`; best kept in .env.")
+    names: Words = setting((), "Names by which assistants reach `--mcp http`, besides mcp.host and localhost.")
+    channels: Snowflakes = setting(
+        frozenset(),
+        "Channels whose posted files assistants may read (of the threads that the bot opened there), and threads.",
+    )
+    questions_per_hour: CountOrNone = setting(
+        60, "How many questions an hour one server of MCP puts to a model; 0: unlimited."
+    )
 
 
 class ReportSettings(SettingsSection):
@@ -415,6 +431,7 @@ class Settings(SettingsSection):
     documents: DocumentSettings = section(DocumentSettings)
     metrics: MetricsSettings = section(MetricsSettings)
     dashboard: DashboardSettings = section(DashboardSettings)
+    mcp: McpSettings = section(McpSettings)
     report: ReportSettings = section(ReportSettings)
 
     @property

@@ -10,7 +10,8 @@ import reactivex as rx
 from reactivex import operators as ops
 
 from assembly import Unusable
-from assembly.answering import library_of, open_answerer
+from assembly.answering import library_of
+from assembly.asking import open_answering
 from commands.evaluating.judging import Got
 from commands.evaluating.questions import EvalQuestion
 from model.conversations import Conversation, Role, Turn
@@ -58,12 +59,12 @@ async def asked(
         if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise GaveUp(why)
 
-    async with open_answerer(settings, record=record, replay=replay) as answerer:
+    async with open_answering(settings, record=record, replay=replay) as answering:
 
         async def ask(question: EvalQuestion) -> tuple[EvalQuestion, Got]:
             turn = Turn(Role.USER, question.text, asked_now=True)
             context = RequestContext(addressed=question.addressed)
-            return question, got_of(await answerer.generate_reply(Conversation((turn,)), context))
+            return question, got_of(await answering.answerer.generate_reply(Conversation((turn,)), context))
 
         def failed(question: EvalQuestion, error: Exception) -> tuple[EvalQuestion, Got]:
             return question, Got(outcome=OutcomeKind.FAILED, reason=type(error).__name__)

@@ -19,7 +19,7 @@ from services.documents.posted import (
     remove_file,
 )
 from services.documents.reading import DocumentRedactors
-from services.documents.results import QAResult, Status
+from services.documents.results import QAResult, Status, ToolContext
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.tools import Toolset
 from services.documents.tools.judging import unreadable

@@ -37,5 +37,5 @@ from services.llm.recording import RecordingEndpoint, ReplayEndpoint, Unreadable
 from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, unreachable_because, vectors_client
 from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
 from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
-from services.llm.tools import Told, Tool, ToolLimits
+from services.llm.tools import Told, Tool, ToolLimits, misfit
 from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent

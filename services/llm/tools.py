@@ -145,7 +145,7 @@ class ToolCalls:
             # The model has no say in whose files are read.
             log.warning("tools: %s was called with unknown arguments %.200r; ignored", tool.name, unknown)
         given = {key: value for key, value in arguments.items() if key in known and value is not None}
-        if wrong := _wrong(given, tool.parameters):
+        if wrong := misfit(given, tool.parameters):
             return f"{wrong}. Call it again with other arguments"
         question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
         self._asked[question] += 1
@@ -173,7 +173,7 @@ def _as_evidence(name: str, text: str) -> str:
     return section("evidence", [Field(f"Result of {name}", text)])
 
 
-def _wrong(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+def misfit(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     """Why the arguments do not fit, in words that quote no values; empty if they fit."""
     missing = [name for name in schema.get("required", ()) if name not in given]
     if missing:

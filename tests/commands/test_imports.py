@@ -27,6 +27,11 @@ def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_dis
     assert loaded_by("commands.ask", *unneeded) == []
 
 
+@pytest.mark.parametrize("command", ["ask", "live", "mcp_server"])
+def test_the_model_context_protocol_is_imported_when_it_is_served(command: str) -> None:
+    assert loaded_by(f"commands.{command}", "mcp", "starlette", "uvicorn") == []
+
+
 @pytest.mark.parametrize("collecting", [True, False])
 def test_garbage_is_collected_again_after_the_imports(*, collecting: bool) -> None:
     before = gc.isenabled()

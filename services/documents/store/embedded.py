@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 import clock
 from services.documents.store import line_search, naming, packing, schema, searching, writing
 from services.documents.store.collection_files import CollectionFiles, Folders, OpenFile
+from services.documents.store.looking import ReadOnlyFiles
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
     ChunkHit,
@@ -32,10 +33,12 @@ T = TypeVar("T")
 
 
 class EmbeddedStore:
-    """A `DocumentStore` (services.documents.store.protocol) for one process."""
+    """A `DocumentStore` (services.documents.store.protocol) for one process; another one may read it (`read_only`),
+    where all that changes something raises StoreUnavailable.
+    """
 
-    def __init__(self, folders: Folders) -> None:
-        self._files = CollectionFiles(folders)
+    def __init__(self, folders: Folders, *, read_only: bool = False) -> None:
+        self._files: CollectionFiles = ReadOnlyFiles(folders) if read_only else CollectionFiles(folders)
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
         return await self._write(collection, lambda connection: writing.expect(connection, collection.name, origin))

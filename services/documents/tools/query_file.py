@@ -13,19 +13,25 @@ from services.documents.tools.core import DocumentQATool
 
 NAME = "query_file"
 
-DESCRIPTION = """\
+USE = """\
 Counts, lists and groups lines of the files posted in this thread, exactly and over whole files; no model reads them.
 Use it for how many, which most often, the first, the last, all of, what stands around it, when you know the words:
 failed logins by address, errors by day, the warning that shows up most (group_by message: numbers do not count),
-everything of one component between two times, line 1045 with its neighbours. One call often answers; there are few.
+everything of one component between two times, line 1045 with its neighbours."""
+RULES = """\
 Rules: all conditions hold together; any_of is "or". all_of, any_of and none_of are literal texts, letter case aside,
 matched as whole words (10.0.0.1 is not in 10.0.0.12, Exception is not in IOException); regex finds parts of words.
 level, since and until need logs whose lines have levels (notice is INFO) and times; times are compared as the log
 writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says
 "message repeated 5 times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how
-many are not shown.
-A call that is refused or finds nothing does not count.
+many are not shown."""
+OTHERWISE = """\
 Not for questions of meaning ("why did it fail?"): use answer_from_case_evidence when you do not know the words."""
+DESCRIPTION = f"""\
+{USE} One call often answers; there are few.
+{RULES}
+A call that is refused or finds nothing does not count.
+{OTHERWISE}"""
 
 
 def _texts(description: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.answering import open_answerer
+from assembly.asking import open_answering
 from model.conversations import Conversation, Role, Turn
 from settings import Settings
 from streams.answers import RequestContext
@@ -24,9 +24,9 @@ def settings(tmp_path: Path) -> Settings:
 async def test_whoever_addresses_the_bot_is_told_something(settings: Settings) -> None:
     """Pitfall 61. And nobody else is, where nothing answers."""
     wine = Conversation((Turn(Role.USER, "Which wine goes with fish?", asked_now=True),))
-    async with open_answerer(settings) as answerer:
-        told = await answerer.generate_reply(wine)
-        left = await answerer.generate_reply(wine, RequestContext(addressed=False))
+    async with open_answering(settings) as answering:
+        told = await answering.answerer.generate_reply(wine)
+        left = await answering.answerer.generate_reply(wine, RequestContext(addressed=False))
     assert (told.should_reply, told.debug["level"]) == (True, "point")
     assert (left.should_reply, left.debug["reason"]) == (False, "not answerable")
     assert "level" not in left.debug

@@ -1,0 +1,126 @@
+"""The protocol over HTTP, for assistants that share one server. Every request has to bring the token."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from yarl import URL
+
+from assembly import Unusable
+from dashboard import Visitors
+
+PATH = "/mcp"
+MOST_BYTES = 256 * 1024
+"""Of a request: arguments are short."""
+AT_ONCE = 64
+LAST_SECONDS = 5
+"""For requests that are being answered when the server is stopped."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_BEARER = "bearer "
+
+
+class TokenGuard:
+    """Lets through who brings the token. An address that guesses has to wait, longer each time."""
+
+    def __init__(self, app: ASGIApp, visitors: Visitors) -> None:
+        self._app = app
+        self._visitors = visitors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refused = self._refused(scope)
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> PlainTextResponse | None:
+        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
+        address = str(scope["client"][0]) if scope.get("client") else ""
+        ask = {"WWW-Authenticate": "Bearer"}
+        if len(given) != 1 or not given[0].lower().startswith(_BEARER):
+            return PlainTextResponse("Send the token of mcp.token: Authorization: Bearer …\n", 401, ask)
+        if (wait := self._visitors.must_wait(address)) > 0:
+            return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, {"Retry-After": f"{wait:.0f}"})
+        if not self._visitors.accepts(given[0][len(_BEARER) :].strip(), address):
+            return PlainTextResponse("This is not the token.\n", 401, ask)
+        if scope["method"] != "POST":
+            # A stream that waits for messages of the server would wait for ever: it sends none.
+            return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
+        return None
+
+
+class QuietServer(uvicorn.Server):
+    """Leaves signals to this program."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def guarded_app(server: Server[Any], token: str, names: Iterable[str]) -> ASGIApp:
+    """The application. `names`: the `Host`s that are meant, besides those of this machine."""
+    known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in names)]
+    meant = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[each for name in known for each in (name, f"{name}:*")],
+        allowed_origins=[f"{scheme}://{name}{port}" for name in known for scheme in _SCHEMES for port in ("", ":*")],
+    )
+    # No session outlives its request, so there is nothing to be lost at a restart.
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MOST_BYTES,
+        transport_security=meant,
+    )
+    return TokenGuard(app, Visitors(token, frozenset(), time.monotonic))
+
+
+_SCHEMES = ("http", "https")
+
+
+def address_of(host: str, port: int) -> str:
+    return str(URL.build(scheme="http", host=host, port=port, path=PATH))
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Raises Unusable: the address cannot be listened on."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        # A resolver's errors have negative numbers, and words of their own.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise Unusable(
+            f"mcp.port: cannot listen on {host}:{port} ({reason}); choose another mcp.port or mcp.host"
+        ) from None
+
+
+async def serve_http(app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None]) -> None:
+    """Serve until `stopped` is done."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=AT_ONCE,
+        timeout_graceful_shutdown=LAST_SECONDS,
+        lifespan="on",
+    )
+    http = QuietServer(config)
+    serving = asyncio.create_task(http.serve(sockets=[listener]))
+    await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    http.should_exit = True
+    await serving

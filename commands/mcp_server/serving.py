@@ -1,0 +1,158 @@
+"""The command: opens what the tools need, and serves them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from assembly import Unusable
+from assembly.answering import library_of
+from assembly.asking import conversation_of, open_answering
+from assembly.document_tools import tools_over
+from assembly.documents import store_of
+from assembly.knowledge import temporary_index
+from assembly.llm import open_llm
+from assembly.redaction import redactor_of
+from assembly.running import run_async, stop_signal, terminated_as_interrupted
+from assembly.searching import addresses_of, open_embedder
+from commands.exit_codes import DONE
+from commands.mcp_server.access import OpenThreads
+from commands.mcp_server.files import FileTools
+from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
+from commands.mcp_server.tools import Allowance, ServedTool
+from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
+from services.storage import DataFolder
+from settings import McpSettings, Settings
+
+Way = Literal["stdio", "http"]
+
+AT_TERMINAL = "An assistant's program talks to --mcp over stdin and stdout (docs/mcp.md); Ctrl-C stops it"
+MISSING = "--mcp needs the extra `mcp`: make extra-mcp"
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return serve(settings, options.mcp)
+
+
+def serve(settings: Settings, way: Way) -> int:
+    """Serve until the client or a signal ends it. Gives the exit code.
+
+    Raises:
+        Unusable: the extra is missing, or the address or the token for HTTP cannot be used.
+    """
+    if find_spec("mcp") is None:
+        raise Unusable(MISSING)
+    if way == "http":
+        check_http(settings.mcp)
+    # Before it serves, a signal ends it as later on.
+    with suppress(KeyboardInterrupt), terminated_as_interrupted(), temporary_index(settings) as indexed:
+        run_async(over_http(indexed) if way == "http" else over_stdio(indexed))
+    return DONE
+
+
+def check_http(chosen: McpSettings) -> None:
+    """Raises Unusable: there is no token, or no port."""
+    if not chosen.token.get_secret_value():
+        raise Unusable("mcp.token is empty, and --mcp http serves nobody without one: set it, best in .env")
+    if not chosen.port:
+        raise Unusable("mcp.port is 0: set it to a port such as 8765")
+
+
+async def over_stdio(settings: Settings) -> None:
+    # Only now: no other command needs the extra, or should wait for its import.
+    from commands.mcp_server import protocol, stdio  # noqa: PLC0415
+
+    with stop_signal() as stopped:
+        if sys.stdin.isatty():
+            print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
+        async with served_tools(settings) as tools:
+            await stdio.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
+
+
+async def over_http(settings: Settings) -> None:
+    """Raises Unusable: the address cannot be listened on."""
+    from commands.mcp_server import http, protocol  # noqa: PLC0415 (as above)
+
+    chosen = settings.mcp
+    with stop_signal() as stopped, http.listening(chosen.host, chosen.port) as listener:
+        async with served_tools(settings) as tools:
+            server = protocol.server_of(tools, _redact(settings))
+            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names})
+            print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
+            await http.serve_http(app, listener, stopped)
+
+
+def _redact(settings: Settings) -> Callable[[str], str]:
+    return redactor_of(settings).documentation_text
+
+
+@asynccontextmanager
+async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
+    """The tools that there are, for as long as the block lasts. Nothing of them writes to the data folder."""
+    if not settings.kb.index_path.exists() and not await library_of(settings).index():
+        log.warning("%s", NO_INDEX)
+    allowance = _allowance(settings)
+    usage = Usage(Spending(allowance.daily))
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
+        knowledge = KnowledgeTools(
+            library=answering.library,
+            search=answering.search,
+            answerer=answering.answerer,
+            addresses=addresses_of(settings),
+            conversation=lambda question: conversation_of(settings, question),
+            allowance=None if answering.llm is None else allowance,
+        )
+        files = await _file_tools(stack, settings, answering.llm, usage, allowance)
+        yield (*knowledge.tools(), *(() if files is None else files.tools()))
+
+
+async def _file_tools(
+    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: Allowance
+) -> FileTools | None:
+    """None where no thread is open to assistants. What is opened is closed with `stack`."""
+    chosen, llm = settings.documents, settings.ai_response.llm
+    if not chosen.enabled or not settings.mcp.channels:
+        return None
+    enter = stack.enter_async_context
+    if chosen.synthesis_llm is not None:
+        llm = chosen.synthesis_llm
+        asker = await enter(open_llm(settings, llm))
+    copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-mcp-"))
+    folder = DataFolder(settings.app.data_dir)
+    store = store_of(folder, chosen.store, read_only_with=Path(copies))
+    stack.push_async_callback(store.close)
+    by_name = tools_over(
+        chosen,
+        store,
+        await enter(open_embedder(settings.document_embeddings)),
+        asker,
+        model="" if llm is None else llm.model,
+        usage=usage,
+        reply_language=settings.ai_response.reply_language,
+    )
+    threads = OpenThreads(settings.mcp.channels, folder.posts)
+    return FileTools(store=store, by_name=by_name, threads=threads, allowance=None if asker is None else allowance)
+
+
+def _allowance(settings: Settings) -> Allowance:
+    """The limits of a day are the bot's, and what it has spent so far counts; what is spent here is not written down.
+    Who asks here is none of its users: `mcp.questions_per_hour` stands for what one of them may ask within the hour.
+    """
+    limits, most = settings.limits, settings.mcp.questions_per_hour
+    earlier = read_spent(DataFolder(settings.app.data_dir).usage)
+    return Allowance(
+        daily=Budget(BudgetLimits(0, limits.answers_per_day, limits.tokens_per_day), earlier),
+        hourly=Budget(BudgetLimits(most)),
+    )

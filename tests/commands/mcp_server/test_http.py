@@ -1,0 +1,126 @@
+"""`--mcp http`: who is let in, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import aiohttp
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from dashboard.access import FREE_TRIES
+from tests.commands.mcp_server.assistant import call, data
+from tests.commands.mcp_server.conftest import traces_in, with_sections
+from tests.commands.mcp_server.processes import ended, started, stream
+
+TOKEN = "a-token-of-the-team-42"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+pytestmark = pytest.mark.real_time
+
+
+@dataclass(frozen=True)
+class Served:
+    process: Popen[bytes]
+    address: str
+
+    async def answer(
+        self, token: str | None = TOKEN, *, method: str = "POST", body: bytes | None = None, **headers: str
+    ) -> tuple[int, str]:
+        """Status and text of a bare request."""
+        given = {**ACCEPT, **headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+        sent: dict[str, Any] = {"json": PING} if body is None else {"data": body}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, self.address, headers=given, **sent) as response,
+        ):
+            return response.status, await response.text()
+
+    @asynccontextmanager
+    async def client(self, token: str, mode: str = "auto") -> AsyncGenerator[Client]:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http,
+            Client(streamable_http_client(self.address, http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def served(knowing: Path) -> Generator[Served]:
+    with_sections(knowing, mcp={"port": free_port(), "names": ["mcp.example.org"]})
+    process = started(knowing, "http", APP__MCP__TOKEN=TOKEN)
+    said = stream(process.stdout).readline().decode()
+    assert said.startswith("MCP at http://127.0.0.1:"), said + stream(process.stderr).read().decode()
+    yield Served(process, said.split()[2].rstrip(";"))
+    process.send_signal(signal.SIGTERM)
+    code, _, err = ended(process)
+    assert (code, "Traceback" in err, TOKEN in err) == (0, False, False)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_who_brings_the_token_is_served_and_nothing_is_written(served: Served, knowing: Path, mode: str) -> None:
+    before = traces_in(knowing.parent / "data")
+    async with served.client(TOKEN, mode) as client:
+        assert {"search", "ask"} <= {tool.name for tool in (await client.list_tools()).tools}
+        assert data(await call(client, "search", query="install Lanternfish"))["passages"]
+    assert traces_in(knowing.parent / "data") == before
+
+
+async def test_nobody_else_is(served: Served) -> None:
+    assert await served.answer() == (200, '{"jsonrpc":"2.0","id":1,"result":{}}')
+    for wrong in (None, "wrong", TOKEN[:-1], f"{TOKEN} {TOKEN}"):
+        status, said = await served.answer(wrong)
+        assert status == 401
+        assert "jsonrpc" not in said
+    with pytest.raises(ExceptionGroup):
+        async with served.client("wrong") as client:
+            await client.list_tools()
+    assert (await served.answer(None, Cookie=f"token={TOKEN}"))[0] == 401
+
+
+async def test_who_guesses_has_to_wait(served: Served) -> None:
+    for _ in range(FREE_TRIES):
+        assert (await served.answer("guess"))[0] == 401
+    assert (await served.answer("guess"))[0] == 429
+    assert (await served.answer())[0] == 429
+
+
+async def test_a_page_that_leads_here_by_another_name_gets_nothing(served: Served) -> None:
+    """DNS rebinding, and pages of other origins."""
+    assert (await served.answer(Host="evil.example"))[0] == 421
+    assert (await served.answer(Origin="https://evil.example"))[0] == 403
+    assert (await served.answer(Host="mcp.example.org"))[0] == 200
+    assert (await served.answer(Host="mcp.example.org:8443"))[0] == 200
+
+
+async def test_only_short_messages_are_taken_and_no_connection_is_kept_waiting(served: Served) -> None:
+    """Pitfall 64."""
+    assert (await served.answer(body=b"x" * 300_000, **{"Content-Type": "application/json"}))[0] == 413
+    for method in ("GET", "DELETE", "PUT"):
+        assert (await served.answer(method=method))[0] == 405
+    assert (await served.answer(body=b"{", **{"Content-Type": "application/json"}))[0] == 400
+
+
+async def test_a_second_one_says_that_the_port_is_taken(served: Served, knowing: Path) -> None:
+    code, out, err = ended(started(knowing, "http", APP__MCP__TOKEN=TOKEN))
+    port = served.address.split(":")[2].partition("/")[0]
+    assert (code, out) == (2, "")
+    assert err == (
+        f"app.py: mcp.port: cannot listen on 127.0.0.1:{port} (Address already in use); choose another mcp.port or "
+        "mcp.host\n"
+    )
