@@ -34,6 +34,8 @@ COMMANDS = {
     "report": "report",
     "usage": "report",
     "forget": "forget",
+    "backup": "backup",
+    "restore": "backup",
     "kb": "kb",
     "bot": "live",
 }
