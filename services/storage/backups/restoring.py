@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from services.storage import arrival, files
 from services.storage.backups import manifest
@@ -63,11 +66,25 @@ def restore(file: Path, root: Path, count: CopyCount | None = None) -> Manifest:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Generator[tuple[zipfile.ZipFile, Manifest]]:
+    with _reading():
+        archive = zipfile.ZipFile(file)
+    with archive:
+        with _reading():
+            held = _manifest_of(archive)
+        yield archive, held
+
+
+@contextlib.contextmanager
+def _reading() -> Generator[None]:
+    """What `zipfile` raises where an archive is damaged becomes a BadBackup."""
     try:
-        with zipfile.ZipFile(file) as archive:
-            yield archive, _manifest_of(archive)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError) as error:
+        yield
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError) as error:
         raise BadBackup(f"is damaged, or no backup ({error}); use another one") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise BadBackup("is damaged: it leads outside of itself; use another one") from None
 
 
 def _manifest_of(archive: zipfile.ZipFile) -> Manifest:
@@ -104,13 +121,20 @@ def _unpack(archive: zipfile.ZipFile, held: Manifest, target: Path, count: CopyC
         files.sync_folder(folder)
 
 
+def _next(packed: IO[bytes]) -> bytes:
+    with _reading():
+        return packed.read(_AT_ONCE)
+
+
 def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
         hashed, left = hashlib.sha256(), each.size
-        with archive.open(PREFIX + each.path) as packed:
-            while data := packed.read(min(left, _AT_ONCE) or 1):
+        with _reading():
+            packed = archive.open(PREFIX + each.path)
+        with packed:
+            while data := _next(packed):
                 left -= len(data)
                 if left < 0:
                     break

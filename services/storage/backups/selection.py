@@ -38,7 +38,7 @@ class CopyOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SelectedFile:
     """A file to be copied, where it is and what it is called in the backup."""
 
     path: Path
@@ -60,7 +60,7 @@ class Selection:
     left: list[str] = field(default_factory=list[str], init=False)
     _done: set[Path] = field(default_factory=set[Path], init=False)
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[SelectedFile]:
         """What is there when its turn comes, each file once. Raises OSError: a folder cannot be read."""
         held_back = set(self.order.last)
         self._done = {*self.order.without, *held_back}
@@ -71,12 +71,12 @@ class Selection:
         for place in self.order.last:
             yield from self._turn_of(place)
 
-    def _turn_of(self, place: Path) -> Iterator[Found]:
+    def _turn_of(self, place: Path) -> Iterator[SelectedFile]:
         if place.is_relative_to(self.root) and place not in self._done:
             yield from self._found(place)
             self._done.add(place)
 
-    def _below(self, folder: Path) -> Iterator[Found]:
+    def _below(self, folder: Path) -> Iterator[SelectedFile]:
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 (names only)
         except FileNotFoundError:
@@ -90,7 +90,7 @@ class Selection:
                 continue
             yield from self._found(path)
 
-    def _found(self, path: Path) -> Iterator[Found]:
+    def _found(self, path: Path) -> Iterator[SelectedFile]:
         name = path.relative_to(self.root).as_posix()
         try:
             mode = path.lstat().st_mode
@@ -111,4 +111,4 @@ class Selection:
             self.left.append(f"{name} (no ordinary file)")
             return
         if not databases.is_beside_one(path):
-            yield Found(path, name)
+            yield SelectedFile(path, name)

@@ -18,7 +18,7 @@ from services.storage import files
 from services.storage.backups import databases, manifest
 from services.storage.backups.databases import DamagedDatabase
 from services.storage.backups.manifest import NAME, PREFIX, CopiedFile, Manifest
-from services.storage.backups.selection import CopyOrder, Found, Selection
+from services.storage.backups.selection import CopyOrder, SelectedFile, Selection
 
 _AT_ONCE = 1024 * 1024
 _FILE_MODE = stat.S_IFREG | 0o600
@@ -65,8 +65,8 @@ def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyC
     if file.is_relative_to(os.path.realpath(root)):
         raise BackupRefused("lies in the data folder, and would be lost with it; name a file elsewhere")
     _check_replaceable(file)
-    with _unfinished(file) as descriptor:
-        copying = _Copying(Selection(root, order), file, count or CopyCount())
+    with unfinished(file) as descriptor:
+        copying = Copying(Selection(root, order), file, count or CopyCount())
         made = copying.write(_Output(file, descriptor), made_at)
         size = os.fstat(descriptor).st_size
     return BackedUp(made, size, tuple(copying.selection.left), tuple(copying.damaged))
@@ -87,7 +87,7 @@ def _check_replaceable(file: Path) -> None:
 
 
 @contextlib.contextmanager
-def _unfinished(file: Path) -> Generator[int]:
+def unfinished(file: Path) -> Generator[int]:
     """A descriptor of what becomes `file` when the block ends, and of nothing when it raises.
 
     Its name is always the same, so that what a killed process left is used again. A lock keeps others from it.
@@ -98,7 +98,7 @@ def _unfinished(file: Path) -> Generator[int]:
     except OSError as error:
         raise BackupRefused(f"cannot be made: {error.strerror}; {files.remedy(error)}") from None
     try:
-        _hold(descriptor, temporary)
+        hold(descriptor, temporary)
         os.fchmod(descriptor, 0o600)
         os.ftruncate(descriptor, 0)
         try:
@@ -114,7 +114,7 @@ def _unfinished(file: Path) -> Generator[int]:
         os.close(descriptor)
 
 
-def _hold(descriptor: int, temporary: Path) -> None:
+def hold(descriptor: int, temporary: Path) -> None:
     busy = BackupRefused("is being written by another process; wait for it, or name another file")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,7 +151,7 @@ class _Output:
 
 
 @dataclass(slots=True)
-class _Copying:
+class Copying:
     selection: Selection
     file: Path
     count: CopyCount
@@ -163,18 +163,18 @@ class _Copying:
             for found in self.selection:
                 # Where it is gone, it was removed since it was listed.
                 with contextlib.suppress(FileNotFoundError):
-                    self._copy(archive, found)
+                    self.copy(archive, found)
             parents = {parent for each in self.copied for parent in _folders_of(each.path)}
             folders = tuple(sorted(self.selection.folders - parents))
             made = Manifest(made_at, tuple(self.copied), folders)
             archive.writestr(_entry(NAME), manifest.render(made))
         return made
 
-    def _copy(self, archive: zipfile.ZipFile, found: Found) -> None:
+    def copy(self, archive: zipfile.ZipFile, found: SelectedFile) -> None:
         with found.path.open("rb") as file:
             # Appends are made under this lock: the length is that of whole ones. What stands before it never changes,
             # and whoever replaces the file makes another one.
-            size = _settled_size(file)
+            size = settled_size(file)
             if not databases.is_one(found.path, file.read(len(databases.HEADER))):
                 file.seek(0)
                 self._add(archive, found.name, file, size)
@@ -216,7 +216,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _settled_size(file: BinaryIO) -> int:
+def settled_size(file: BinaryIO) -> int:
     with contextlib.suppress(OSError):  # a file system without locks
         fcntl.flock(file, fcntl.LOCK_SH)
     try:
