@@ -55,15 +55,16 @@ def copy(source: Path, target: Path) -> None:
         try:
             _copy(source, target, "immutable=1" if alone else "mode=ro")
         except sqlite3.Error as error:
-            target.unlink(missing_ok=True)
-            if not _same_file(source, before):
-                continue
-            raise DamagedDatabase(str(error)) from None
-        if not _same_file(source, before):
-            pass  # deleted or made anew meanwhile
-        elif not alone or confined.signature(source.stat()) == confined.signature(before):
+            problem = error
+        else:
+            problem = None
+        # Deleted and made anew meanwhile; or written, where SQLite was told that nobody would.
+        changed = not _same_file(source, before) or (alone and _signature(source) != confined.signature(before))
+        if not changed and problem is None:
             return
         target.unlink(missing_ok=True)
+        if not changed:
+            raise DamagedDatabase(str(problem))
     raise DamagedDatabase("it changes too often to be copied")
 
 
@@ -91,6 +92,10 @@ def _holds_something(path: Path, tail: str) -> bool:
         return path.with_name(path.name + tail).stat().st_size > 0
     except FileNotFoundError:
         return False
+
+
+def _signature(path: Path) -> confined.Signature:
+    return confined.signature(path.stat())
 
 
 def _same_file(path: Path, before: os.stat_result) -> bool:

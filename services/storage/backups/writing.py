@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from services.storage import files
+from services.storage import arrival, files
 from services.storage.backups import databases, manifest
 from services.storage.backups.databases import DamagedDatabase
 from services.storage.backups.manifest import NAME, PREFIX, CopiedFile, Manifest
@@ -64,6 +64,10 @@ def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyC
     file = Path(os.path.realpath(file))
     if file.is_relative_to(os.path.realpath(root)):
         raise BackupRefused("lies in the data folder, and would be lost with it; name a file elsewhere")
+    if (root / arrival.RESTORED).is_dir():
+        raise BackupRefused(
+            "cannot be made: a restore of the data folder was cut off; start the bot, which finishes it"
+        )
     _check_replaceable(file)
     with unfinished(file) as descriptor:
         copying = Copying(Selection(root, order), file, count or CopyCount())

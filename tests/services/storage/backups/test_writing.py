@@ -153,6 +153,35 @@ def test_a_database_that_is_made_anew_while_it_is_copied_is_copied_anew(
     assert times == 2
 
 
+def test_a_database_that_is_written_while_it_is_read_as_it_stands_is_copied_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody had it open when the copy began: so SQLite does not look out for others."""
+    path, real, asked = root / "evidence" / "case_1.sqlite", sqlite3.connect, list[str]()
+    os.utime(path, (1, 1))
+
+    def connect(database: str, **options: Any) -> sqlite3.Connection:
+        if "case_1" not in database:
+            return real(database, **options)
+        asked.append(database.partition("?")[2])
+        if len(asked) == 1:
+            path.write_bytes(b"SQLite format 3\0, half written")
+            os.utime(path, (2, 2))
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        if len(asked) == 2:
+            path.unlink()
+            with monkeypatch.context() as patch:
+                patch.setattr(sqlite3, "connect", real)
+                make_database(path, 5)
+        return real(database, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    assert copied(root).damaged == ()
+    monkeypatch.undo()
+    assert rows_of(brought_back(root) / "evidence" / "case_1.sqlite") == 5
+    assert asked == ["immutable=1", "immutable=1", "mode=ro"]
+
+
 def test_a_database_that_never_rests_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, real = root / "evidence" / "case_1.sqlite", os.path.samestat
 
@@ -284,6 +313,14 @@ def test_a_place_that_must_not_be_written_is_refused_and_nothing_is_done(root: P
             back_up(root, root.parent / place, ANY_ORDER, MADE_AT)
     assert sorted(root.parent.rglob("*")) == before
     assert (root.parent / "text").read_text() == "discord: {}\n"
+
+
+def test_a_folder_whose_restore_was_cut_off_is_not_copied_half(root: Path) -> None:
+    (root / ".restored").mkdir()
+    with pytest.raises(BackupRefused, match="start the bot, which finishes it"):
+        copied(root)
+    with lock(root, "app.py"):
+        assert copied(root).left == ()
 
 
 def test_two_backups_to_one_file_at_once_are_refused(root: Path) -> None:
