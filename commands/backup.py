@@ -87,7 +87,7 @@ def _told(count: CopyCount, interrupted: str) -> Generator[None]:
     """Tell how far it is while the block runs; an interruption ends it with a line."""
 
     def progress() -> Count:
-        return Count(count.files, None, "file", decimal(count.size))
+        return Count(count.files, count.total, "file", decimal(count.size))
 
     try:
         with counted(Console(file=sys.stderr), progress):

@@ -113,6 +113,7 @@ def _unpack(archive: zipfile.ZipFile, held: Manifest, target: Path, count: CopyC
     folders = [target, *(target / path for path in sorted({*parents, *held.folders}))]
     for folder in folders:
         os.mkdir(folder, 0o700)  # noqa: PTH102 (the crash tests cut at the system calls)
+    count.total = len(held.files)
     for each in held.files:
         _unpack_file(archive, each, target / each.path)
         count.files += 1

@@ -30,10 +30,16 @@ class BackupRefused(Exception):
 
 @dataclass(slots=True)
 class CopyCount:
-    """How far it is. `files` and `size` are what was copied, in bytes before packing; read by other threads."""
+    """How far it is; read by other threads.
+
+    Attributes:
+        files, size: what was copied, in bytes before packing.
+        total: how many files there are; None while that is unknown.
+    """
 
     files: int = 0
     size: int = 0
+    total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +214,9 @@ class Copying:
                 packed.write(data)
                 hashed.update(data)
                 left -= len(data)
+                self.count.size += len(data)
         self.copied.append(CopiedFile(name, size, changed, hashed.hexdigest()))
         self.count.files += 1
-        self.count.size += size
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
