@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -30,6 +30,11 @@ NOT_FORGOTTEN = (
     "delete these, or forget again after a restore."
 )
 
+BACK_AGAIN = (
+    "Whoever has asked to be forgotten, or has opted out, since then is back: forget them again. "
+    "--check tells whether everything else is in place."
+)
+
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
@@ -43,17 +48,18 @@ def backup(settings: Settings, file: Path) -> int:
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     count = CopyCount()
-    with _told(count, f"interrupted; nothing was written to {file}"):
-        try:
+    try:
+        with _told(count):
             made = back_up(root, file, copy_order(settings), rfc3339(time.time()), count)
-        except BackupRefused as refused:
-            raise Unusable(f"--backup: {file} {refused}") from None
-        _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
-        _print_list("Not in it:", [*made.left, *elsewhere(settings)])
-        _print_list("Damaged, and not in it:", made.damaged)
-        _print(NOT_FORGOTTEN)
-        return FAILED if made.damaged else DONE
-    return FAILED
+    except BackupRefused as refused:
+        raise Unusable(f"--backup: {file} {refused}") from None
+    except KeyboardInterrupt:
+        return _interrupted(f"nothing was written to {file}")
+    _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
+    _print_list("Not in it:", [*made.left, *elsewhere(settings)])
+    _print_list("Damaged, and not in it:", made.damaged)
+    _print(NOT_FORGOTTEN)
+    return FAILED if made.damaged else DONE
 
 
 def restore(settings: Settings, file: Path) -> int:
@@ -62,38 +68,30 @@ def restore(settings: Settings, file: Path) -> int:
     count = CopyCount()
     if not file.is_file():
         raise Unusable(f"--restore: {file} is no file; name a backup")
-    with _told(count, f"interrupted; nothing was restored to {root}"), lock(root, "app.py --restore"):
-        try:
-            held = restore_files(file, root, count)
-        except FolderInUse as use:
-            raise Unusable(
-                f"app.data_dir: {root} is not empty (it holds {_visible(str(use))}); "
-                "move what is there away, or set another app.data_dir"
-            ) from None
-        except BadBackup as bad:
-            raise Unusable(f"--restore: {file} {_visible(str(bad))}") from None
-        _print(f"{root}: {_sum(count)} restored, as of {held.made_at}.")
-        _print_list("Not in backups:", [*elsewhere(settings)])
-        _print(
-            "Whoever has asked to be forgotten, or has opted out, since then is back: forget them again. "
-            "--check tells whether everything else is in place."
-        )
-        return DONE
-    return FAILED
-
-
-@contextlib.contextmanager
-def _told(count: CopyCount, interrupted: str) -> Generator[None]:
-    """Tell how far it is while the block runs; an interruption ends it with a line."""
-
-    def progress() -> Count:
-        return Count(count.files, count.total, "file", decimal(count.size))
-
     try:
-        with counted(Console(file=sys.stderr), progress):
-            yield
+        with _told(count), lock(root, "app.py --restore"):
+            held = restore_files(file, root, count)
+    except FolderInUse as use:
+        there = f"{root} is not empty (it holds {_visible(str(use))})"
+        raise Unusable(f"app.data_dir: {there}; move what is there away, or set another app.data_dir") from None
+    except BadBackup as bad:
+        raise Unusable(f"--restore: {file} {_visible(str(bad))}") from None
     except KeyboardInterrupt:
-        print(f"app.py: {interrupted}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+        return _interrupted(f"nothing was restored to {root}")
+    _print(f"{root}: {_sum(count)} restored, as of {held.made_at}.")
+    _print_list("Not in backups:", [*elsewhere(settings)])
+    _print(BACK_AGAIN)
+    return DONE
+
+
+def _told(count: CopyCount) -> contextlib.AbstractContextManager[None]:
+    """Tell how far it is while the block runs."""
+    return counted(Console(file=sys.stderr), lambda: Count(count.files, count.total, "file", decimal(count.size)))
+
+
+def _interrupted(left: str) -> int:
+    print(f"app.py: interrupted; {left}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+    return FAILED
 
 
 def _sum(count: CopyCount) -> str:

@@ -115,9 +115,8 @@ def _unpack(archive: zipfile.ZipFile, held: Manifest, target: Path, count: CopyC
         os.mkdir(folder, 0o700)  # noqa: PTH102 (the crash tests cut at the system calls)
     count.total = len(held.files)
     for each in held.files:
-        _unpack_file(archive, each, target / each.path)
+        _unpack_file(archive, each, target / each.path, count)
         count.files += 1
-        count.size += each.size
     for folder in folders:
         files.sync_folder(folder)
 
@@ -127,7 +126,7 @@ def _next(packed: IO[bytes]) -> bytes:
         return packed.read(_AT_ONCE)
 
 
-def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path) -> None:
+def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path, count: CopyCount) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
@@ -145,6 +144,7 @@ def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path) -> None
                     error.filename = str(path)
                     raise
                 hashed.update(data)
+                count.size += len(data)
         if left or hashed.hexdigest() != each.sha256:
             raise BadBackup(f"is damaged: {each.path} is not what was copied; use another backup")
         os.utime(descriptor, ns=(each.mtime_ns, each.mtime_ns))
