@@ -9,6 +9,7 @@ lock next finishes the move, so that after a crash the folder is empty or comple
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -21,6 +22,8 @@ RESTORED = ".restored"
 
 def commit(root: Path) -> None:
     """What was unpacked is whole, and is durable: let it be the content of the data folder."""
+    with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
+        files.sync_folder(root.parent)
     os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
     files.sync_folder(root)
 

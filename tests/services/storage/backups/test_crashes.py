@@ -80,6 +80,46 @@ def test_cut_off_at_any_call_a_restored_folder_is_empty_or_complete(tmp_path: Pa
     assert complete > 5
 
 
+def calls_of(monkeypatch: pytest.MonkeyPatch, below: Path) -> list[tuple[str, str]]:
+    """Renames and flushes as they are made, with the path of what they are about."""
+    made = list[tuple[str, str]]()
+    fsync, rename = os.fsync, os.rename
+
+    def flushed(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        made.append(("fsync", path.relative_to(below).as_posix()))
+        fsync(descriptor)
+
+    def renamed(old: Path, new: Path) -> None:
+        made.append(("rename", new.relative_to(below).as_posix()))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "rename", renamed)
+    return made
+
+
+def test_what_gets_its_name_is_on_the_disk_before_and_the_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 7: a power cut leaves what was written and not flushed as it likes."""
+    file, target = tmp_path / "backup.zip", tmp_path / "restored"
+    root = write(tmp_path / "data")
+    made = calls_of(monkeypatch, tmp_path)
+    back_up(root, file, ANY_ORDER, MADE_AT)
+    assert made == [("fsync", ".unfinished-backup.zip"), ("rename", "backup.zip"), ("fsync", ".")]
+    made.clear()
+    with lock(target, "a test"):
+        restore(file, target)
+    whole = made.index(("rename", "restored/.restored"))
+    flushed = {path for _, path in made[:whole]}
+    unpacked = [path.relative_to(target) for path in target.rglob("*") if path.name != ".lock"]
+    assert {f"restored/.restoring/{path.as_posix()}" for path in unpacked} | {"restored/.restoring", "."} == flushed
+    top = sorted(path.name for path in target.iterdir() if path.name != ".lock")
+    moved = [("rename", f"restored/{name}") for name in top]
+    assert made[whole + 1 :] == [("fsync", "restored"), *moved, ("fsync", "restored"), ("fsync", "restored")]
+
+
 def killed(last: int, work: Callable[[], object]) -> bool:
     """Do the work in a process of its own, which is killed at the call after `last`. Gives whether it was done."""
     child = os.fork()
