@@ -81,6 +81,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_argument("--report", action="store_true", help="what was asked and not answered, votes, cost")
     commands.add_argument("--usage", action="store_true", help="tokens and their price, by step, day and channel")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is stored about a person")
+    commands.add_argument("--backup", type=Path, metavar="FILE", help="copy the data folder, also while the bot runs")
+    commands.add_argument("--restore", type=Path, metavar="FILE", help="bring a backup back, into an empty data folder")
     commands.add_argument(
         "--kb",
         nargs="+",

@@ -35,6 +35,8 @@ COMMANDS = {
     "report": "report",
     "usage": "report",
     "forget": "forget",
+    "backup": "backup",
+    "restore": "backup",
     "kb": "kb",
     "mcp": "mcp_server",
     "bot": "live",

@@ -29,7 +29,7 @@ OUT_OF_REACH = (
     "ids of messages, in the raw archive and in places.jsonl",
     "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",
-    "backups and copies of the data folder",
+    "backups and copies of the data folder, such as those of --backup: delete them, or forget again after a restore",
     "whatever the LLM's provider keeps",
 )
 

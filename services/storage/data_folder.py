@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from clock import rfc3339
+from services.storage import arrival
 
 
 class _Below:
@@ -145,6 +146,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode() + b"\n", 0)
         try:
+            arrival.settle(data_dir)  # a restore that a crash has cut off
             yield
         finally:
             # The file stays: deleting it would let two processes lock two files of one name.

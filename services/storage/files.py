@@ -56,7 +56,7 @@ def replace(path: Path, data: bytes) -> None:
     permissions are kept.
     """
     with _named(path):
-        _sync_folder(_swap(path, data))
+        sync_folder(_swap(path, data))
 
 
 def renew(path: Path, data: bytes) -> None:
@@ -81,10 +81,10 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
             old_length = os.fstat(descriptor).st_size
             torn = own_line and old_length > 0 and os.pread(descriptor, 1, old_length - 1) != b"\n"
             try:
-                _write_all(descriptor, b"\n" + data if torn else data)
+                write_all(descriptor, b"\n" + data if torn else data)
                 os.fsync(descriptor)
                 if old_length == 0:  # perhaps new: its name must be durable as well
-                    _sync_folder(path.parent)
+                    sync_folder(path.parent)
             except BaseException:
                 os.ftruncate(descriptor, old_length)
                 os.fsync(descriptor)
@@ -124,7 +124,7 @@ def remove(path: Path) -> None:
     """Delete a file, durably, if it is there."""
     with _named(path), contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 (as above)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def move_aside(path: Path, ending: str) -> Path:
@@ -133,7 +133,7 @@ def move_aside(path: Path, ending: str) -> Path:
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
         os.rename(path, aside)  # noqa: PTH104 (as above)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         return aside
 
 
@@ -157,7 +157,7 @@ def _swap(path: Path, data: bytes) -> Path:
         try:
             if mode is not None:
                 os.fchmod(descriptor, stat.S_IMODE(mode))
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -196,7 +196,8 @@ def _open_temporary(folder: Path) -> tuple[int, Path]:
             _make_folder(folder)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Raises OSError, also where the system takes nothing: the disk is full."""
     rest = memoryview(data)
     while rest:
         written = os.write(descriptor, rest)
@@ -210,10 +211,11 @@ def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

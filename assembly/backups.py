@@ -1,0 +1,68 @@
+"""What a backup of the data folder has to know of the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from services.storage import DataFolder
+from services.storage.backups import CopyOrder
+from settings import Settings
+
+
+def copy_order(settings: Settings) -> CopyOrder:
+    """Everything in the reverse of the order in which it is written.
+
+    The marks of what is done come first: they vouch for all else. Then answers: those being posted before those that
+    are recorded, as they go from the one to the other. Then what the team taught: topics, the decisions that they are
+    made of, captures that wait, the archive that all of these are about. Likewise the index, what it is made of, and
+    the pages. Last is what keeps something from being used (deleted files, runbooks that are not shown, people who
+    opted out): the newest of these holds for all.
+    """
+    folder, kb = DataFolder(settings.app.data_dir), settings.kb
+    first = (folder.seen, folder.outbox, folder.posts, folder.feedback)
+    team = (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, folder.decisions)
+    index = (kb.index_path, kb.index_cache_path)
+    documents = (kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
+    last = (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
+    return CopyOrder(
+        first=_plain(*first, *team, folder.pending, *index),
+        # The places of captures are noted after these.
+        last=_plain(kb.team_raw_dir, folder.places, *documents, *last),
+        without=_plain(*_logs(settings)),
+    )
+
+
+def elsewhere(settings: Settings) -> Iterator[str]:
+    """What belongs to the bot and is not in the data folder, each with its reason in brackets."""
+    kb, (root,) = settings.kb, _plain(settings.app.data_dir)
+    for key in (
+        "sources_dir",
+        "links_file_path",
+        "index_path",
+        "index_cache_path",
+        "web_fetch_cache_dir",
+        "team_raw_dir",
+        "team_topics_dir",
+        "team_index_path",
+        "team_index_cache_path",
+        "team_state_path",
+    ):
+        (place,) = _plain(getattr(kb, key))
+        if not place.is_relative_to(root):
+            yield f"kb.{key} ({place} lies outside of app.data_dir)"
+    if settings.documents.store != "embedded":
+        yield f"documents.store (what the server at {settings.documents.store} keeps)"
+
+
+def _logs(settings: Settings) -> Iterator[Path]:
+    path = settings.logging.file.path
+    if path is not None:
+        yield path
+        yield from path.parent.glob(f"{path.name}.*")
+
+
+def _plain(*places: Path) -> tuple[Path, ...]:
+    """As they are compared: absolute, and without `..`."""
+    return tuple(Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (symlinks are not followed)

@@ -1,0 +1,112 @@
+"""`--backup FILE`: a copy of the data folder at one moment. `--restore FILE`: brings it back, into an empty one."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.filesize import decimal
+
+from assembly import Unusable
+from assembly.backups import copy_order, elsewhere
+from assembly.running import terminated_as_interrupted
+from clock import rfc3339
+from commands.exit_codes import DONE, FAILED
+from commands.progress import Count, counted
+from services.storage import lock
+from services.storage.backups import BackupRefused, BadBackup, CopyCount, FolderInUse, back_up
+from services.storage.backups import restore as restore_files
+from services.telemetry import number_of
+from settings import Settings
+
+NOT_FORGOTTEN = (
+    "What --forget or /privacy forget removes stays in the backups that were made before, and comes back with them: "
+    "delete these, or forget again after a restore."
+)
+
+BACK_AGAIN = (
+    "Whoever has asked to be forgotten, or has opted out, since then is back: forget them again. "
+    "--check tells whether everything else is in place."
+)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    with terminated_as_interrupted():
+        return backup(settings, options.backup) if options.restore is None else restore(settings, options.restore)
+
+
+def backup(settings: Settings, file: Path) -> int:
+    """Copy the data folder into `file`, and print what was copied. Gives the exit code: 1 if a database is damaged."""
+    root = Path(os.path.abspath(settings.app.data_dir))  # noqa: PTH100 (as the order of the copy has it)
+    if not root.is_dir():
+        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    count = CopyCount()
+    try:
+        with _told(count):
+            made = back_up(root, file, copy_order(settings), rfc3339(time.time()), count)
+    except BackupRefused as refused:
+        raise Unusable(f"--backup: {file} {refused}") from None
+    except KeyboardInterrupt:
+        return _interrupted(f"nothing was written to {file}")
+    _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
+    _print_list("Not in it:", [*made.left, *elsewhere(settings)])
+    _print_list("Damaged, and not in it:", made.damaged)
+    _print(NOT_FORGOTTEN)
+    return FAILED if made.damaged else DONE
+
+
+def restore(settings: Settings, file: Path) -> int:
+    """Bring `file` back into the data folder, and print what there is now. Gives the exit code."""
+    root = settings.app.data_dir
+    count = CopyCount()
+    if not file.is_file():
+        raise Unusable(f"--restore: {file} is no file; name a backup")
+    try:
+        with _told(count), lock(root, "app.py --restore"):
+            held = restore_files(file, root, count)
+    except FolderInUse as use:
+        there = f"{root} is not empty (it holds {_visible(str(use))})"
+        raise Unusable(f"app.data_dir: {there}; move what is there away, or set another app.data_dir") from None
+    except BadBackup as bad:
+        raise Unusable(f"--restore: {file} {_visible(str(bad))}") from None
+    except KeyboardInterrupt:
+        return _interrupted(f"nothing was restored to {root}")
+    _print(f"{root}: {_sum(count)} restored, as of {held.made_at}.")
+    _print_list("Not in backups:", [*elsewhere(settings)])
+    _print(BACK_AGAIN)
+    return DONE
+
+
+def _told(count: CopyCount) -> contextlib.AbstractContextManager[None]:
+    """Tell how far it is while the block runs."""
+    return counted(Console(file=sys.stderr), lambda: Count(count.files, count.total, "file", decimal(count.size)))
+
+
+def _interrupted(left: str) -> int:
+    print(f"app.py: interrupted; {left}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+    return FAILED
+
+
+def _sum(count: CopyCount) -> str:
+    return f"{number_of(count.files, 'file')}, {decimal(count.size)}"
+
+
+def _print_list(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        _print("\n".join([title, *(f"  {_visible(line)}" for line in lines)]))
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201 (the command's output)
+
+
+def _visible(text: str) -> str:
+    """In one line, whatever a file is called."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

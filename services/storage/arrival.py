@@ -1,0 +1,46 @@
+"""How a restored folder comes into its place: unpacked beside what will be there, checked, and moved in.
+
+    .restoring/    being unpacked and checked: rubble, if whoever did it is gone
+    .restored/     whole: what is in there belongs into the data folder
+
+The second name is given to the first in one step. From then on the data counts as restored: whoever takes the folder's
+lock next finishes the move, so that after a crash the folder is empty or complete for everybody who writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from services.storage import files
+
+RESTORING = ".restoring"
+RESTORED = ".restored"
+
+
+def commit(root: Path) -> None:
+    """What was unpacked is whole, and is durable: let it be the content of the data folder."""
+    with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
+        files.sync_folder(root.parent)
+    os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
+    files.sync_folder(root)
+
+
+def settle(root: Path) -> None:
+    """Finish what a crash has cut off, or what was just committed. For the holder of the lock only. Raises OSError."""
+    arrived = root / RESTORED
+    if arrived.is_dir():
+        for name in sorted(os.listdir(arrived)):  # noqa: PTH208 (as above)
+            os.rename(arrived / name, root / name)  # noqa: PTH104 (as above)
+        files.sync_folder(root)
+        os.rmdir(arrived)  # noqa: PTH106 (as above)
+        files.sync_folder(root)
+    drop(root)
+
+
+def drop(root: Path) -> None:
+    """Delete what was unpacked and not committed. Raises OSError."""
+    if (root / RESTORING).is_dir():
+        shutil.rmtree(root / RESTORING)

@@ -1,0 +1,102 @@
+"""What a backup says that it holds, read and written side by side; and which names it may hold.
+
+{"millrace_backup": 1, "made_at": "2026-02-01T03:10:56.000Z", "folders": ["knowledge-base/sources"],
+ "files": [{"path": "state/seen.json", "size": 12, "mtime_ns": 1769915456000000000, "sha256": "9f86…"}]}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+FORMAT = 1
+NAME = "millrace-backup.json"
+"""Of the manifest in the archive."""
+PREFIX = "data/"
+"""Before the path of each file in the archive."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Of a manifest: more than a million files."""
+
+_LONGEST_NAME = 255
+_UNSOUND = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
+_RESERVED = {".lock", ".restoring", ".restored"}
+
+
+class BadBackup(Exception):
+    """A file is no backup, or a damaged one: half a line that says why, fit to follow the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """One file; `path` from the data folder on, with `/`."""
+
+    path: str
+    size: Annotated[int, Field(ge=0, le=1 << 62)]
+    mtime_ns: Annotated[int, Field(ge=-(1 << 62), le=1 << 62)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`made_at`: when the copying began. `folders`: those that hold no file."""
+
+    made_at: str
+    files: tuple[CopiedFile, ...] = ()
+    folders: tuple[str, ...] = ()
+    millrace_backup: Literal[1] = FORMAT
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    @property
+    def total(self) -> int:
+        """Bytes, unpacked."""
+        return sum(each.size for each in self.files)
+
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def render(manifest: Manifest) -> bytes:
+    return json.dumps(asdict(manifest), ensure_ascii=False, indent=0).encode() + b"\n"
+
+
+def parse(data: bytes) -> Manifest:
+    """Raises BadBackup."""
+    try:
+        manifest = _MANIFEST.validate_json(data)
+    except ValidationError as error:
+        if any(each["loc"] == ("millrace_backup",) for each in error.errors(include_input=False)):
+            raise BadBackup("is of another version of this program; restore it with that version") from None
+        raise BadBackup(f"is damaged: its {NAME} cannot be read; use another backup") from None
+    _check([each.path for each in manifest.files], manifest.folders)
+    return manifest
+
+
+def _check(files: Iterable[str], folders: Iterable[str]) -> None:
+    """Every path stays below its folder, is what it says, and is there once (Pitfall 16)."""
+    kept: set[str] = set()
+    for path in (*files, *folders):
+        if not is_sound(path):
+            raise BadBackup(f"holds a name that no data folder has ({path[:80]!r}); do not use it")
+        if path in kept:
+            raise BadBackup(f"holds {path[:80]!r} twice; do not use it")
+        kept.add(path)
+    named = set(files)
+    if any(str(parent) in named for path in kept for parent in PurePosixPath(path).parents):
+        raise BadBackup("holds a file that is a folder as well; do not use it")
+
+
+def is_sound(path: str) -> bool:
+    """Whether a path leads below the folder that it starts at, and to nothing that is the lock's or a restore's."""
+    steps = path.split("/")
+    if _UNSOUND.search(path) or steps[0] in _RESERVED:
+        return False
+    return all(step not in {"", ".", ".."} and len(step.encode()) <= _LONGEST_NAME for step in steps)
