@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assembly import Unusable
 from clock import Processes
-from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Sites, TextFiles, WebPages, Webs
+from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Rhythm, Sites, TextFiles, WebPages, Webs
 from settings import KnowledgeSettings
 
 
@@ -22,6 +22,12 @@ class SourceSetup:
     web: Webs | None = None
     on_result: Callable[[FetchStatus], object] | None = None
     by_hand: bool = False
+
+    @property
+    def rhythm(self) -> Rhythm:
+        kb = self.kb
+        fresh = kb.url_refresh_min_interval_hours * 3600
+        return Rhythm(fresh, kb.runtime_refresh_tick_seconds, by_hand=self.by_hand)
 
 
 def files(setup: SourceSetup) -> AnyKind:
@@ -39,9 +45,7 @@ def repositories_of(setup: SourceSetup) -> Repositories:
         web=None if setup.web is None else setup.web.repositories,
         most_files=kb.max_pages_per_site,
         at_once=kb.url_download_concurrency,
-        fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
-        again_seconds=kb.runtime_refresh_tick_seconds,
-        by_hand=setup.by_hand,
+        rhythm=setup.rhythm,
     )
 
 
@@ -52,9 +56,7 @@ def sites_of(setup: SourceSetup) -> Sites:
         web=None if setup.web is None else setup.web.sites,
         most_pages=kb.max_pages_per_site,
         concurrency=kb.url_download_concurrency,
-        fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
-        again_seconds=kb.runtime_refresh_tick_seconds,
-        by_hand=setup.by_hand,
+        rhythm=setup.rhythm,
     )
 
 
@@ -71,10 +73,8 @@ def pages(setup: SourceSetup) -> AnyKind:
         sites=sites_of(setup),
         web=None if setup.web is None else setup.web.pages,
         concurrency=kb.url_download_concurrency,
-        fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
-        again_seconds=kb.runtime_refresh_tick_seconds,
+        rhythm=setup.rhythm,
         on_result=setup.on_result,
-        by_hand=setup.by_hand,
     )
 
 

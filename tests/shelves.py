@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from services.knowledge.asked_lines import Rhythm
 from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
 from services.knowledge.source_files import FileRecord, TextFiles
@@ -94,8 +95,7 @@ class Shelf:
             max_bytes=self.max_source_bytes,
             web=self.web,
             concurrency=self.downloads_at_once,
-            fresh_seconds=72 * 3600,
-            again_seconds=300,
+            rhythm=Rhythm(fresh_seconds=72 * 3600, again_seconds=300),
             on_result=self.counted.append,
         )
         ledger = Ledger(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))

@@ -6,6 +6,7 @@ are; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetch
 
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, excerpts, index_file
+from services.knowledge.asked_lines import Rhythm
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
 from services.knowledge.index_file import IndexEntry, harmless

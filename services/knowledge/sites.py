@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import TypeAdapter, ValidationError
-
 from clock import now
+from services.knowledge.asked_lines import LineFiles, Rhythm
 from services.knowledge.links_file import SiteLine, site_host
 from services.knowledge.source_kinds import Trouble
 from services.knowledge.web_answers import WebError
-from services.storage import files, in_thread
+from services.storage import in_thread
 
 MOST_DOCUMENTS = 100
 """Sitemaps that one line may lead to."""
@@ -91,9 +88,6 @@ class Known:
     seen: dict[str, str] = field(default_factory=dict[str, str])
 
 
-_KNOWN = TypeAdapter(Known)
-
-
 @dataclass(frozen=True, slots=True)
 class Brought:
     """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people.
@@ -107,10 +101,7 @@ class Brought:
 
 
 class Sites:
-    """The lists of pages, kept in `folder`, one file for each line.
-
-    A list is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure.
-    """
+    """The lists of pages, kept in `folder`, one file for each line."""
 
     def __init__(
         self,
@@ -119,25 +110,22 @@ class Sites:
         web: SiteWeb | None = None,
         most_pages: int = 2000,
         concurrency: int = 1,
-        fresh_seconds: float = 0,
-        again_seconds: float = 0,
-        by_hand: bool = False,
+        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
     ) -> None:
-        """`web`: None where nothing is asked for; `by_hand`: somebody waits, so what failed is asked for now."""
-        self._folder, self._web, self._most = folder, web, most_pages
+        """`web`: None where nothing is asked for; `rhythm`: of each line."""
+        self._files, self._web, self._most = LineFiles(folder, Known), web, most_pages
         self._turns = asyncio.Semaphore(concurrency)
-        self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
-        self._by_hand = by_hand
+        self._rhythm = rhythm
 
     async def refresh(self, lines: Sequence[SiteLine], at: float) -> list[Trouble]:
         """Ask for the lists that are due; forget those of lines that are no more."""
-        await in_thread(self._forget_others, lines)
+        await in_thread(self._files.forget_others, map(self._told, lines))
         found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
         return [trouble for some in found for trouble in some]
 
     def brought(self, line: SiteLine) -> Brought | None:
         """What a line brings, from disk; None: it was never asked for. Blocking."""
-        known = self._known(line)
+        known = self._files.read(self._told(line))
         if known is None:
             return None
         pages: dict[str, str] = {}
@@ -157,19 +145,19 @@ class Sites:
 
     async def _refresh(self, line: SiteLine, at: float) -> list[Trouble]:
         async with self._turns:
-            known = await in_thread(self._known, line) or Known()
+            known = await in_thread(self._files.read, self._told(line)) or Known()
             if self._web is None:
                 raise RuntimeError("these lists can only be read")
             if known.pause:
                 self._web.pause(line.url, known.pause)
-            if known.next_check_at > at and not (self._by_hand and known.failed):
+            if not self._rhythm.is_due(known.next_check_at, at, failed=known.failed):
                 return []
             # What fails leaves `known` as it is: it names what was had before.
             found, troubles = await self._asked(line, known, self._web)
             found.failed = bool(troubles)
-            found.next_check_at = now() + (self._again_seconds if troubles else self._fresh_seconds)
+            found.next_check_at = self._rhythm.next(failed=found.failed)
             try:
-                await in_thread(files.replace, self._path(line), _KNOWN.dump_json(found))
+                await in_thread(self._files.write, self._told(line), found)
             except OSError as error:
                 troubles.append(Trouble(str(error.filename), "list", error.strerror or str(error)))
             return troubles
@@ -220,26 +208,9 @@ class Sites:
         found.not_looked_at = len({url for url, _, _ in waiting} - asked)
         return found, troubles
 
-    def _known(self, line: SiteLine) -> Known | None:
-        try:
-            return _KNOWN.validate_json(self._path(line).read_bytes())
-        except (OSError, ValidationError):
-            return None  # asked for anew
-
-    def _path(self, line: SiteLine) -> Path:
-        return self._folder / f"{self._name(line)}.json"
-
-    def _name(self, line: SiteLine) -> str:
-        """Of all that decides what the line brings: where that changes, it is asked for anew."""
-        parts = [line.kind, line.url, line.include, line.exclude, self._most]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def _forget_others(self, lines: Sequence[SiteLine]) -> None:
-        names = {self._path(line).name for line in lines}
-        if self._folder.is_dir():
-            for path in self._folder.glob("*.json"):
-                if path.name not in names:
-                    path.unlink(missing_ok=True)
+    def _told(self, line: SiteLine) -> Sequence[object]:
+        """All that decides what it brings."""
+        return [line.kind, line.url, line.include, line.exclude, self._most]
 
 
 def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:

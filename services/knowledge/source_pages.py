@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
+from services.knowledge.asked_lines import Rhythm
 from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.links_file import SiteLine, no_links, read_links
 from services.knowledge.sites import Brought, Sites, may_be_of
@@ -53,9 +54,9 @@ class UrlRecord(Record):
 class WebPages:
     """The `SourceKind` of web pages, by their URLs.
 
-    A page is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure; one of which its site
-    tells when it has changed, when it has, or after `TRUSTED_SECONDS`. A page that cannot be had keeps its text and
-    description. How often one host is asked is up to `web`, which sees every redirect.
+    A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
+    that cannot be had keeps its text and description. How often one host is asked is up to `web`, which sees every
+    redirect.
     """
 
     noun, step, record = "page", "fetch", UrlRecord
@@ -70,22 +71,19 @@ class WebPages:
         sites: Sites | None = None,
         web: Web | None = None,
         concurrency: int = 1,
-        fresh_seconds: float = 0,
-        again_seconds: float = 0,
+        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
         on_result: Callable[[FetchStatus], object] | None = None,
-        by_hand: bool = False,
     ) -> None:
-        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `on_result`: gets the
-        result of each download; `by_hand`: somebody waits, so what could not be had is asked for now.
+        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `rhythm`: of each page;
+        `on_result`: gets the result of each download.
         """
-        self._by_hand = by_hand
         self._links_file, self._cache_dir = links_file, cache_dir
         self._max_bytes = max_bytes
         self._sites, self._web = sites, web
         self._lastmods: dict[str, str] = {}
         """What sites say of their pages, as of the last listing; empty: nothing."""
         self.concurrency = concurrency
-        self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
+        self._rhythm = rhythm
         self._on_result = on_result
 
     def owns(self, source_id: str) -> bool:
@@ -118,11 +116,7 @@ class WebPages:
             kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [
-            url
-            for url, lastmod in pages.items()
-            if is_due(url, records.get(url), kept, at, by_hand=self._by_hand, lastmod=lastmod)
-        ]
+        due = [url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, self._rhythm, lastmod)]
         listed = frozenset(due)
         unchanged = [url for url in pages if url not in listed]
         return Listing(unchanged, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
@@ -186,7 +180,7 @@ class WebPages:
             record.url,
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
-            next_check_at=rfc3339(at + (self._fresh_seconds if answered else self._again_seconds)),
+            next_check_at=rfc3339(self._rhythm.next(failed=not answered)),
             lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
             **changes,
         )
@@ -202,13 +196,13 @@ def page_name(url: str) -> str:
 
 
 def is_due(
-    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, *, by_hand: bool = False, lastmod: str = ""
+    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, rhythm: Rhythm, lastmod: str = ""
 ) -> bool:
     """Whether a page is to be asked for: it is new, it has changed, its time has come, or its text was lost. `kept`:
-    names of files. `by_hand`: its time has come when it could not be had. `lastmod`: when its site says that it last
-    changed; while that stays the same, its time does not come for long.
+    names of files. `lastmod`: when its site says that it last changed; while that stays the same, its time does not
+    come for long.
     """
-    if record is None or (by_hand and record.url.fetch_status not in ANSWERED):
+    if record is None:
         return True
     answered = record.url.fetch_status in ANSWERED
     if answered and bool(record.content_hash) and page_name(url) not in kept:
@@ -219,7 +213,7 @@ def is_due(
             return True
         if record.url.last_fetched_at is not None:
             due_at = max(due_at, from_rfc3339(record.url.last_fetched_at) + TRUSTED_SECONDS)
-    return due_at <= at
+    return rhythm.is_due(due_at, at, failed=not answered)
 
 
 def with_title(page: Page) -> str:

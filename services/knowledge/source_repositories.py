@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from clock import now, rfc3339
+from services.knowledge.asked_lines import LineFiles, Rhythm
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.choosing import Choice
 from services.knowledge.links_file import RepositoryLine, no_links, read_links
@@ -59,14 +57,9 @@ class Copy:
         return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
 
 
-_COPY = TypeAdapter(Copy)
-
-
 class Repositories:
     """The `SourceKind` of files of git repositories. Their texts are kept in `cache_dir`, each in a file named by a
     hash: what a repository calls its files is the name of none here.
-
-    A repository is asked for its newest commit `fresh_seconds` after an answer and `again_seconds` after a failure.
     """
 
     noun, step, record = "file", "copy", GitRecord
@@ -82,19 +75,17 @@ class Repositories:
         web: RepositoryWeb | None = None,
         most_files: int = 2000,
         at_once: int = 1,
-        fresh_seconds: float = 0,
-        again_seconds: float = 0,
-        by_hand: bool = False,
+        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
     ) -> None:
         """`choice`: of the files below the folder of a line; `web`: None where they are only read; `at_once`: how many
-        repositories; `by_hand`: somebody waits, so what failed is asked for now.
+        repositories; `rhythm`: in which each is asked for its newest commit.
         """
-        self._links_file, self._cache_dir, self._copies = links_file, cache_dir, cache_dir / "repositories"
+        self._links_file, self._cache_dir = links_file, cache_dir
+        self._copies = LineFiles(cache_dir / "repositories", Copy)
         self._max_bytes, self._choice, self._most = max_bytes, choice or Choice(), most_files
         self._web = web
         self._turns = asyncio.Semaphore(at_once)
-        self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
-        self._by_hand = by_hand
+        self._rhythm = rhythm
         self._blobs: dict[str, str] = {}
         """Of each file, as it was last listed."""
         self._unfit: dict[str, tuple[str, str]] = {}
@@ -110,7 +101,7 @@ class Repositories:
             return ()  # the listing says so
         if links is None:
             return ()
-        await in_thread(self._forget_others, links.repositories)
+        await in_thread(self._copies.forget_others, map(self._told, links.repositories))
         found = await asyncio.gather(*(self._refresh(line, at) for line in links.repositories))
         return [trouble for some in found for trouble in some]
 
@@ -155,15 +146,12 @@ class Repositories:
 
     def copy(self, line: RepositoryLine) -> Copy | None:
         """What is known of a line; None: nothing. Blocking."""
-        try:
-            return _COPY.validate_json(self._manifest(line).read_bytes())
-        except (OSError, ValidationError):
-            return None  # asked for anew
+        return self._copies.read(self._told(line))
 
     async def _refresh(self, line: RepositoryLine, at: float) -> list[Trouble]:
         async with self._turns:
             copy = await in_thread(self.copy, line) or Copy()
-            if copy.next_check_at > at and not (self._by_hand and copy.failed):
+            if not self._rhythm.is_due(copy.next_check_at, at, failed=copy.failed):
                 return []
             if self._web is None:
                 raise RuntimeError("these repositories can only be read")
@@ -173,10 +161,10 @@ class Repositories:
             except (WebError, OSError) as error:
                 message = getattr(error, "strerror", None) or str(error)
                 troubles.append(Trouble(line.url, "copy", f"{line.place}: {message}; its files stay as they are"))
-            seconds = self._again_seconds if troubles else self._fresh_seconds
-            copy = replace(copy, failed=bool(troubles), next_check_at=now() + seconds)
+            failed = bool(troubles)
+            copy = replace(copy, failed=failed, next_check_at=self._rhythm.next(failed=failed))
             try:
-                await in_thread(files.replace, self._manifest(line), _COPY.dump_json(copy))
+                await in_thread(self._copies.write, self._told(line), copy)
             except OSError as error:
                 troubles.append(Trouble(str(error.filename), "copy", error.strerror or str(error)))
             return troubles
@@ -228,20 +216,7 @@ class Repositories:
     def _path(self, source_id: str) -> Path:
         return self._cache_dir / hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
 
-    def _manifest(self, line: RepositoryLine) -> Path:
-        # Of all that decides what the line brings: where that changes, it is asked for anew.
-        parts = [
-            line.url,
-            line.branch,
-            line.folder,
-            *map(list, (self._choice.include, self._choice.exclude)),
-            self._most,
-        ]
-        return self._copies / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
-
-    def _forget_others(self, lines: Sequence[RepositoryLine]) -> None:
-        names = {self._manifest(line).name for line in lines}
-        if self._copies.is_dir():
-            for path in self._copies.glob("*.json"):
-                if path.name not in names:
-                    path.unlink(missing_ok=True)
+    def _told(self, line: RepositoryLine) -> Sequence[object]:
+        """All that decides what it brings."""
+        chosen = map(list, (self._choice.include, self._choice.exclude))
+        return [line.url, line.branch, line.folder, *chosen, self._most]
