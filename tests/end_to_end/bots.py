@@ -93,12 +93,6 @@ class RunningBot:
             await asyncio.wait({self.task}, timeout=15)
         return self.task.result()
 
-    async def die(self) -> None:
-        """Like a crash: nothing is saved from here on."""
-        assert self.task is not None
-        self.task.cancel()
-        await asyncio.wait({self.task})
-
     # What has come of it
 
     @property
