@@ -281,3 +281,11 @@ def test_a_gauge_that_only_counts_is_not_asked_for_more() -> None:
         assert counts == [("classify", 1)]
     with in_flight(None, "classify"):
         pass
+
+
+def test_a_meter_hears_how_many_items_wait() -> None:
+    heard = Heard()
+    queue = watched(heard, "queue")
+    assert queue is not None
+    queue.waits(3)
+    assert heard.lines == ["queue lets 3 wait"]
