@@ -226,9 +226,7 @@ WordOrNone = Annotated[
     Says("text that is not empty, or null", as_text=True),
 ]
 LimitOrNull = Annotated[Annotated[int, Field(ge=1, strict=True)] | None, Says("a whole number of 1 or more, or null")]
-LimitOrOffOrNull = Annotated[
-    Annotated[int, Field(ge=0, strict=True)] | None, Says("a whole number of 0 or more, or null")
-]
+LimitOrOffOrNull = Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Says("a whole number, or null")]
 
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
