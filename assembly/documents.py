@@ -81,8 +81,18 @@ class Documents:
     reply_language: str = "question"
     indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
-        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
+    def lookup(
+        self,
+        viewing: Viewing,
+        usage: Usage,
+        internal_topics: Collection[str] = (),
+        *,
+        server: int | None = None,
+        reply_language: str = "",
+    ) -> Lookup:
+        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only.
+        `server`: the one that they are for, where it has knowledge of its own; and its `reply_language`.
+        """
         chosen, ranking, cache = self.settings, self.settings.ranking, self.settings.cache
         seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
         tools = build(
@@ -91,7 +101,8 @@ class Documents:
             asker=self.asker,
             model=self.model,
             usage=usage,
-            reply_language=self.reply_language,
+            reply_language=reply_language or self.reply_language,
+            server=server,
             cache=self.answers,
             weights=Weights(
                 prose=ranking.prose_weight,
@@ -115,7 +126,7 @@ class Documents:
             runbooks=self.runbooks,
             viewing=viewing,
             ready_wait_seconds=chosen.ready_wait_seconds,
-            team_name=chosen.team_name.strip(),
+            team_name=chosen.team_name.strip() if server is None else "",
             before_asking=self.before_asking,
         )
 

@@ -526,36 +526,7 @@ class Settings(SettingsSection):
         file = log.model_copy(update={"path": None if log.path is None else folder / log.path})
         logging = self.logging.model_copy(update={"file": file})
         placed = self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
-        return placed.with_servers({guild_id: placed._in_server(guild_id, folder) for guild_id in self.guilds})
-
-    def _in_server(self, guild_id: int, folder: Path) -> Self:
-        """These settings as they hold in one server, whose own files are below a data folder of its own."""
-        own, data = self.guilds[guild_id], self.app.data_dir / GUILDS / str(guild_id)
-        named = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
-
-        def place(name: str, _: Path, _follows: FollowsData) -> Path:
-            path = named.get(name)
-            return data / _below_data(name) if path is None else folder / path
-
-        kb = _with_paths(self.kb, place).model_copy(
-            update={
-                "source_base_url": _first(own.kb.source_base_url, ""),
-                "internal_topics": _first(own.kb.internal_topics, self.kb.internal_topics),
-                "qa_raw_last_processed_id": "",
-            }
-        )
-        discord = _overlaid(self.discord, own.discord)
-        channels = {**self.discord.channels, **own.discord.channels}
-        return self.model_copy(
-            update={
-                "app": self.app.model_copy(update={"data_dir": data}),
-                "discord": discord.model_copy(update={"channels": channels}),
-                "ai_response": _overlaid(self.ai_response, own.ai_response),
-                "kb": kb,
-                "limits": _overlaid(self.limits, own.limits),
-                "guilds": {},
-            }
-        )
+        return placed.with_servers({guild_id: _in_server(placed, guild_id, folder) for guild_id in self.guilds})
 
     def rehearsed_in(self, data: Path) -> Self:
         """For a replay: what the bot learns and keeps goes to `data`; the configured documents stay where they are.
@@ -600,3 +571,33 @@ def _with_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData]
             if isinstance(mark, FollowsData):
                 changed[name] = change(name, getattr(kb, name), mark)
     return kb.model_copy(update=changed)
+
+
+def _in_server(common: Settings, guild_id: int, folder: Path) -> Settings:
+    """The settings as they hold in one server, whose own files are below a data folder of its own."""
+    own, data = common.guilds[guild_id], common.app.data_dir / GUILDS / str(guild_id)
+    named = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
+
+    def place(name: str, _: Path, _follows: FollowsData) -> Path:
+        path = named.get(name)
+        return data / _below_data(name) if path is None else folder / path
+
+    kb = _with_paths(common.kb, place).model_copy(
+        update={
+            "source_base_url": _first(own.kb.source_base_url, ""),
+            "internal_topics": _first(own.kb.internal_topics, common.kb.internal_topics),
+            "qa_raw_last_processed_id": "",
+        }
+    )
+    discord = _overlaid(common.discord, own.discord)
+    channels = {**common.discord.channels, **own.discord.channels}
+    return common.model_copy(
+        update={
+            "app": common.app.model_copy(update={"data_dir": data}),
+            "discord": discord.model_copy(update={"channels": channels}),
+            "ai_response": _overlaid(common.ai_response, own.ai_response),
+            "kb": kb,
+            "limits": _overlaid(common.limits, own.limits),
+            "guilds": {},
+        }
+    )

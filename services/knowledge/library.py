@@ -13,8 +13,8 @@ from typing import Protocol
 
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.source_ids import bare_name
+from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_names import belongs_to
 from services.storage import Outside, Signature, confined, in_thread
 

@@ -47,7 +47,7 @@ class JoinedLibrary:
         self._entries: tuple[IndexEntry, ...] = ()
 
     async def index(self) -> Sequence[IndexEntry]:
-        """Team entries first, its own before the shared ones. The same tuple again for as long as nothing has changed."""
+        """Team entries first, its own before the shared ones. The same tuple again while nothing has changed."""
         own, shared = await self._own.index(), await self._shared.index()
         if own is not self._seen[0] or shared is not self._seen[1]:
             # A shared folder may be called like the mark of a server; what is in it is nobody's.

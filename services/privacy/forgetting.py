@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from services.conversations import forget_started, read_posts
 from services.llm import Budget, BudgetLimits, read_spent, render_spent
@@ -58,6 +58,11 @@ class Forgotten:
     ends: int = 0
     left: list[str] = field(default_factory=list[str])
 
+    def add(self, other: Forgotten) -> None:
+        """What was found elsewhere, too."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
+
     @property
     def anything(self) -> bool:
         return any(value for name, value in asdict(self).items() if name != "left")
@@ -78,14 +83,24 @@ def has_written(raw: Path, user_id: int) -> bool:
     return any(True for _ in _written_by(raw, user_id))
 
 
+class Learned(NamedTuple):
+    """What one team has taught: where it is kept, its raw archive, and its topics; None: they are left."""
+
+    folder: DataFolder
+    raw: Path
+    team: TeamLibrary | None = None
+
+
 def forget(
     folder: DataFolder,
     raw: Path,
     user_id: int,
     team: TeamLibrary | None = None,
     surroundings: Surroundings | None = None,
+    elsewhere: Sequence[Path] = (),
 ) -> Forgotten:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
+    `elsewhere`: archives that are left as they are; what the person wrote in them is looked for as well.
 
     `surroundings`: only while no bot runs. Then every file of the folder is dealt with, or named; else recordings are
     left alone. Without `team`, topics are left, and reported; its next opening removes the person from them.
@@ -101,7 +116,8 @@ def forget(
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [*_written_by(raw, user_id), *(post.question for post in asked), *ends.asked_by(folder, user_id)]
+    texts = [text for each in (raw, *elsewhere) for text in _written_by(each, user_id)]
+    texts += [*(post.question for post in asked), *ends.asked_by(folder, user_id)]
     about = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in about.recordings.values() for text in found.texts]
     dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)
@@ -134,6 +150,17 @@ def forget(
         done.left += [f"{path}: a topic that somebody changed by hand" for path in rejected]
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
         done.left.append(f"{folder.team_topics}: not looked through")
+    return done
+
+
+def forget_everywhere(
+    shared: Learned, servers: Sequence[Learned], user_id: int, surroundings: Surroundings | None = None
+) -> Forgotten:
+    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs."""
+    elsewhere = [server.raw for server in servers]
+    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, elsewhere)
+    for server in servers:
+        done.add(forget(server.folder, server.raw, user_id, server.team))
     return done
 
 

@@ -205,7 +205,7 @@ def test_a_team_member_who_goes_on_with_the_conversation_cancels_the_answer_and_
     door, talk = Door(), Talk()
 
     def heard(message: Message) -> None:
-        door.follower.follow(message, talk.people.type_of(message.author), CHANNEL)
+        door.follower.follow(message, talk.people.type_of(message.author, None), CHANNEL)
         door.hears(message)
 
     question = talk.says(ANN, "How do I start it?", second=0)
