@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from assembly.team import Taught
+from assembly.team import Teachings
 from model.messages import Attachment
 from services.conversations import History, Phrases, Viewing, phrases
 from services.discord import AttachmentFailed, Attachments, inert
@@ -41,8 +41,8 @@ class Privacy:
     """`taught`: by the teams of all servers without knowledge of their own, and by that of each other one."""
 
     parts: Parts
-    taught: Taught
-    servers: Sequence[Taught] = ()
+    taught: Teachings
+    servers: Sequence[Teachings] = ()
     documents: Documents | None = None
 
     async def opt_out(self, call: Call) -> str:

@@ -10,7 +10,7 @@ from assembly.redaction import redactor_of
 from assembly.state import RunState
 from assembly.team import curation_rules
 from operators.screen import ScreenRules
-from services.conversations import ContextRules, FollowRules, RouteRules, Team
+from services.conversations import ContextRules, FollowRules, RouteRules, TeamIds
 from settings import Settings
 from streams.conversations import WindowRules
 from streams.wiring import Rules
@@ -72,8 +72,8 @@ def follow_rules(settings: Settings) -> FollowRules:
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
 
 
-def teams(settings: Settings) -> dict[int, Team]:
+def teams(settings: Settings) -> dict[int, TeamIds]:
     return {
-        guild_id: Team(server.discord.team_member_ids, server.discord.team_role_ids)
+        guild_id: TeamIds(server.discord.team_member_ids, server.discord.team_role_ids)
         for guild_id, server in settings.servers.items()
     }

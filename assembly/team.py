@@ -130,7 +130,7 @@ def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class Teachings:
     """What teams have taught, and what is made of it for searching: in a server of its own, or in all others."""
 
     folder: DataFolder
@@ -144,9 +144,9 @@ class Taught:
         return Learned(self.folder, self.raw, None if self.curation is None else self.curation.library)
 
 
-def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> Taught:
+def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> Teachings:
     """`settings`: as they hold there."""
-    return Taught(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, curation, search)
+    return Teachings(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, curation, search)
 
 
 def curating_tasks(settings: Settings) -> Tasks:

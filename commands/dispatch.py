@@ -50,6 +50,7 @@ WITH = {
     "html": ("report",),
     "restart": ("regen",),
     "conflicts": ("kb",),
+    "guild": ("ask", "import", "kb", "report"),
     "record": ("bot",),
     "llm_record": ("replay", "ask", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "init_kb", "regen", "bot"),
@@ -105,6 +106,13 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
             raise Unusable("--llm-record: is the file of --llm-replay; name another one")
     if options.data is not None and options.replay is not None:
         check_folder(options.data, settings.app.data_dir)
+
+
+def check_guild(settings: Settings, options: argparse.Namespace) -> None:
+    """Raises Unusable: `--guild` names a server that has nothing of its own."""
+    if options.guild is not None and options.report is False and options.guild not in settings.servers:
+        known = ", ".join(map(str, settings.servers)) or "none"
+        raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
 def asks_a_model(settings: Settings, command: str) -> bool:
@@ -173,6 +181,7 @@ def run(options: argparse.Namespace) -> int:
         with kept_private():
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
+            check_guild(settings, options)
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values

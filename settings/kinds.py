@@ -257,9 +257,7 @@ DashboardToken = Annotated[
 _Id = Annotated[int, BeforeValidator(_snowflake)]
 Snowflake = Annotated[_Id, Says("a Discord id, such as 1458745245675032710")]
 Snowflakes = Annotated[frozenset[_Id], Says("a list of Discord ids, such as [1458745245675032710]")]
-SnowflakesOrNone = Annotated[
-    frozenset[_Id] | None, Says("a list of Discord ids, such as [1458745245675032710], or null")
-]
+SnowflakesOrNone = Annotated[frozenset[_Id] | None, Says("a list of Discord ids, such as [311], or null")]
 SnowflakeOrNone = Annotated[_Id | None, Says("a Discord id, such as 1458745245675032710, or null")]
 
 PathBeside = Annotated[Path, BeforeValidator(_path), Says("a path", as_text=True)]

@@ -25,7 +25,7 @@ TIMES = 16  # kept of each, newest last: a part is judged a while after it was w
 log = logging.getLogger(__name__)
 
 
-class Team(NamedTuple):
+class TeamIds(NamedTuple):
     """Who answers for the project: members by their ids, or by one of their roles."""
 
     member_ids: frozenset[int] = frozenset()
@@ -48,10 +48,10 @@ class People:
         team_member_ids: frozenset[int],
         team_role_ids: frozenset[int],
         fetcher: Fetcher | None,
-        servers: Mapping[int, Team] = MappingProxyType({}),
+        servers: Mapping[int, TeamIds] = MappingProxyType({}),
     ) -> None:
         self.bot_id: int | None = None
-        self._team = Team(team_member_ids, team_role_ids)
+        self._team = TeamIds(team_member_ids, team_role_ids)
         self._servers = servers
         self._fetcher = fetcher
         self._seen: OrderedDict[tuple[int | None, int], AuthorType] = OrderedDict()
@@ -84,7 +84,7 @@ class People:
         """The server, if it has a team of its own."""
         return guild_id if guild_id in self._servers else None
 
-    def _team_of(self, owner: int | None) -> Team:
+    def _team_of(self, owner: int | None) -> TeamIds:
         return self._team if owner is None else self._servers[owner]
 
     def _known(self, author: Author, owner: int | None) -> AuthorType | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from services.conversations import forget_started, read_posts
 from services.llm import Budget, BudgetLimits, read_spent, render_spent
@@ -83,14 +83,6 @@ def has_written(raw: Path, user_id: int) -> bool:
     return any(True for _ in _written_by(raw, user_id))
 
 
-class Learned(NamedTuple):
-    """What one team has taught: where it is kept, its raw archive, and its topics; None: they are left."""
-
-    folder: DataFolder
-    raw: Path
-    team: TeamLibrary | None = None
-
-
 def forget(
     folder: DataFolder,
     raw: Path,
@@ -150,17 +142,6 @@ def forget(
         done.left += [f"{path}: a topic that somebody changed by hand" for path in rejected]
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
         done.left.append(f"{folder.team_topics}: not looked through")
-    return done
-
-
-def forget_everywhere(
-    shared: Learned, servers: Sequence[Learned], user_id: int, surroundings: Surroundings | None = None
-) -> Forgotten:
-    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs."""
-    elsewhere = [server.raw for server in servers]
-    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, elsewhere)
-    for server in servers:
-        done.add(forget(server.folder, server.raw, user_id, server.team))
     return done
 
 
