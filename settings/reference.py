@@ -68,6 +68,7 @@ COMMON = (
     "kb.sources_dir",
     "kb.links_file_path",
     "limits.tokens_per_day",
+    "guilds",
 )
 """What most people set."""
 

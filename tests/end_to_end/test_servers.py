@@ -8,6 +8,7 @@ import pytest
 
 from commands.live import LiveOptions
 from model.outcomes import Outcome
+from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
@@ -18,6 +19,7 @@ from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, User
 from tests.loopback.permissions import ANSWER
 from tests.loopback.state import State
+from tests.services.team.pairs import added, captured, places_in, store
 
 pytestmark = pytest.mark.real_time
 
@@ -106,3 +108,57 @@ async def test_two_servers_with_the_same_question_hear_nothing_of_each_other(
 
 def sources(bot: RunningBot) -> set[tuple[int | None, str]]:
     return {(end.part.guild_id, source) for end in bot.ends if isinstance(end, Outcome) for source in end.sources}
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_internal_topics_are_for_the_team_of_the_server(
+    start: Start, discord_server: DiscordServer, data: Path, own: bool
+) -> None:
+    """Those that it has taught itself, and those that all servers share."""
+    asked, secret = "Which rebate do partners get when they buy many lanterns?", "ZEBRA-77"
+    guild_id, help_ = discord_server.guild.id, discord_server.add_channel("help")
+    ada, kim, lou = (discord_server.add_member(name) for name in ("ada", "kim", "lou"))
+    folder = data / "guilds" / str(guild_id) if own else data
+    pair = captured(1, asked, f"Partners get a rebate when they buy many lanterns: they enter {secret}.")
+    store(folder, pair)
+    DecisionLog(places_in(folder).decisions).append(added(pair, "pricing"))
+    internal = {"internal_topics": ["pricing"]}
+    bot = await start(
+        discord={"team_member_ids": [kim.id], "team_active_seconds": 1},
+        guilds={str(guild_id): {"discord": {"team_member_ids": [lou.id]}, "kb": internal if own else {}}},
+        kb={} if own else internal,
+    )
+    await discord_server.until(lambda: discord_server.state.commands)
+    assert secret in (await discord_server.answer_to(help_, lou, "ask", question=asked)).content
+    for who in (ada, kim):  # kim is of the team of other servers
+        assert secret not in (await discord_server.answer_to(help_, who, "ask", question=asked)).content
+    await bot.until_ended(await discord_server.say(help_, ada, asked))
+    assert not any(secret in post.content for post in discord_server.posts)
+    assert await bot.stop() == 0
+
+
+async def test_who_forgets_themselves_is_forgotten_in_a_server_s_own_archive(
+    start: Start, discord_server: DiscordServer, data: Path
+) -> None:
+    """Pitfall 49."""
+    help_, ada, tess = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("tess"),
+    )
+    guild_id = discord_server.guild.id
+    limits = {"chains_per_user_per_hour": 5}
+    bot = await start(guilds={str(guild_id): {"discord": {"team_member_ids": [tess.id]}, "limits": limits}})
+    await discord_server.until(lambda: discord_server.state.commands)
+    asked = await discord_server.say(help_, ada, "does my marmalade lantern run on a toaster?")
+    told = await discord_server.say(help_, tess, "It does, from version nine on.", reply_to=asked)
+    await bot.until_ended(told)
+    own = data / "guilds" / str(guild_id) / "team-knowledge"
+    await discord_server.until((own / "decisions.jsonl").exists)
+    assert "marmalade" in "".join(path.read_text() for path in (own / "raw").glob("*.txt"))
+    said = await discord_server.answer_to(help_, ada, "privacy forget")
+    assert "1 " in said.content
+    assert "marmalade" not in "".join(path.read_text() for path in (data / "guilds").rglob("*.txt"))
+    assert bot.parts is not None
+    assert bot.parts.state.servers[guild_id].budget.spent.chains == {}
+    assert await bot.stop() == 0
