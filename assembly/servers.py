@@ -14,7 +14,6 @@ from assembly.running import Meters
 from assembly.searching import open_search
 from assembly.state import RunState
 from assembly.team import curation_parts
-from operators.step import Gauge
 from services.knowledge import JoinedLibrary, Library, LibrarySearch, OwnLibrary
 from services.llm import ImageSource, StructuredLLM
 from settings import Settings
@@ -33,13 +32,12 @@ class Learners:
 
     Attributes:
         asker: does knowledge work; None: the extractive curator does.
-        images, gauge: as for `assemble`.
+        images: as for `assemble`.
         rehearsal: nothing is written; to_the_end: as in `CaptureParts`.
     """
 
     asker: StructuredLLM | None = None
     images: ImageSource | None = None
-    gauge: Gauge | None = None
     rehearsal: bool = False
     to_the_end: bool = False
 
@@ -67,7 +65,7 @@ async def open_servers(
                 open_search(server, own, search.embedder, read_only=read_only, alone=alone, beside=search)
             )
             usage = state.usage_of(guild_id)
-            curation = None if learners.rehearsal else curation_parts(server, learners.asker, usage, learners.gauge)
+            curation = None if learners.rehearsal else curation_parts(server, learners.asker, usage)
             found[guild_id] = ServerParts(
                 settings=server,
                 assistant=assistant_of(server, searching, llm, settings),
