@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from assembly.team import Teachings
+from assembly.teachings import Teachings
 from model.messages import Attachment
 from services.conversations import History, Phrases, Viewing, phrases
 from services.discord import AttachmentFailed, Attachments, inert

@@ -19,7 +19,7 @@ from assembly.graph_parts import Parts, ServerParts
 from assembly.llm import assistant_of
 from assembly.redaction import redactor_of
 from assembly.searching import for_team
-from assembly.team import taught
+from assembly.teachings import taught
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason

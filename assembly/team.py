@@ -7,16 +7,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from clock import utc_clock
 from operators.capturing import summarise_images
 from operators.step import Gauge
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of, rules
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
-from services.knowledge import LibrarySearch
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
-from services.privacy import Learned
 from services.storage import DataFolder, in_thread
 from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPlaces, open_library
 from settings import Settings
@@ -127,26 +124,6 @@ def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) ->
         project_introduction=settings.ai_response.project_introduction,
         usage=usage,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Teachings:
-    """What teams have taught, and what is made of it for searching: in a server of its own, or in all others."""
-
-    folder: DataFolder
-    raw: Path
-    """The raw archive."""
-    curation: CurationParts | None = None
-    search: LibrarySearch | None = None
-
-    @property
-    def learned(self) -> Learned:
-        return Learned(self.folder, self.raw, None if self.curation is None else self.curation.library)
-
-
-def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> Teachings:
-    """`settings`: as they hold there."""
-    return Teachings(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, curation, search)
 
 
 def curating_tasks(settings: Settings) -> Tasks:

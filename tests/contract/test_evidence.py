@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from assembly.callbacks import EvidenceCommands, Privacy
-from assembly.team import Teachings
+from assembly.teachings import Teachings
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.conversations import phrases
