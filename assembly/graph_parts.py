@@ -181,6 +181,7 @@ def assemble(
         lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
         notes = FileNotes(
             reply_language=settings.ai_response.reply_language,
+            languages={guild_id: own.ai_response.reply_language for guild_id, own in settings.servers.items()},
             poster=poster,
             history=history,
             people=people,
