@@ -229,3 +229,26 @@ def test_a_server_without_an_entry_is_an_error_of_one_line(day: Day, capsys: pyt
         f"app.py: --guild {LOBBY}: no such server in guilds (there are: {FERRYGATE}, {ORCHARDBOX}); "
         "without it all others\n"
     )
+
+
+@pytest.mark.real_time
+def test_an_update_tells_of_each_server_and_makes_the_folder_for_its_documents(day: Day) -> None:
+    day.sets(guilds={LOBBY: {}})
+    said = day.runs("--init-kb").splitlines()
+    assert [line.partition(":")[0] for line in said[1:]] == [
+        f"server {each}" for each in (FERRYGATE, ORCHARDBOX, LOBBY)
+    ]
+    assert (day.folder / "data" / "guilds" / LOBBY / "knowledge-base" / "sources").is_dir()
+
+
+@pytest.mark.real_time
+def test_a_check_lists_what_servers_have_and_lack(day: Day, capsys: pytest.CaptureFixture[str]) -> None:
+    day.sets(discord={"team_member_ids": []}, guilds={ORCHARDBOX: {"kb": {"sources_dir": "nowhere"}}, LOBBY: {}})
+    assert main(["--config", str(day.config), "--check"]) == 2
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()}
+    verdict, says = rows[f"guilds.{FERRYGATE}.kb.sources_dir"]
+    assert (verdict, says.endswith("ferrygate, 2 files")) == ("ok", True)
+    verdict, says = rows[f"guilds.{ORCHARDBOX}.kb.sources_dir"]
+    assert (verdict, "nowhere is not a folder" in says) == ("missing", True)
+    assert rows[f"guilds.{LOBBY}.discord.team_member_ids"][0] == "warning"
+    assert rows[f"guilds.{LOBBY}.kb.sources_dir"][0] == "ok"
