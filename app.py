@@ -120,6 +120,10 @@ def parser() -> argparse.ArgumentParser:
     report = cli.add_argument_group("with --report and --usage")
     report.add_argument("--since", type=days, metavar="7d", help="how far back: 7d, 12h or 4w (a week, or 30 days)")
     report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page, too")
+    server = cli.add_argument_group("with --ask, --import, --kb and --report")
+    server.add_argument(
+        "--guild", type=server_id, metavar="ID", help="a server with knowledge of its own (guilds in the configuration)"
+    )
     regen = cli.add_argument_group("with --regen")
     regen.add_argument(
         "--restart", action="store_true", help="start over instead of resuming a rebuild that was cut off"
@@ -161,9 +165,18 @@ def days(text: str) -> float:
 
 def user_id(text: str) -> int:
     """A Discord id, for argparse."""
+    return _id(text, "user")
+
+
+def server_id(text: str) -> int:
+    """Likewise."""
+    return _id(text, "server")
+
+
+def _id(text: str, of: str) -> int:
     # Not int() alone, which accepts signs, underscores and the digits of other scripts.
     if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
-        raise argparse.ArgumentTypeError("write the id of a Discord user, such as 1458745245675032710")
+        raise argparse.ArgumentTypeError(f"write the id of a Discord {of}, such as 1458745245675032710")
     return int(text)
 
 

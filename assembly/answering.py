@@ -5,13 +5,14 @@ from __future__ import annotations
 from assembly.redaction import redactor_of
 from assembly.searching import point_rules
 from assembly.sources import SourceSetup, source_kinds
-from services.knowledge import DiskLibrary
+from services.knowledge import DiskLibrary, JoinedLibrary, Library, OwnLibrary
 from settings import Settings
 from streams.answer_rules import AnswerRules
 
 
-def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
-    """The sources that everybody may be answered from; `for_team`: internal topics as well.
+def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
+    """The sources that everybody may be answered from; `for_team`: internal topics as well. `documented`: as for
+    `DiskLibrary`.
 
     Internal topics are kept from public answers here, and nowhere else.
     """
@@ -24,7 +25,18 @@ def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
         max_source_bytes=kb.max_source_bytes,
         left_out=() if for_team else kb.internal_topics,
         redact=redactor_of(settings).documentation_text,
+        documented=documented,
     )
+
+
+def server_library(
+    settings: Settings, guild_id: int, shared: Library | None = None, *, for_team: bool = False
+) -> tuple[OwnLibrary, JoinedLibrary]:
+    """What one server alone is answered from, and that together with what all share; the latter is all that its
+    questions may see. `settings`: the common ones; `shared`: the library of those, made here if there is none yet.
+    """
+    own = OwnLibrary(library_of(settings.servers[guild_id], for_team=for_team, documented=False), guild_id)
+    return own, JoinedLibrary(own, shared or library_of(settings, for_team=for_team))
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assembly.answering import answer_rules, library_of
+from assembly.answering import answer_rules, library_of, server_library
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
-from assembly.searching import open_embedder, open_search
+from assembly.searching import open_embedder, open_search, point_rules
 from model.conversations import Conversation, Role, Turn
+from services.assistant import Assistant
 from services.knowledge import Library, Search
 from services.llm import Budget, StructuredLLM, Usage
 from services.search.embedding import Embedder
 from settings import Settings
+from streams.answer_rules import AnswerRules
 from streams.answers import Answerer
 
 
@@ -43,9 +45,11 @@ async def open_answering(
     replay: Path | None = None,
     budget: Budget | None = None,
     usage: Usage | None = None,
+    guild_id: int | None = None,
 ) -> AsyncGenerator[OpenAnswering]:
     """What answers single questions from the knowledge base, for as long as the block lasts. `budget` and `usage`: what
-    the answers count against; None: nothing.
+    the answers count against; None: nothing. `guild_id`: the server in which they are asked; None: one that has nothing
+    of its own.
     """
     library = library_of(settings)
     async with (
@@ -53,9 +57,19 @@ async def open_answering(
         open_embedder(settings.search.embeddings) as embedder,
         open_search(settings, library, embedder) as search,
     ):
-        assistant, rules = assistant_of(settings, search, llm), answer_rules(settings)
-        answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
-        yield OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
+
+        def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
+            answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
+            return OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
+
+        if guild_id is None:
+            yield opened(assistant_of(settings, search, llm), library, search, answer_rules(settings))
+            return
+        server = settings.servers[guild_id]
+        own, both = server_library(settings, guild_id, library)
+        rules = replace(answer_rules(server), pointing=point_rules(server, settings))
+        async with open_search(server, own, embedder, beside=search) as searching:
+            yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:

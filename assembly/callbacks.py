@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
+from assembly.teachings import Teachings
 from model.messages import Attachment
 from services.conversations import History, Phrases, Viewing, phrases
 from services.discord import AttachmentFailed, Attachments, inert
@@ -28,8 +28,7 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, naming
-from services.knowledge import LibrarySearch
-from services.privacy import Forgotten, forget, has_written, note_documents
+from services.privacy import Forgotten, forget_everywhere, has_written, note_documents
 from services.storage import in_thread
 from services.team import REMOVED
 from services.telemetry import number_of
@@ -39,11 +38,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
+    """`taught`: by the teams of all servers without knowledge of their own, and by that of each other one."""
+
     parts: Parts
-    raw: Path
-    """The raw archive."""
+    taught: Teachings
+    servers: Sequence[Teachings] = ()
     documents: Documents | None = None
-    search: LibrarySearch | None = None
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -74,12 +74,15 @@ class Privacy:
         services.in_flight.withdraw(call.user_id)
         services.posts.forget(call.user_id)
         counted = services.budget.forget(call.user_id)
-        self.parts.captures.forget(call.user_id, REMOVED)
+        for own in self.parts.state.servers.values():
+            counted |= own.budget.forget(call.user_id)
+        for captures in self.parts.captures:
+            captures.forget(call.user_id, REMOVED)
         await self.parts.state.record.forget(call.user_id)
         try:
-            team = None if services.curation is None else services.curation.library
+            servers = [server.learned for server in self.servers]
             async with self._without_copies(call.user_id):
-                done = await in_thread(forget, self.parts.state.folder, self.raw, call.user_id, team)
+                done = await in_thread(forget_everywhere, self.taught.learned, servers, call.user_id)
             if self.documents is not None:
                 note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
@@ -95,11 +98,13 @@ class Privacy:
         before the end of the block. Raises OSError, StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
-            if await in_thread(has_written, self.raw, user_id):
-                if self.documents is not None:
-                    await stack.enter_async_context(self.documents.without_topics())
-                if self.search is not None:
-                    await stack.enter_async_context(self.search.without_team())
+            all_taught = self.taught, *self.servers
+            written = [each for each in all_taught if await in_thread(has_written, each.raw, user_id)]
+            if written and self.documents is not None:
+                await stack.enter_async_context(self.documents.without_topics())
+            for each in written:
+                if each.search is not None:
+                    await stack.enter_async_context(each.search.without_team())
             yield
 
 

@@ -23,6 +23,7 @@ def tools_over(
     answers: AnswerCache | None = None,
     shares: Callable[[int], bool] | None = None,
     internal_topics: Collection[str] = (),
+    server: int | None = None,
 ) -> dict[str, DocumentQATool]:
     """As `services.documents.tools.build`, as `chosen` says."""
     ranking, cache = chosen.ranking, chosen.cache
@@ -48,5 +49,6 @@ def tools_over(
         lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
         shares=shares,
         internal_topics=internal_topics,
+        server=server,
         store_seconds=chosen.store_timeout_seconds,
     )

@@ -81,8 +81,18 @@ class Documents:
     reply_language: str = "question"
     indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
-        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
+    def lookup(
+        self,
+        viewing: Viewing,
+        usage: Usage,
+        internal_topics: Collection[str] = (),
+        *,
+        server: int | None = None,
+        reply_language: str = "",
+    ) -> Lookup:
+        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only.
+        `server`: the one that they are for, where it has knowledge of its own; and its `reply_language`.
+        """
         tools = tools_over(
             self.settings,
             self.store,
@@ -90,7 +100,8 @@ class Documents:
             self.asker,
             model=self.model,
             usage=usage,
-            reply_language=self.reply_language,
+            reply_language=reply_language or self.reply_language,
+            server=server,
             answers=self.answers,
             shares=self.runbooks.shown_in_threads,
             internal_topics=internal_topics,
@@ -102,7 +113,7 @@ class Documents:
             runbooks=self.runbooks,
             viewing=viewing,
             ready_wait_seconds=self.settings.ready_wait_seconds,
-            team_name=self.settings.team_name.strip(),
+            team_name=self.settings.team_name.strip() if server is None else "",
             before_asking=self.before_asking,
         )
 

@@ -22,7 +22,12 @@ def written_alone(settings: Settings, command: str) -> Generator[None]:
     lead to them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
     """
     with lock(settings.app.data_dir, command):
-        closed = close_to_others(places_of(settings), {settings.kb.sources_dir, settings.kb.links_file_path})
+        for guild_id, server in settings.servers.items():
+            if settings.guilds[guild_id].kb.sources_dir is None:
+                server.kb.sources_dir.mkdir(parents=True, exist_ok=True)  # where its documents are put
+        kbs = [each.kb for each in (settings, *settings.servers.values())]
+        documents = {path for kb in kbs for path in (kb.sources_dir, kb.links_file_path)}
+        closed = close_to_others(places_of(settings), documents)
         if closed:
             what = number_of(closed, "file or folder", "files and folders")
             log.info("%s: %s could be read by other users, and cannot any more", settings.app.data_dir, what)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from assembly.answering import answer_rules
-from assembly.documents import Documents, evidence_rules
+from assembly.documents import Documents
 from assembly.redaction import redactor_of
+from assembly.rules import context_rules, follow_rules, graph_rules, route_rules, teams
+from assembly.searching import point_rules
 from assembly.state import RunState
-from assembly.team import capture_images, curation_rules
+from assembly.team import capture_images
 from model.outcomes import Outcome, Result
-from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant
 from services.conversations import (
     Context,
-    ContextRules,
     Follower,
-    FollowRules,
     History,
     InFlight,
     People,
     Router,
-    RouteRules,
     TeamActivity,
     Typists,
     Viewing,
 )
 from services.discord import Access, Fetcher, Poster
-from services.knowledge import Library, Search
+from services.knowledge import Library, LibrarySearch, Search
 from services.llm import ImageSource
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
@@ -40,9 +38,9 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
-from streams.conversations import WindowRules
 from streams.curation_parts import CurationParts
-from streams.wiring import EvidenceParts, Rules, Services, Sinks
+from streams.desks import Desk
+from streams.wiring import EvidenceParts, Learning, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
 """Files of the archive in which a capture finds the conversation that it continues."""
@@ -56,7 +54,7 @@ class Parts:
     sinks: Sinks
     rules: Rules
     state: RunState
-    captures: Captures
+    captures: Sequence[Captures]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +101,22 @@ def capture_parts(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerParts:
+    """What one server has of its own.
+
+    Attributes:
+        settings: as they hold there.
+        library, search: over what is its own and what is shared, and nothing else.
+    """
+
+    settings: Settings
+    assistant: Assistant
+    library: Library
+    search: LibrarySearch
+    captures: CaptureParts
+
+
 def assemble(
     settings: Settings,
     *,
@@ -118,22 +132,56 @@ def assemble(
     documents: Documents | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
+    servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> Parts:
     """What one run needs. Without `images` they stay placeholders, without `documents` files and runbooks are ignored.
 
-    `results`: as in `Sinks`.
+    `results`: as in `Sinks`. `servers`: of each server of `settings.guilds`.
     """
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
-    people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
+    people = People(discord.team_member_ids, discord.team_role_ids, fetcher, teams(settings))
     follower = Follower(follow_rules(settings))
     team = TeamActivity(people, history)
     viewing = Viewing(history, fetcher)
+
+    def guild_of(place_id: int) -> int | None:
+        return history.place(place_id).guild_id
+
+    def followed(each: CaptureParts) -> CurationParts | None:
+        return None if each.curation is None else replace(each.curation, last_said=follower.last_said)
+
+    def desk_of(guild_id: int, server: ServerParts) -> Desk:
+        internal = settings.kb.internal_topics | server.settings.kb.internal_topics
+        usage = state.usage_of(guild_id)
+        return Desk(
+            assistant=server.assistant,
+            library=server.library,
+            search=server.search,
+            budget=state.budget_of(guild_id),
+            pointing=point_rules(server.settings, settings),
+            lookup=None
+            if documents is None
+            else documents.lookup(
+                viewing,
+                usage,
+                internal,
+                server=guild_id,
+                reply_language=server.settings.ai_response.reply_language,
+            ),
+        )
+
+    async def archived(capture: Capture) -> Outcome:
+        guild_id = None if capture.part is None else capture.part.guild_id
+        keeps = captures if guild_id is None or guild_id not in servers else servers[guild_id].captures
+        return await keeps.keep(capture)
+
     evidence = lookup = None
     if documents is not None:
         lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
         notes = FileNotes(
             reply_language=settings.ai_response.reply_language,
+            languages={guild_id: own.ai_response.reply_language for guild_id, own in settings.servers.items()},
             poster=poster,
             history=history,
             people=people,
@@ -168,16 +216,22 @@ def assemble(
         budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
-        typists=Typists(people),
+        typists=Typists(people, guild_of),
         viewing=viewing,
         access=access,
         images=images,
         evidence=evidence,
         lookup=lookup,
         capture_images=captures.images,
-        curation=None if captures.curation is None else replace(captures.curation, last_said=follower.last_said),
+        curation=followed(captures),
         gauge=gauge,
         usage=state.usage,
+        servers={guild_id: desk_of(guild_id, server) for guild_id, server in servers.items()},
+        learning={
+            guild_id: Learning(capture_images=server.captures.images, curation=followed(server.captures))
+            for guild_id, server in servers.items()
+        },
+        usages={guild_id: state.usage_of(guild_id) for guild_id in state.servers},
     )
     replies = Replies(
         poster=poster,
@@ -188,14 +242,23 @@ def assemble(
         outbox=state.outbox,
         fetcher=fetcher,
         feedback=discord.feedback,
+        budgets={guild_id: state.budget_of(guild_id) for guild_id in state.servers},
     )
     escalation = discord.escalation_emoji, discord.escalation_channel_id
     feedback = Feedback(
-        state.folder, posts, people, poster, *escalation, offered=discord.feedback, inferring=state.durable
+        state.folder,
+        posts,
+        people,
+        poster,
+        *escalation,
+        offered=discord.feedback,
+        inferring=state.durable,
+        escalated_to={guild_id: own.discord.escalation_channel_id for guild_id, own in settings.servers.items()},
+        guild_of=guild_of,
     )
     sinks = Sinks(
         reply=replies.post,
-        archive=captures.keep,
+        archive=archived,
         feedback=feedback.keep,
         finish=replies.finish,
         results=results,
@@ -205,56 +268,5 @@ def assemble(
         sinks=sinks,
         rules=graph_rules(settings, state, to_the_end=captures.to_the_end),
         state=state,
-        captures=captures.captures,
+        captures=(captures.captures, *(server.captures.captures for server in servers.values())),
     )
-
-
-def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rules:
-    discord = settings.discord
-    return Rules(
-        screen=ScreenRules(
-            withheld=state.withheld,
-            allowed=discord.channel_allowlist,
-            denied=discord.channel_denylist,
-            # As it was at the start: within a run, a late message is not an old one.
-            ended=state.seen_before.has_end,
-        ),
-        answers=answer_rules(settings),
-        window=WindowRules(
-            quiet=discord.message_batch_wait_seconds,
-            settle=discord.message_batch_settle_seconds,
-            longest=discord.message_batch_max_seconds,
-        ),
-        evidence=evidence_rules(settings.documents),
-        curation=curation_rules(settings, to_the_end=to_the_end),
-    )
-
-
-def context_rules(settings: Settings, state: RunState) -> ContextRules:
-    discord = settings.discord
-    return ContextRules(
-        reply_chain_max_depth=discord.reply_chain_max_depth,
-        grouping_seconds=discord.message_grouping_window_seconds,
-        withheld=state.withheld,
-        redact=redactor_of(settings).text,
-    )
-
-
-def route_rules(settings: Settings) -> RouteRules:
-    discord = settings.discord
-    return RouteRules(
-        reply_mode=discord.reply_mode,
-        reply_mode_by_channel={
-            channel: differs.reply_mode
-            for channel, differs in discord.channels.items()
-            if differs.reply_mode is not None
-        },
-        capture_channels=discord.capture_channels,
-        team_active_seconds=discord.team_active_seconds,
-    )
-
-
-def follow_rules(settings: Settings) -> FollowRules:
-    """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
-    rules = FollowRules()
-    return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))

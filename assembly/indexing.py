@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 from assembly.documents import Documents
+from assembly.graph_parts import ServerParts
 from clock import now
 from operators import Overflow, map_async, supervised
 from services.documents import index_global, index_team
@@ -27,17 +29,24 @@ async def kept_searchable(
     library: Library,
     search: LibrarySearch,
     guild_ids: Callable[[], Collection[int]],
+    servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> AsyncGenerator[None]:
     """Keep search up to date, and what the document tools find in documentation and team topics: at once, and whenever
-    the knowledge base may have changed, for as long as the block runs. `guild_ids`: the servers that the bot is in.
+    the knowledge base may have changed, for as long as the block runs. `guild_ids`: the servers that the bot is in;
+    `servers`: what some have of their own.
     """
+    libraries = {guild_id: server.library for guild_id, server in servers.items()}
 
     async def up_to_date(_: object) -> None:
-        await search.refresh()
-        await search.embed()
+        for each in (search, *(server.search for server in servers.values())):
+            await each.refresh()
+            await each.embed()
         if documents is not None:
             turn = documents.indexing_topics
-            await index_shared(settings, library, documents.store, documents.embedder, guild_ids(), turn)
+            where = documents.store, documents.embedder
+            await index_shared(settings, library, *where, set(guild_ids()) - libraries.keys(), turn)
+            for guild_id, own in libraries.items():
+                await index_own(settings, own, *where, guild_id, turn)
 
     subscription = (
         ticks(settings.kb.runtime_refresh_tick_seconds)
@@ -56,9 +65,18 @@ class IndexWhenAsked:
     alone: on a virtual clock the work takes no time, and is waited for.
     """
 
-    def __init__(self, settings: Settings, library: Library, store: DocumentStore, embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        library: Library,
+        store: DocumentStore,
+        embedder: Embedder | None,
+        servers: Mapping[int, Library] = MappingProxyType({}),
+    ) -> None:
+        """`servers`: the libraries of those that have their own."""
         self._settings = settings
         self._library = library
+        self._servers = servers
         self._store = store
         self._embedder = embedder
         self._done: dict[int | None, float] = {}  # when it was done last, by server
@@ -69,8 +87,12 @@ class IndexWhenAsked:
             last = self._done.get(guild_id)
             if last is not None and now() - last < self._settings.kb.runtime_refresh_tick_seconds:
                 return
-            guild_ids = [] if guild_id is None else [guild_id]
-            await index_shared(self._settings, self._library, self._store, self._embedder, guild_ids)
+            if guild_id is not None and guild_id in self._servers:
+                own = self._servers[guild_id]
+                await index_own(self._settings, own, self._store, self._embedder, guild_id)
+            else:
+                guild_ids = [] if guild_id is None else [guild_id]
+                await index_shared(self._settings, self._library, self._store, self._embedder, guild_ids)
             self._done[guild_id] = now()
 
 
@@ -99,6 +121,32 @@ async def index_shared(
             )
     except StoreUnavailable as error:
         log.warning("documents: %s; what is searchable stays as it is", error)
+
+
+async def index_own(
+    settings: Settings,
+    library: Library,
+    store: DocumentStore,
+    embedder: Embedder | None,
+    guild_id: int,
+    turn: asyncio.Lock | None = None,
+) -> None:
+    """As `index_shared`, for one server with knowledge of its own: into collections that no other server reads."""
+    kb, own = settings.kb, settings.servers[guild_id].kb
+    try:
+        await index_global(store, embedder, library, max_source_bytes=kb.max_source_bytes, guild_id=guild_id)
+        await index_team(
+            store,
+            embedder,
+            own.team_topics_dir,
+            shared_dir=kb.team_topics_dir,
+            team_id=str(guild_id),
+            guild_id=guild_id,
+            internal=kb.internal_topics | own.internal_topics,
+            turn=turn,
+        )
+    except StoreUnavailable as error:
+        log.warning("documents: %s; what is searchable in server %d stays as it is", error, guild_id)
 
 
 def failed(_: object, error: Exception) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import reactivex as rx
@@ -103,10 +103,21 @@ async def kept_up_to_date(
 
 @contextmanager
 def temporary_index(settings: Settings) -> Generator[Settings]:
-    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Blocking.
+    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Those of servers
+    likewise. Blocking.
 
     Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
     """
+    with ExitStack() as stack:
+        indexed = stack.enter_context(_temporary_index(settings))
+        servers = {
+            guild_id: stack.enter_context(_temporary_index(server)) for guild_id, server in settings.servers.items()
+        }
+        yield indexed.with_servers(servers) if servers else indexed
+
+
+@contextmanager
+def _temporary_index(settings: Settings) -> Generator[Settings]:
     kb = settings.kb
     if kb.index_path.exists() or kb.llm is not None or settings.ai_response.llm is not None:
         yield settings

@@ -97,10 +97,15 @@ async def open_llms(
         yield answering, knowledge
 
 
-def assistant_of(settings: Settings, search: Search, llm: StructuredLLM | None) -> Assistant:
-    """The assistant that asks `llm`; where there is none, the extractive one, over `search`."""
+def assistant_of(
+    settings: Settings, search: Search, llm: StructuredLLM | None, shared: Settings | None = None
+) -> Assistant:
+    """The assistant that asks `llm`; where there is none, the extractive one, over `search`. `shared`: as for
+    `addresses_of`.
+    """
     if llm is None:
-        return ExtractiveAssistant(search, addresses_of(settings), reply_language=settings.ai_response.reply_language)
+        addresses = addresses_of(settings, shared)
+        return ExtractiveAssistant(search, addresses, reply_language=settings.ai_response.reply_language)
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
     hint = settings.ai_response.out_of_scope_hint

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import library_of
+from assembly.answering import library_of, server_library
 from assembly.running import in_background
 from assembly.searching import open_embedder
 from assembly.team import team_places
@@ -24,6 +24,7 @@ from reporting.report import TAUGHT_TITLE, Knowledge, Report, Taught
 from reporting.report import report as build
 from services.conversations import read_posts
 from services.discord import LookupFailed, Poster, PostFailed, inert, split
+from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
 from services.storage import DataFolder, files, in_thread, read_object
@@ -48,20 +49,22 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
     Raises:
         OSError: the data folder cannot be read.
     """
-    folder, kb = DataFolder(settings.app.data_dir), settings.kb
+    folder = DataFolder(settings.app.data_dir)
     ended = await in_thread(reading.entries, folder.outcomes, period)
     votes = await in_thread(reading.voted_down, folder.feedback, period)
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
-    index = await library_of(settings, for_team=True).index()
-    pages = [entry.id for entry in index if entry.id.startswith("kb:")]
-    found = await in_thread(overview, team_places(settings), kb.qa_raw_last_processed_id, now())
-    taught = {
-        pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
-        for name, topic in found.topics.items()
-        for pair in topic.pairs
-    }
+    pages, taught = list[str](), dict[str, Taught]()
+    for library in _libraries(settings, guild_id):
+        pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
+    for team in _teams(settings, guild_id):
+        found = await in_thread(overview, team_places(team), team.kb.qa_raw_last_processed_id, now())
+        taught |= {
+            pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
+            for name, topic in found.topics.items()
+            for pair in topic.pairs
+        }
     token_days = (await in_thread(read_token_days, folder.token_days)).days
 
     async def put_together(embed: gaps.Embed | None) -> Report:
@@ -81,6 +84,22 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
         except EmbeddingFailed as error:
             log.warning("search.embeddings: %s; questions are grouped by their words", error)
             return await put_together(None)
+
+
+def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
+    """What is answered from: in a server, or in all of them together."""
+    shared = library_of(settings, for_team=True)
+    own = {each: server_library(settings, each, shared, for_team=True)[0] for each in settings.servers}
+    if guild_id is None:
+        return [shared, *own.values()]
+    return [shared, own[guild_id]] if guild_id in own else [shared]
+
+
+def _teams(settings: Settings, guild_id: int | None) -> list[Settings]:
+    """Those whose teaching a server tells of: its own, or what the others share; None: all."""
+    if guild_id is None:
+        return [settings, *settings.servers.values()]
+    return [settings.servers.get(guild_id, settings)]
 
 
 def _about(votes: Sequence[Voted], ended: Sequence[Ended], posts: Path) -> list[Voted]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from operators.pointing import PointRules
 from services.assistant import Addresses
@@ -46,11 +47,12 @@ async def open_search(
     *,
     read_only: bool = True,
     alone: bool = True,
+    beside: LibrarySearch | None = None,
 ) -> AsyncGenerator[LibrarySearch]:
     """Search over `library`, closed at the end of the block.
 
     `read_only`: what is kept is used, and changes stay in memory: a replay leaves the same bytes each time, and these
-    files name paths and times. `alone`: nothing else gives new passages their vectors.
+    files name paths and times. `alone`: nothing else gives new passages their vectors. `beside`: searched as well.
     """
     kb = settings.kb
     search = LibrarySearch(
@@ -59,6 +61,7 @@ async def open_search(
         PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
         embedder,
         alone,
+        beside,
     )
     try:
         yield search
@@ -73,23 +76,29 @@ def drop_team_passages(settings: Settings) -> bool:
     return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
 
 
-def for_team(search: LibrarySearch, library: Library) -> LibrarySearch:
-    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone."""
-    return LibrarySearch(library, PassageStore(None), search.kb, search.embedder, alone=True)
+def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> LibrarySearch:
+    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone.
+    `beside`: the same of what is searched beside it.
+    """
+    return LibrarySearch(library, PassageStore(None), search.kb, search.embedder, alone=True, beside=beside)
 
 
-def point_rules(settings: Settings) -> PointRules:
+def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:
+    """`shared`: as for `addresses_of`."""
     answering = settings.ai_response
     return PointRules(
         when_unsure=answering.when_unsure == "point",
         by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
         reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
-        addresses=addresses_of(settings),
+        addresses=addresses_of(settings, shared),
     )
 
 
-def addresses_of(settings: Settings) -> Addresses:
+def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresses:
+    """`shared`: where `settings` are those of one server, the ones that it shares with all."""
+    if shared is not None:
+        return replace(addresses_of(shared), own=addresses_of(settings))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
     return Addresses(bases, PairPlaces(DataFolder(settings.app.data_dir).places).address)

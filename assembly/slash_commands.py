@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import discord
 
-from assembly.answering import library_of
+from assembly.answering import library_of, server_library
 from assembly.callbacks import EvidenceCommands, Privacy, RunbookCommands
 from assembly.documents import Documents
-from assembly.graph_parts import Parts
+from assembly.graph_parts import Parts, ServerParts
 from assembly.llm import assistant_of
 from assembly.redaction import redactor_of
 from assembly.searching import for_team
+from assembly.teachings import taught
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
@@ -24,10 +27,12 @@ from services.assistant import Assistant
 from services.conversations import Phrases, in_language, phrases
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.knowledge import Library, LibrarySearch, Search
-from services.llm import StructuredLLM
+from services.llm import StructuredLLM, Usage
 from services.search import language_of
 from settings import Settings
+from streams.answer_rules import AnswerRules
 from streams.answers import AIResult, Answerer, RequestContext
+from streams.desks import Desk
 
 log = logging.getLogger(__name__)
 
@@ -42,43 +47,75 @@ def shown(result: AIResult, said: Phrases) -> str:
     return refusals.get(result.debug["reason"], said.no_answer)
 
 
-def asking(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None, reply_language: str
-) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
-    """`/ask`: the answer chain for one person, which counts against the budget like any answer. The team is also
-    answered from the internal topics.
+class Answerers(NamedTuple):
+    """Who answers in one server: everybody, and its team, which is also answered from the internal topics.
+
+    `reply_language`: of what is said where there is no answer.
     """
-    services, rules = parts.services, parts.rules.answers
+
+    for_everybody: Answerer
+    for_team: Answerer
+    reply_language: str
+
+
+def answerers_of(
+    desk: Desk, settings: Settings, usage: Usage, rules: AnswerRules, insiders: tuple[Assistant, Library, Search] | None
+) -> Answerers:
+    """`settings`: as they hold at the desk; `insiders`: what its team is answered with, where that is more."""
 
     def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
-        return Answerer(
-            assistant,
-            library,
-            search,
-            rules,
-            budget=services.budget,
-            usage=services.usage,
-            lookup=services.lookup,
-        )
+        at_desk = replace(rules, pointing=desk.pointing)
+        return Answerer(assistant, library, search, at_desk, budget=desk.budget, usage=usage, lookup=desk.lookup)
 
-    for_everybody = for_insiders = answerer(services.assistant, services.library, services.search)
-    if settings.kb.internal_topics and isinstance(services.search, LibrarySearch):
+    for_everybody = answerer(desk.assistant, desk.library, desk.search)
+    for_team = for_everybody if insiders is None else answerer(*insiders)
+    return Answerers(for_everybody, for_team, settings.ai_response.reply_language)
+
+
+def all_answerers(
+    settings: Settings, parts: Parts, llm: StructuredLLM | None
+) -> tuple[Answerers, Mapping[int, Answerers]]:
+    """Those of servers without knowledge of their own, and those of each other server."""
+    services, rules = parts.services, parts.rules.answers
+    desk = services.desk(rules.pointing)
+    insiders = library = search = None
+    if isinstance(desk.search, LibrarySearch) and any(
+        each.kb.internal_topics for each in (settings, *settings.servers.values())
+    ):
         library = library_of(settings, for_team=True)
-        search = for_team(services.search, library)
-        for_insiders = answerer(assistant_of(settings, search, llm), library, search)
+        search = for_team(desk.search, library)
+        insiders = assistant_of(settings, search, llm), library, search
+    servers: dict[int, Answerers] = {}
+    for guild_id, own in services.servers.items():
+        server, among = settings.servers[guild_id], None
+        if search is not None and isinstance(own.search, LibrarySearch):
+            its, both = server_library(settings, guild_id, library, for_team=True)
+            searching = for_team(own.search, its, search)
+            among = assistant_of(server, searching, llm, settings), both, searching
+        servers[guild_id] = answerers_of(own, server, services.usages.get(guild_id, services.usage), rules, among)
+    return answerers_of(desk, settings, services.usage, rules, insiders), servers
+
+
+def asking(
+    settings: Settings, parts: Parts, llm: StructuredLLM | None
+) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
+    """`/ask`: the answer chain for one person, which counts against the budget like any answer."""
+    services, rules = parts.services, parts.rules.answers
+    shared, servers = all_answerers(settings, parts, llm)
     redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
         if parts.state.opted_out(call.user_id, question):
             raise CommandRefused(phrases(call.language).not_read)
         conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
-        from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
+        from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids), call.guild_id)
+        here = servers.get(call.guild_id, shared)
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
         async with slots:
-            result = await (for_insiders if from_team else for_everybody).generate_reply(conversation, context)
+            result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
         parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return shown(result, phrases(in_language(reply_language, language_of(question))))
+        return shown(result, phrases(in_language(here.reply_language, language_of(question))))
 
     return ask
 
@@ -90,6 +127,7 @@ async def slash_commands(
     parts: Parts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
+    servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
 
@@ -98,7 +136,9 @@ async def slash_commands(
     """
     search = parts.services.search
     kept = search if isinstance(search, LibrarySearch) else None
-    privacy = Privacy(parts, settings.kb.team_raw_dir, documents, kept)
+    shared = taught(settings, parts.services.curation, kept)
+    own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
+    privacy = Privacy(parts, shared, own, documents)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
@@ -109,7 +149,7 @@ async def slash_commands(
     def speaks(locale: str) -> Phrases:
         return phrases(in_language(reply_language, locale))
 
-    ask = asking(settings, parts, llm, reply_language)
+    ask = asking(settings, parts, llm)
     callbacks = Callbacks(ask, privacy.opt_out, privacy.opt_in, privacy.forget, speaks, runbooks, evidence)
     commands = Commands(client, callbacks)
     try:

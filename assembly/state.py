@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from assembly.redaction import redactor_of
 from assembly.running import in_background
@@ -27,7 +28,7 @@ from services.llm import (
     render_token_days,
 )
 from services.storage import DataFolder, files
-from settings import Settings
+from settings import GuildLimitSettings, LimitSettings, Settings
 from sinks.record import OutcomeRecord
 
 SAVE_SECONDS = 2.0
@@ -36,6 +37,15 @@ MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCounts:
+    """What a server with limits of its own has used, counted by itself. `path`: where its budget is kept."""
+
+    path: Path
+    budget: Budget
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,7 @@ class RunState:
             `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
         usage: LLM calls and tokens of the run; they count against `budget`, and for reports (`token_days`).
+        servers: the same two of servers with limits of their own.
         record: how parts ended, for reports.
         changed: set whenever there is something new to save.
     """
@@ -66,6 +77,15 @@ class RunState:
     opt_out_marker: str
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
+    servers: Mapping[int, OwnCounts] = field(default_factory=dict[int, OwnCounts])
+
+    def budget_of(self, guild_id: int) -> Budget:
+        own = self.servers.get(guild_id)
+        return self.budget if own is None else own.budget
+
+    def usage_of(self, guild_id: int) -> Usage:
+        own = self.servers.get(guild_id)
+        return self.usage if own is None else own.usage
 
     def opted_out(self, author_id: int, text: str) -> bool:
         """Whether a text must be neither recorded nor shown to a model: its author has opted out, or it has the marker,
@@ -82,10 +102,12 @@ class RunState:
         self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
+        spent_by = {own.path: render_spent(own.budget.spent) for own in self.servers.values()}
         tokens = render_token_days(self.token_days)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.
         await run_blocking(files.replace, self.folder.seen, marks)
-        await run_blocking(files.replace, self.folder.usage, spent)
+        for path, counted in {self.folder.usage: spent, **spent_by}.items():
+            await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
         await self.record.save()
 
@@ -104,9 +126,14 @@ def read_state(
     """
     folder, limits = DataFolder(settings.app.data_dir), settings.limits
     marks = read_marks(folder.seen) if durable else {}
-    limited = BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
-    budget, changed = Budget(limited, read_spent(folder.usage)), asyncio.Event()
+    budget, changed = Budget(_limits(limits), read_spent(folder.usage)), asyncio.Event()
     token_days = read_token_days(folder.token_days)
+    own_counts: dict[int, OwnCounts] = {}
+    for guild_id, server in settings.servers.items():
+        if settings.guilds[guild_id].limits != GuildLimitSettings():
+            path = DataFolder(server.app.data_dir).usage
+            own = Budget(_limits(server.limits), read_spent(path), f"guilds.{guild_id}.limits")
+            own_counts[guild_id] = OwnCounts(path, own, Usage(Spending(own, on_tokens, token_days)))
     return RunState(
         folder=folder,
         durable=durable,
@@ -126,8 +153,13 @@ def read_state(
         opt_outs=OptOuts(folder.opt_outs),
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
+        servers=own_counts,
         marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * 60 * settings.discord.catch_up_minutes),
     )
+
+
+def _limits(limits: LimitSettings) -> BudgetLimits:
+    return BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
 
 
 @asynccontextmanager

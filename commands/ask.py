@@ -19,23 +19,27 @@ from streams.answers import AIResult
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
-    return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay)
+    return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay, guild_id=options.guild)
 
 
-def ask(settings: Settings, question: str, *, record: Path | None, replay: Path | None) -> int:
+def ask(
+    settings: Settings, question: str, *, record: Path | None, replay: Path | None, guild_id: int | None = None
+) -> int:
     """Print the path to stderr and the answer, or that there is none, to stdout. Gives the exit code: 1 when a step
-    failed.
+    failed. `guild_id`: the server in which it is asked; None: one that has nothing of its own.
     """
     with temporary_index(settings) as indexed:
-        result = run_async(_ask(indexed, question, record, replay))
+        result = run_async(_ask(indexed, question, record, replay, guild_id))
     for step, decision in result.debug.items():
         print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
     print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)
     return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 
-async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:
-    async with open_answering(settings, record=record, replay=replay) as answering:
+async def _ask(
+    settings: Settings, question: str, record: Path | None, replay: Path | None, guild_id: int | None
+) -> AIResult:
+    async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
         return await answering.answerer.generate_reply(conversation_of(settings, question))
 
 

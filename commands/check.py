@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -48,6 +49,7 @@ def check(settings: Settings, config: Path) -> int:
         staff(settings),
         team(settings),
         *internal_topics(settings),
+        *guilds(settings),
         log_file(settings),
         *run_async(servers(settings)),
     ]
@@ -152,6 +154,25 @@ def team(settings: Settings) -> Finding:
         trouble = why(error)
     found = f"{places.state}" if places.state.exists() else f"{places.state} will be made"
     return judged("kb.team_state_path", trouble, found)
+
+
+def guilds(settings: Settings) -> Iterator[Finding]:
+    """What servers have of their own, under the keys by which it is set."""
+    for guild_id, server in settings.servers.items():
+        named = settings.guilds[guild_id].kb.sources_dir is not None
+        rows = [*own_documents(server, named=named), staff(server), team(server), *internal_topics(server)]
+        yield from (replace(row, about=f"guilds.{guild_id}.{row.about}") for row in rows)
+
+
+def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
+    """What a server is answered from beside what is shared: perhaps nothing. `named`: somebody has set the folder."""
+    kb, sources = server.kb, server.kb.sources_dir
+    count = sum(1 for path in sources.rglob("*") if path.is_file()) if sources.is_dir() else 0
+    missing = f"{sources} is not a folder; put its documents there" if named and not sources.is_dir() else None
+    yield judged("kb.sources_dir", missing, f"{sources}, {number_of(count, 'file')}")
+    if kb.links_file_path.exists():
+        yield file("kb.links_file_path", kb.links_file_path, "")
+        yield from links(kb)
 
 
 def internal_topics(settings: Settings) -> Iterator[Finding]:

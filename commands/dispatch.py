@@ -57,6 +57,7 @@ WITH = {
     "baseline": ("eval",),
     "save": ("eval",),
     "from_votes": ("eval",),
+    "guild": ("ask", "import", "kb", "report"),
     "record": ("bot",),
     "llm_record": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
@@ -131,6 +132,13 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
         check_folder(options.data, settings.app.data_dir)
 
 
+def check_guild(settings: Settings, options: argparse.Namespace) -> None:
+    """Raises Unusable: `--guild` names a server that has nothing of its own."""
+    if options.guild is not None and options.report is False and options.guild not in settings.servers:
+        known = ", ".join(map(str, settings.servers)) or "none"
+        raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
+
+
 def asks_a_model(settings: Settings, command: str) -> bool:
     """Whether a command asks any of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
@@ -199,6 +207,7 @@ def run(options: argparse.Namespace) -> int:
         with kept_private():
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
+            check_guild(settings, options)
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values

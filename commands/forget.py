@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 
 from rich.console import Console
 from rich.table import Table
@@ -17,8 +18,7 @@ from assembly.team import open_team
 from commands.exit_codes import DONE
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, Surroundings, has_written, note_documents
-from services.privacy import forget as forget_person
+from services.privacy import Forgotten, Learned, Surroundings, forget_everywhere, has_written, note_documents
 from services.storage import DataFolder, in_thread
 from services.telemetry import number_of
 from settings import Settings
@@ -50,7 +50,8 @@ def forget(settings: Settings, user_id: int) -> int:
     with written_alone(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings), surroundings(settings))
+        shared, *servers = map(_learned, (settings, *settings.servers.values()))
+        done = forget_everywhere(shared, servers, user_id, surroundings(settings))
         done.copies, done.left = copies, [*left, *done.left]
         try:
             note_documents(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
@@ -60,21 +61,28 @@ def forget(settings: Settings, user_id: int) -> int:
     return DONE
 
 
+def _learned(settings: Settings) -> Learned:
+    return Learned(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, open_team(settings))
+
+
 def surroundings(settings: Settings) -> Surroundings:
     kb = settings.kb
+    theirs = (surroundings(server).ours for server in settings.servers.values())
     places = [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
     places += [kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path]
     databases = [kb.index_path.with_name(KB_FILE), kb.team_index_path.with_name(TEAM_FILE)]
-    return Surroundings([*places, *databases], settings.logging.file.path)
+    return Surroundings([*places, *databases, *itertools.chain.from_iterable(theirs)], settings.logging.file.path)
 
 
 def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[int, list[str]]:
     """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
     were, and lines for the operator. Raises OSError.
     """
-    if not has_written(settings.kb.team_raw_dir, user_id):
+    everywhere = settings, *settings.servers.values()
+    written = [each for each in everywhere if has_written(each.kb.team_raw_dir, user_id)]
+    if not written:
         return 0, []
-    count = int(drop_team_passages(settings))
+    count = sum([drop_team_passages(each) for each in written])
     try:
         return count + run_async(_drop_topics(folder, settings.documents.store)), []
     except StoreUnavailable as error:

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import library_of
 from assembly.folder import written_alone
-from assembly.graph_parts import CaptureParts, Parts, assemble
+from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
@@ -43,17 +43,18 @@ from streams.recording import first_time
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
-    return import_files(settings, getattr(options, "import"))
+    return import_files(settings, getattr(options, "import"), options.guild)
 
 
-def import_files(settings: Settings, files: Sequence[Path]) -> int:
-    """Learn from recordings and exports, merged, and take over files of other archives; print the result. Gives the
-    exit code: 1 if something failed. A run that was cut off is resumed by the next one.
+def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None = None) -> int:
+    """Learn from recordings and exports, merged, each message for its server, and take over files of other archives;
+    print the result. Gives the exit code: 1 if something failed. A run that was cut off is resumed by the next one.
+    `guild_id`: the server whose archive takes over the others; None: the one that servers share.
     """
     archives = [path for path in files if path.is_file() and archive_files.is_archive(path)]
     talks = [path for path in files if path not in archives]
-    discord = settings.discord
-    if talks and not discord.team_member_ids and not discord.team_role_ids:
+    teams = [each.discord for each in (settings, *settings.servers.values())]
+    if talks and not any(team.team_member_ids or team.team_role_ids for team in teams):
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*talks) if talks else time.time()
     collect_rarely()
@@ -64,17 +65,17 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
         kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
     ):
-        run = runner.run(_import(settings, tally, archives, talks))
+        run = runner.run(_import(settings, tally, archives, talks, guild_id))
     show(Console(), run)
     return DONE if run.finished and not run.tally.failed else FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRun:
-    """What was learned, and what was taken over from other archives; None if there were none."""
+    """What was learned, in which archives, and what was taken over from other ones; None if there were none."""
 
     tally: Tally
-    imported: Imported
+    imported: Sequence[Imported]
     taken: TakenOver | None
     finished: bool
 
@@ -83,12 +84,15 @@ def captures_in(tally: Tally) -> str:
     return number_of(tally.parts[OutcomeKind.CAPTURED], "capture")
 
 
-async def _import(settings: Settings, tally: Tally, archives: Sequence[Path], talks: Sequence[Path]) -> ImportRun:
+async def _import(
+    settings: Settings, tally: Tally, archives: Sequence[Path], talks: Sequence[Path], guild_id: int | None
+) -> ImportRun:
     parts, imported = assembled(settings, tally)
+    all_imported = list(imported.values())
     taken = None
     if archives:
         pairs = [pair for path in archives for pair in archive_files.pairs_of(path)]
-        taken = imported.take_over(sorted(pairs, key=attrgetter("key")))
+        taken = imported[guild_id].take_over(sorted(pairs, key=attrgetter("key")))
     finished = True
     if talks:
         with counted(
@@ -101,29 +105,49 @@ async def _import(settings: Settings, tally: Tally, archives: Sequence[Path], ta
                 in_flight=parts.services.in_flight,
                 tally=tally,
             )
-    return ImportRun(tally, imported, taken, finished)
+    return ImportRun(tally, all_imported, taken, finished)
 
 
-def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = time.time) -> tuple[Parts, Imported]:
-    """As for a replay, but the archive is written, and nothing else of the data folder.
+def assembled(
+    settings: Settings, tally: Tally, clock: Callable[[], float] = time.time
+) -> tuple[Parts, Mapping[int | None, Imported]]:
+    """As for a replay, but the archives are written, and nothing else of the data folder. Gives what goes into the
+    archive that servers share (None), and into those of others.
 
     `clock`: the time of capture, as the loop's time is that of the messages.
     """
-    state, library, raw = read_state(settings, durable=False), library_of(settings), settings.kb.team_raw_dir
+    state, library = read_state(settings, durable=False), library_of(settings)
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
-    pairs = archive_files.pairs_in(raw)
-    # All of them, however many: a conversation of long ago may go on in these files.
-    captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
-    imported = Imported(RawArchive(raw, captures, clock, places=DataFolder(settings.app.data_dir).places), pairs)
+    assistant, imported = assistant_of(settings, search, None), dict[int | None, Imported]()
+
+    def captured(guild_id: int | None, within: Settings) -> CaptureParts:
+        raw = within.kb.team_raw_dir
+        pairs = archive_files.pairs_in(raw)
+        # All of them, however many: a conversation of long ago may go on in these files.
+        captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
+        archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
+        imported[guild_id] = Imported(archive, pairs)
+        return CaptureParts(keep=imported[guild_id].keep, captures=captures)
+
     parts = assemble(
         settings,
         state=state,
-        assistant=assistant_of(settings, search, None),
+        assistant=assistant,
         library=library,
         search=search,
         poster=Rehearsal(),
-        captures=CaptureParts(keep=imported.keep, captures=captures),
+        captures=captured(None, settings),
         results=[tally.add],
+        servers={
+            guild_id: ServerParts(
+                settings=server,
+                assistant=assistant,
+                library=library,
+                search=search,
+                captures=captured(guild_id, server),
+            )
+            for guild_id, server in settings.servers.items()
+        },
     )
     return parts, imported
 
@@ -132,10 +156,14 @@ def show(console: Console, run: ImportRun) -> None:
     tally, taken = run.tally, run.taken
     skipped = tally.reasons.get(OutcomeKind.SKIPPED, Counter[str]())
     stored = tally.parts[OutcomeKind.CAPTURED]
+    conversations = sum(len(each.conversations) for each in run.imported)
     left_out = tally.ignored[Reason.OPTED_OUT]
     for number, what in (
         (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
-        (stored, f"captures stored, of {number_of(len(run.imported.conversations), 'conversation')}"),
+        (
+            stored,
+            f"captures stored, of {number_of(conversations, 'conversation')}",
+        ),
         (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
         (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
         (tally.parts[OutcomeKind.FAILED], "failed"),

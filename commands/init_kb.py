@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of
+from assembly.answering import library_of, server_library
 from assembly.folder import written_alone
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
@@ -28,6 +28,7 @@ from services.knowledge import (
     Due,
     Ledger,
     LeftOut,
+    Library,
     Pending,
     Record,
     Settled,
@@ -35,7 +36,8 @@ from services.knowledge import (
     UpdateEvent,
     UpdateReport,
 )
-from services.llm import Usage
+from services.llm import StructuredLLM, Usage
+from services.search.embedding import Embedder
 from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
@@ -56,6 +58,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     the index is empty afterwards.
     """
     check_writable(settings.kb)
+    for server in settings.servers.values():
+        check_writable(server.kb)
     collect_rarely()
     work = KnowledgeWork(prices_of(settings))
     with (
@@ -63,14 +67,16 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         written_alone(settings, "app.py --init-kb"),
         kept_when_interrupted(lambda: work.kept),
     ):
-        report = run_async(_init_kb(settings, work, record, replay))
+        reports = run_async(_init_kb(settings, work, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
-    out.print(report.text)
+    for guild_id, report in reports.items():
+        out.print(report.text if guild_id is None else f"server {guild_id}: {report.text}")
     if spent := str(work.spent):
         out.print(spent)
-    if not report.descriptions:
+    empty = not any(report.descriptions for report in reports.values())
+    if empty:
         out.print(f"Nothing to answer from: put documents into {settings.kb.sources_dir}, or see what failed above.")
-    return FAILED if report.troubles or not report.descriptions else DONE
+    return FAILED if empty or any(report.troubles for report in reports.values()) else DONE
 
 
 def check_writable(kb: KnowledgeSettings) -> None:
@@ -85,13 +91,15 @@ def check_writable(kb: KnowledgeSettings) -> None:
             raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
 
 
-def check_sources(ledger: Ledger, at: float) -> None:
-    """Whether all kinds of sources can be listed at this time. Blocking. Raises Unusable."""
+def check_sources(ledger: Ledger, at: float, above: str = "") -> None:
+    """Whether all kinds of sources can be listed at this time. Blocking. Raises Unusable. `above`: what precedes the
+    key that names them.
+    """
     for kind in ledger.kinds:
         try:
             kind.list_sources(ledger.records_of(kind), at)
         except CannotList as error:
-            raise Unusable(f"{error.setting}: {error.about}: {error}") from None
+            raise Unusable(f"{above}{error.setting}: {error.about}: {error}") from None
 
 
 class KnowledgeWork:
@@ -116,34 +124,54 @@ class KnowledgeWork:
         return f"done and kept are {' and '.join(done)}{cost}; the same command goes on from there"
 
 
-async def _init_kb(settings: Settings, work: KnowledgeWork, record: Path | None, replay: Path | None) -> UpdateReport:
+async def _init_kb(
+    settings: Settings, work: KnowledgeWork, record: Path | None, replay: Path | None
+) -> dict[int | None, UpdateReport]:
+    """Of what all servers share (None), and of each that has its own."""
     llm = settings.kb.llm or settings.ai_response.llm
+    reports: dict[int | None, UpdateReport] = {}
     async with (
         tokens_counted(settings) as usage,
         open_llm(settings, llm, record=record, replay=replay) as asker,
-        knowledge_parts(settings, asker, usage, by_hand=True) as parts,
     ):
         work.spent = replace(work.spent, usage=usage)
+        reports[None] = await _brought_up_to_date(settings, work, asker, usage)
+        for guild_id, server in settings.servers.items():
+            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, f"guilds.{guild_id}.")
+    await make_searchable(settings, work)
+    return reports
+
+
+async def _brought_up_to_date(
+    settings: Settings, work: KnowledgeWork, asker: StructuredLLM | None, usage: Usage, above: str = ""
+) -> UpdateReport:
+    """`above`: as for `check_sources`."""
+    async with knowledge_parts(settings, asker, usage, by_hand=True) as parts:
         try:
             await parts.ledger.load()
         except OSError as error:
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
-        await in_thread(check_sources, parts.ledger, now())
+        await in_thread(check_sources, parts.ledger, now(), above)
         with counted(Console(stderr=True), lambda: work.count):
-            report = await updated(parts, KnowledgeLog(NAMED), work.sources)
-    await make_searchable(settings, work)
-    return report
+            return await updated(parts, KnowledgeLog(NAMED), work.sources)
 
 
 async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Prepare what has changed for searching, and give it vectors."""
-    async with (
-        open_embedder(settings.search.embeddings) as embedder,
-        open_search(settings, library_of(settings), embedder, read_only=False, alone=False) as search,
-    ):
+    async with open_embedder(settings.search.embeddings) as embedder:
+        await _make_searchable(settings, library_of(settings), embedder, work)
+        for guild_id, server in settings.servers.items():
+            own, _ = server_library(settings, guild_id)
+            await _make_searchable(server, own, embedder, work)
+
+
+async def _make_searchable(
+    settings: Settings, library: Library, embedder: Embedder | None, work: KnowledgeWork
+) -> None:
+    async with open_search(settings, library, embedder, read_only=False, alone=False) as search:
         await search.refresh()
-        work.passages = replace(work.passages, total=await search.unembedded())
+        work.passages = replace(work.passages, total=(work.passages.total or 0) + await search.unembedded())
 
         def add(count: int) -> None:
             work.passages = replace(work.passages, done=work.passages.done + count)

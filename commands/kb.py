@@ -26,24 +26,29 @@ _DAY, _MINUTE = 10, 16
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
-    return team_knowledge(settings, *options.kb, conflicts=options.conflicts)
+    within = settings if options.guild is None else settings.servers[options.guild]
+    return team_knowledge(within, *options.kb, conflicts=options.conflicts, locked=settings)
 
 
-def team_knowledge(settings: Settings, action: str, name: str = "", *, conflicts: bool = False) -> int:
-    """Print, or correct and print what was done. `conflicts`: list these. Gives the exit code."""
-    root = settings.app.data_dir
+def team_knowledge(
+    settings: Settings, action: str, name: str = "", *, conflicts: bool = False, locked: Settings | None = None
+) -> int:
+    """Print, or correct and print what was done. `conflicts`: list these. Gives the exit code. `locked`: the settings
+    of the whole data folder, where `settings` are those of one server.
+    """
+    root = (locked or settings).app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     if action in {"remove", "restore"}:
-        return _say([_correct(settings, action, name)])
+        return _say([_correct(settings, action, name, locked or settings)])
     found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
         return _say(_shown(found, name))
     return _say(_contradicting(found) if conflicts else _listed(found))
 
 
-def _correct(settings: Settings, action: str, pair_id: str) -> str:
-    with written_alone(settings, f"app.py --kb {action}"):
+def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
+    with written_alone(locked, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:

@@ -29,6 +29,7 @@ from assembly.running import (
     yield_often,
 )
 from assembly.searching import open_embedder, open_search
+from assembly.servers import Learners, open_servers, server_libraries, servers_up_to_date
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
@@ -88,8 +89,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             )
         )
         search = await enter(open_search(settings, library, embedder, read_only=rehearsal, alone=False))
+        libraries = server_libraries(settings, library)
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
         curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
+        learners = Learners(asker=knowledge, images=images, rehearsal=rehearsal)
+        servers = await enter(
+            open_servers(settings, state, libraries, search, answering, learners, read_only=rehearsal, alone=False)
+        )
         parts = assemble(
             settings,
             state=state,
@@ -104,12 +110,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             documents=documents,
             gauge=meters.gauge,
             results=[*meters.results, journal, state.record.add],
+            servers=servers,
         )
         slash = None
         if not rehearsal:
             await enter(autosave(state))
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher.place))
-            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
+            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents, servers))
         add_pages = None
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
@@ -130,8 +137,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
             kept_up_to_date(settings, knowledge, state.usage, meters=meters),
+            servers_up_to_date(settings, knowledge, state, meters),
             kept_searchable(
-                settings, documents, library, search, lambda: [guild.id for guild in discord.client.guilds]
+                settings, documents, library, search, lambda: {guild.id for guild in discord.client.guilds}, servers
             ),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)

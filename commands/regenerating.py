@@ -106,15 +106,21 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     """
     collect_rarely()
     begun = list[RebuildReport]()
+    failed = False
     with (
         terminated_as_interrupted(),
         written_alone(settings, "app.py --regen"),
-        kept_when_interrupted(lambda: "; ".join(["the library is unchanged", *(each.kept for each in begun)])),
+        kept_when_interrupted(lambda: "; ".join(["the library is unchanged", *(each.kept for each in begun[-1:])])),
     ):
-        work = rebuild(settings, restart=restart, record=record, replay=replay, on_begun=begun.append)
-        report = run_async(work)
-    show(Console(), report)
-    return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
+        for guild_id, each in {None: settings, **settings.servers}.items():
+            work = rebuild(
+                each, restart=restart, record=record, replay=replay, counted_in=settings, on_begun=begun.append
+            )
+            report = run_async(work)
+            if guild_id is None or report.plan.read:
+                show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
+            failed |= bool(report.given_up or report.actions[Action.FAILED] or report.undescribed)
+    return FAILED if failed else DONE
 
 
 async def rebuild(
@@ -123,12 +129,15 @@ async def rebuild(
     restart: bool,
     record: Path | None,
     replay: Path | None,
+    counted_in: Settings | None = None,
     on_begun: Callable[[RebuildReport], object] = lambda _: None,
 ) -> RebuildReport:
-    """`regen` on the running loop, for the holder of the lock. `on_begun`: is given the report while it grows."""
+    """`regen` on the running loop, for the holder of the lock: of one library. `counted_in`: where tokens are counted,
+    if elsewhere; `on_begun`: is given the report while it grows.
+    """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
-        tokens_counted(settings) as usage,
+        tokens_counted(counted_in or settings) as usage,
         open_llm(settings, llm, record=record, replay=replay) as asker,
     ):
         describer = topic_describer_of(settings, asker, usage)
@@ -210,7 +219,9 @@ def guesses_of(settings: Settings, asked: AskedAhead, library: TeamLibrary, usag
     return Guesses(asked, curator, topic_describer_of(settings, asked.ahead, usage), usage)
 
 
-def show(console: Console, report: RebuildReport) -> None:
+def show(console: Console, report: RebuildReport, title: str = "") -> None:
+    if title:
+        console.print(title, highlight=False, soft_wrap=True)
     plan, actions, usage = report.plan, report.actions, report.usage
     prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
     by_operators = plan.kept - len(plan.tasks) - plan.wordless

@@ -22,6 +22,7 @@ from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
 from assembly.running import Meters, collect_rarely, meters_of, play, serving, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
+from assembly.servers import Learners, open_servers, server_libraries
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop, patient_to_a_point
@@ -88,7 +89,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.assistant).
-        indexing = None if answering is None else partial(IndexWhenAsked, settings, library)
+        libraries = server_libraries(settings, library)
+        joined = {guild_id: both for guild_id, (_, both) in libraries.items()}
+        indexing = None if answering is None else partial(IndexWhenAsked, settings, library, servers=joined)
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
@@ -106,6 +109,8 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
         state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
         curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
+        learners = Learners(asker=knowledge, images=images, to_the_end=True)
+        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, answering, learners))
         parts = assemble(
             settings,
             state=state,
@@ -117,6 +122,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             images=images,
             documents=documents,
             gauge=meters.gauge,
+            servers=servers,
         )
         answers_by = backend(settings, recorded)
         if meters.flow is not None:
@@ -140,6 +146,8 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         in_order.flush()
         out.finish(tally)
         all_filed = await count.all_of(curation)
+        for server in servers.values():
+            all_filed = await count.all_of(server.captures.curation) and all_filed
         if options.data is not None:
             await state.save()
     if not tally.adds_up:

@@ -30,16 +30,19 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
     if options.usage:
         return usage(settings, options.since, options.data)
-    return report(settings, options.since, options.html, options.data)
+    return report(settings, options.since, options.html, options.data, options.guild)
 
 
-def report(settings: Settings, days: float | None, html: Path | None, data: Path | None = None) -> int:
+def report(
+    settings: Settings, days: float | None, html: Path | None, data: Path | None = None, guild_id: int | None = None
+) -> int:
     """Print what happened in the last so many `days` (a week); into a terminal as tables, else as Markdown.
 
-    `html`: also as a page in that file. `data`: the folder of a replay, whose last days are meant. Gives the exit code.
+    `html`: also as a page in that file. `data`: the folder of a replay, whose last days are meant. `guild_id`: only
+    of that server. Gives the exit code.
     """
     settings, period = _asked(settings, days or WEEK, data)
-    blocks = list(document(run_async(reported(settings, period))))
+    blocks = list(document(run_async(reported(settings, period, guild_id=guild_id))))
     if html is not None:
         files.replace(html, page(blocks).encode())
     _print(blocks)

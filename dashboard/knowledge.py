@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dashboard.showing import Showing, ago, plain, size
+from services.knowledge import bare_name
 from services.search import Found
 from services.team import Overview, Pair, spoken
 from services.telemetry import Ended, number_of
@@ -148,7 +149,7 @@ def source_rows(held: Iterable[Held], used: Counter[str], now: float) -> list[So
 
 
 def url_of(source_id: str) -> str:
-    bare = source_id.removeprefix("kb:")
+    bare = bare_name(source_id)
     return bare if bare.startswith(("http://", "https://")) else ""
 
 

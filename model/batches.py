@@ -63,6 +63,11 @@ class Part:
         return Key(self.place.id, self.author.id)
 
     @property
+    def guild_id(self) -> int | None:
+        """The server that it was written in, also where nothing is known of the channel."""
+        return self.place.guild_id if self.place.guild_id is not None else self.messages[0].guild_id
+
+    @property
     def message_ids(self) -> tuple[int, ...]:
         return tuple([message.id for message in self.messages])  # a list first: asked often, and twice as fast
 

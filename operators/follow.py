@@ -32,7 +32,10 @@ def follow(
             message, reply = event.message, event.message.reply_to
             if reply is not None and history.is_gone(reply.message_id):
                 message = replace(message, reply_to=replace(reply, gone=True))
-            author_type, place = people.type_of(message.author), history.place(message.channel_id)
+            author_type, place = (
+                people.type_of(message.author, history.guild_of(message)),
+                history.place(message.channel_id),
+            )
             follower.follow(unread(message) if withheld(message) else message, author_type, place)
 
     return ops.do_action(heard)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -39,7 +40,7 @@ def cut(
     numbers = itertools.count(1)
 
     def parts(batch: Batch) -> list[Part]:
-        author_type = people.type_of(batch.messages[0].author)
+        author_type = people.type_of(batch.messages[0].author, history.guild_of(batch.messages[0]))
         place = history.place(batch.messages[0].channel_id)
         pieces = itertools.groupby(batch.messages, lambda each: (follower.conversation_of(each.id), elsewhere(each)))
         begun = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
@@ -65,7 +66,10 @@ Routed = Inquiry | CaptureJob | Ignored | Outcome
 
 
 def route(
-    router: Router, usage: Usage | None = None, gauge: Gauge | None = None
+    router: Router,
+    usage: Usage | None = None,
+    gauge: Gauge | None = None,
+    usages: Mapping[int, Usage] = MappingProxyType({}),
 ) -> Callable[[Observable[Part]], Observable[Routed]]:
     """Send each part where the routing table says; one person's parts in one place stay in order.
 
@@ -73,13 +77,15 @@ def route(
         [ route               ]
         ---q1-c2-----i3-------|      an inquiry, a capture job, an `Ignored`
 
-    `usage` adds up what all inquiries use of the LLM. A part whose look-up fails ends as `failed`.
+    `usage` adds up what all inquiries use of the LLM, but for those of servers that have their own in `usages`. A part
+    whose look-up fails ends as `failed`.
     """
 
     async def routed(part: Part) -> tuple[Key, Routed]:
         about.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
-        return part.key, sent(part, await router.route(part), usage)
+        counted = usage if part.guild_id is None else usages.get(part.guild_id, usage)
+        return part.key, sent(part, await router.route(part), counted)
 
     def failed(part: Part, error: Exception) -> tuple[Key, Routed]:
         return part.key, failure_of(part, "route", error)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from reactivex import Observable
 
@@ -43,14 +43,23 @@ class ScreenRules:
 
     Attributes:
         withheld: whether the author of a message has opted out, or has marked this one.
-        allowed: ids of channels; empty: all.
+        allowed: ids of channels; empty: all. `denied`: likewise; empty: none.
+        servers: both, for servers in which they differ.
         ended: whether a message (ids of place and message) had its outcome before this process began.
     """
 
     withheld: Callable[[Message], bool]
     allowed: frozenset[int]
     denied: frozenset[int]
+    servers: Mapping[int, tuple[frozenset[int], frozenset[int]]] = field(
+        default_factory=dict[int, tuple[frozenset[int], frozenset[int]]]
+    )
     ended: Callable[[int, int], bool] | None = None
+
+    def lets_read(self, channel_id: int, guild_id: int | None) -> bool:
+        common = self.allowed, self.denied
+        allowed, denied = common if guild_id is None else self.servers.get(guild_id, common)
+        return channel_id not in denied and (not allowed or channel_id in allowed)
 
 
 def screen(
@@ -89,7 +98,7 @@ def screen(
         if history.is_gone(message.id):  # the deletion came first
             return Removed(message.channel_id, message.id)
         message = history.latest(message)  # an edit may have come first as well
-        author_type = people.type_of(message.author)
+        author_type = people.type_of(message.author, history.guild_of(message))
         unwanted = reason_to_ignore(message, author_type)
         if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
@@ -114,8 +123,7 @@ def screen(
             return Reason.OPTED_OUT
         if message.is_empty:
             return Reason.EMPTY
-        channel_id = history.place(message.channel_id).channel_id
-        if channel_id in rules.denied or (rules.allowed and channel_id not in rules.allowed):
+        if not rules.lets_read(history.place(message.channel_id).channel_id, history.guild_of(message)):
             return Reason.NOT_ADDRESSED
         return None
 

@@ -5,6 +5,7 @@ draft       what the two YAML files say, and on which line
 editing     keys put into config.local.yaml and .env, where the rest stays as it is
 errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
+apart       whether what belongs to one server lies apart from the rest
 serving     what several keys say together of what is served
 kinds       the types of values
 prompts     the default tasks for the LLM
@@ -23,7 +24,9 @@ from settings.sections import (
     DiscordSettings,
     DocumentSettings,
     EmbeddingSettings,
+    GuildLimitSettings,
     KnowledgeSettings,
+    LimitSettings,
     LLMSettings,
     McpSettings,
     MetricsSettings,

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from settings.kinds import FollowsData, Says, SettingsSection
-from settings.sections import Settings
+from settings.sections import GuildSettings, Settings
 
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
@@ -95,7 +95,7 @@ def _fits(known: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def find(path: Sequence[str]) -> SettingKey | None:
-    """The key at `path`, in which any word may stand for a channel id; None: there is none."""
+    """The key at `path`, in which any word may stand for the id of a channel or server; None: there is none."""
     return next((key for key in all_keys() if _fits(key.path, path)), None)
 
 
@@ -112,7 +112,7 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
         kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
-            kind="a mapping of channel ids" if by_id else kind,
+            kind=f"a mapping of {_of_what(section)} ids" if by_id else kind,
             description=field.description or "",
             default=_default(field),
             section=None if by_id else section,
@@ -125,10 +125,19 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
         if section is not None and by_id:
             path = (*path, ANY)
             yield SettingKey(
-                path=path, kind="a mapping of keys", description="One channel.", default={}, section=section
+                path=path,
+                kind="a mapping of keys",
+                description=f"One {_of_what(section)}.",
+                default={},
+                section=section,
             )
         if section is not None:
             yield from _below(section, path)
+
+
+def _of_what(section: type[SettingsSection] | None) -> str:
+    """What an id names, before such a section."""
+    return "server" if section is GuildSettings else "channel"
 
 
 def _default(field: FieldInfo) -> Any:
@@ -136,7 +145,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _section_of(annotation: Any) -> tuple[type[SettingsSection] | None, bool, bool]:
-    """The model in an annotation, whether null or a word may stand for it, and whether it comes once per channel id."""
+    """The model in an annotation, whether null or a word may stand for it, and whether it comes once per id."""
     choices = (annotation, *(part for choice in get_args(annotation) for part in (choice, *get_args(choice))))
     for choice in choices:
         if isinstance(choice, type) and issubclass(choice, SettingsSection):
@@ -201,9 +210,14 @@ def _meant(above: Sequence[str], word: str) -> tuple[str, ...] | None:
     name = word.lower().replace("-", "_")
     siblings = names_below(above)
     if name not in siblings:
-        elsewhere = next((key.path for key in all_keys() if key.path[-1] == name), None)
+        elsewhere = [key.path for key in all_keys() if key.path[-1] == name]
+        # The nearest first: of what differs in a server, a key of the same server.
+        for depth in range(len(above), 0, -1):
+            beside = [path for path in elsewhere if _fits(path[:depth], above[:depth])]
+            if beside:
+                return (*above[:depth], *beside[0][depth:])
         if elsewhere:
-            return elsewhere
+            return elsewhere[0]
     close = get_close_matches(name, siblings, n=1)
     return (*above, close[0]) if close else None
 

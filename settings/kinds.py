@@ -35,6 +35,11 @@ class FollowsData:
     learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
 
 
+def commented_out(given: Any) -> Any:
+    """YAML reads a mapping whose every line is a comment as null."""
+    return {} if given is None else given
+
+
 class SettingsSection(BaseModel):
     """A mapping of the configuration: no unknown keys, no change after loading, no values in error texts."""
 
@@ -50,8 +55,7 @@ class SettingsSection(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _all_commented_out(cls, given: Any) -> Any:
-        # YAML reads a section whose every line is a comment as null.
-        return {} if given is None else given
+        return commented_out(given)
 
 
 S = TypeVar("S", bound=SettingsSection)
@@ -210,9 +214,28 @@ QaIdOrEmpty = Annotated[
     Says("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
 ]
 
+AddressesOrNone = Annotated[
+    str | Mapping[str, str] | None,
+    BeforeValidator(lambda given: None if given is None else _addresses(given)),
+    Says("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
+]
+TextOrNone = Annotated[str | None, BeforeValidator(_no_bytes), Says("text, or null", as_text=True)]
+WordOrNone = Annotated[
+    Annotated[str, Field(min_length=1)] | None,
+    BeforeValidator(_no_bytes),
+    Says("text that is not empty, or null", as_text=True),
+]
+LimitOrNull = Annotated[Annotated[int, Field(ge=1, strict=True)] | None, Says("a whole number of 1 or more, or null")]
+LimitOrOffOrNull = Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Says("a whole number, or null")]
+
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
     Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
+]
+
+TopicNamesOrNone = Annotated[
+    frozenset[Annotated[str, BeforeValidator(_topic)]] | None,
+    Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"], or null'),
 ]
 
 Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), Says("text in quotes", as_text=True)]
@@ -234,6 +257,7 @@ OwnToken = Annotated[
 _Id = Annotated[int, BeforeValidator(_snowflake)]
 Snowflake = Annotated[_Id, Says("a Discord id, such as 1458745245675032710")]
 Snowflakes = Annotated[frozenset[_Id], Says("a list of Discord ids, such as [1458745245675032710]")]
+SnowflakesOrNone = Annotated[frozenset[_Id] | None, Says("a list of Discord ids, such as [311], or null")]
 SnowflakeOrNone = Annotated[_Id | None, Says("a Discord id, such as 1458745245675032710, or null")]
 
 PathBeside = Annotated[Path, BeforeValidator(_path), Says("a path", as_text=True)]
@@ -265,10 +289,10 @@ ReplyModeOrNone = Annotated[_Mode | None, Says("one of `all`, `mention`, `off`, 
 _Unsure = Literal["silent", "point"]
 WhenUnsure = Annotated[_Unsure, Says("one of `silent`, `point`", as_text=True)]
 WhenUnsureOrNone = Annotated[_Unsure | None, Says("one of `silent`, `point`, or null", as_text=True)]
-ReplyLanguage = Annotated[
-    Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"],
-    Says("one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`", as_text=True),
-]
+_Language = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
+_LANGUAGES = "one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`"
+ReplyLanguage = Annotated[_Language, Says(_LANGUAGES, as_text=True)]
+ReplyLanguageOrNone = Annotated[_Language | None, Says(f"{_LANGUAGES}, or null", as_text=True)]
 OutputMethod = Annotated[
     Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)
 ]

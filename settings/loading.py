@@ -13,6 +13,7 @@ from typing import Any
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
+from settings.apart import overlapping
 from settings.draft import Draft, drafted, read_text
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
 from settings.kinds import fits_header
@@ -127,15 +128,15 @@ def load(
         draft.put(each, value, "this answer")
     settings = None
     try:
-        settings = Settings.model_validate(draft.values)
+        settings = Settings.model_validate(draft.values).placed(path.absolute().parent)
     except ValidationError as error:
         problems += complaints(error, draft.where)
     else:
-        problems += unservable(settings, draft.where)
+        problems += [*unservable(settings, draft.where), *overlapping(settings, draft.where)]
     # Raised out here, so that it does not carry Pydantic's error, which holds every value.
     if settings is None or problems:
         raise SettingsError(summary(problems))
-    return settings.placed(path.absolute().parent)
+    return settings
 
 
 PLACEHOLDER = "REPLACE_ME"

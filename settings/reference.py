@@ -22,7 +22,7 @@ from settings.errors import ANY, SettingKey, all_keys, find
 BEGIN = "<!-- settings:begin -->"
 END = "<!-- settings:end -->"
 WIDTH = 110
-CHANNEL = 1458745245675032710  # the id in the example for a channel
+CHANNEL = 1458745245675032710  # the id in the examples for a channel, and for a server
 
 HEADER = """\
 # Every key with its default. The file works as it is, without a key for any service: answers are then quoted from the
@@ -68,6 +68,7 @@ COMMON = (
     "kb.sources_dir",
     "kb.links_file_path",
     "limits.tokens_per_day",
+    "guilds",
 )
 """What most people set."""
 
@@ -94,7 +95,8 @@ def render_reference() -> str:
     parts = [REFERENCE_HEADER]
     for section in all_keys():
         if len(section.path) == 1:
-            below = [key for key in all_keys() if key.path[0] == section.path[0] and len(key.path) > 1]
+            below = [key for key in all_keys() if key.path[0] == section.path[0] and key is not section]
+            below = below if section.section else [section, *below]
             keys = (key for key in below if key.section is None or key.nullable)
             parts.append(f"## `{section.dotted}`\n\n{section.description}\n\n{table(keys)}")
     return "\n".join(parts)
@@ -111,7 +113,7 @@ def render_config() -> str:
         block = [f"# {line}" for line in textwrap.wrap(key.description, WIDTH)]
         # Paths are left to follow the data folder.
         block += [f"# {line}" if key.follows_data else line for line in _setting(key)]
-        if key.nullable or key.dotted == "discord.channels":
+        if key.nullable or key.dotted in {"discord.channels", "guilds"}:
             block += [f"# {line}".rstrip() for line in _example(key)]
         lines += [f"{'  ' * (len(key.path) - 1)}{line}".rstrip() for line in block]
     return "\n".join(lines) + "\n"
@@ -193,7 +195,7 @@ def _example(above: SettingKey) -> list[str]:
     for key in all_keys():
         depth = len(key.path) - len(above.path)
         if depth > 0 and key.path[: len(above.path)] == above.path:
-            (line,) = [f"{CHANNEL}:"] if key.path[-1] == ANY else _setting(key)
+            (line,) = [f"{CHANNEL}:"] if key.path[-1] == ANY else _example_of(key)
             within = _below_null(key, above)
             outer = depth if within is None else len(within.path) - len(above.path)
             mark = "" if within is None else f"# {'  ' * (depth - outer)}"
@@ -201,6 +203,12 @@ def _example(above: SettingKey) -> list[str]:
             if key.nullable:
                 lines.append(f"{'  ' * outer}# {key.path[-1]}:")
     return lines
+
+
+def _example_of(key: SettingKey) -> list[str]:
+    """As `_setting`, but null for what differs nowhere, and only the name of a mapping that an example stands below."""
+    by_id = find((*key.path, ANY)) is not None
+    return [f"{key.path[-1]}:"] if by_id or (ANY in key.path and key.default is None) else _setting(key)
 
 
 def _plain(value: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Discriminator, Field, SecretStr, Tag
+from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
 from settings import prompts
 from settings.kinds import (
     Addresses,
+    AddressesOrNone,
     ApiKey,
     Count,
     CountOrNone,
@@ -22,6 +23,8 @@ from settings.kinds import (
     KnowledgePath,
     LearnedPath,
     Level,
+    LimitOrNull,
+    LimitOrOffOrNull,
     LogFormat,
     Minutes,
     MinutesOrNone,
@@ -35,6 +38,7 @@ from settings.kinds import (
     Rate,
     Renderer,
     ReplyLanguage,
+    ReplyLanguageOrNone,
     ReplyMode,
     ReplyModeOrNone,
     Says,
@@ -45,19 +49,26 @@ from settings.kinds import (
     Snowflake,
     SnowflakeOrNone,
     Snowflakes,
+    SnowflakesOrNone,
     Store,
     Text,
+    TextOrNone,
     TopicNames,
+    TopicNamesOrNone,
     Url,
     Weight,
     WhenUnsure,
     WhenUnsureOrNone,
     Word,
+    WordOrNone,
     Words,
+    commented_out,
     section,
     setting,
 )
 
+GUILDS = "guilds"
+"""The folder in `app.data_dir` where each server has one of its own, with the same layout."""
 KNOWLEDGE = Path("data/knowledge-base")
 LEARNED = Path("data/team-knowledge")
 
@@ -418,6 +429,66 @@ class DocumentSettings(SettingsSection):
     ranking: RankingSettings = section(RankingSettings)
 
 
+class GuildDiscordSettings(SettingsSection):
+    """Where the bot listens and speaks in one server, and who belongs to its team."""
+
+    team_member_ids: SnowflakesOrNone = setting(None, "Replaces discord.team_member_ids in this server.")
+    team_role_ids: SnowflakesOrNone = setting(None, "Replaces discord.team_role_ids in this server.")
+    channel_allowlist: SnowflakesOrNone = setting(None, "Replaces discord.channel_allowlist in this server.")
+    channel_denylist: SnowflakesOrNone = setting(None, "Replaces discord.channel_denylist in this server.")
+    capture_channels: SnowflakesOrNone = setting(None, "Replaces discord.capture_channels in this server.")
+    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this server.")
+    channels: Mapping[Snowflake, ChannelSettings] = Field(
+        default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
+    )
+    escalation_channel_id: SnowflakeOrNone = setting(None, "Replaces discord.escalation_channel_id in this server.")
+
+
+class GuildAnswerSettings(SettingsSection):
+    """How questions of one server are answered."""
+
+    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this server.")
+    reply_language: ReplyLanguageOrNone = setting(None, "Replaces ai_response.reply_language in this server.")
+    out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
+    project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
+    gating_prompt: WordOrNone = setting(None, "Replaces ai_response.gating_prompt in this server.")
+    selection_prompt: WordOrNone = setting(None, "Replaces ai_response.selection_prompt in this server.")
+    answer_prompt: WordOrNone = setting(None, "Replaces ai_response.answer_prompt in this server.")
+    verification_prompt: WordOrNone = setting(None, "Replaces ai_response.verification_prompt in this server.")
+
+
+class GuildKnowledgeSettings(SettingsSection):
+    """What one server alone is answered from, beside the shared knowledge of `kb`."""
+
+    sources_dir: PathOrNone = setting(
+        None, "Its folder of documents; null: guilds/<id>/knowledge-base/sources below app.data_dir."
+    )
+    links_file_path: PathOrNone = setting(
+        None, "Its list of web pages; null: guilds/<id>/knowledge-base/links.txt below app.data_dir."
+    )
+    source_base_url: AddressesOrNone = setting(
+        None, "Where the files of its own folder are published, as kb.source_base_url says of the shared ones."
+    )
+    internal_topics: TopicNamesOrNone = setting(None, "Replaces kb.internal_topics for what its team has taught.")
+
+
+class GuildLimitSettings(SettingsSection):
+    """Limits of one server. Where any is set it is counted by itself; what is left out is as in `limits`."""
+
+    chains_per_user_per_hour: LimitOrNull = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
+    answers_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
+    tokens_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
+
+
+class GuildSettings(SettingsSection):
+    """What differs in one server; what is left out, or null, is as everywhere."""
+
+    discord: GuildDiscordSettings = section(GuildDiscordSettings)
+    ai_response: GuildAnswerSettings = section(GuildAnswerSettings)
+    kb: GuildKnowledgeSettings = section(GuildKnowledgeSettings)
+    limits: GuildLimitSettings = section(GuildLimitSettings)
+
+
 class Settings(SettingsSection):
     """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
 
@@ -433,6 +504,25 @@ class Settings(SettingsSection):
     dashboard: DashboardSettings = section(DashboardSettings)
     mcp: McpSettings = section(McpSettings)
     report: ReportSettings = section(ReportSettings)
+    guilds: Annotated[Mapping[Snowflake, GuildSettings], BeforeValidator(commented_out)] = Field(
+        default_factory=dict[int, GuildSettings],
+        description="Servers with a team, knowledge or limits of their own, by server id. Such a server is answered "
+        "from its own and the shared knowledge, and what its team teaches stays there.",
+    )
+    _servers: Mapping[int, Settings] = PrivateAttr(default_factory=dict[int, "Settings"])
+
+    @property
+    def servers(self) -> Mapping[int, Settings]:
+        """For each server of `guilds` the settings as they hold there: its own team, knowledge, limits and data folder.
+        Only settings that are `placed` have them.
+        """
+        return self._servers
+
+    def with_servers(self, servers: Mapping[int, Settings]) -> Self:
+        """The same, where other settings hold in the servers."""
+        changed = self.model_copy()
+        changed._servers = dict(servers)  # noqa: SLF001 (its own copy)
+        return changed
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
@@ -455,7 +545,8 @@ class Settings(SettingsSection):
         log = self.logging.file
         file = log.model_copy(update={"path": None if log.path is None else folder / log.path})
         logging = self.logging.model_copy(update={"file": file})
-        return self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
+        placed = self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
+        return placed.with_servers({guild_id: _in_server(placed, guild_id, folder) for guild_id in self.guilds})
 
     def rehearsed_in(self, data: Path) -> Self:
         """For a replay: what the bot learns and keeps goes to `data`; the configured documents stay where they are.
@@ -467,7 +558,24 @@ class Settings(SettingsSection):
         def move(name: str, path: Path, follows: FollowsData) -> Path:
             return data / _below_data(name) if follows.learned else path
 
-        return self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
+        moved = self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
+        return moved.with_servers(
+            {guild_id: server.rehearsed_in(data / GUILDS / str(guild_id)) for guild_id, server in self.servers.items()}
+        )
+
+
+T = TypeVar("T")
+S = TypeVar("S", bound=SettingsSection)
+
+
+def _first(own: T | None, common: T) -> T:
+    return common if own is None else own
+
+
+def _overlaid(common: S, own: SettingsSection) -> S:
+    """`common`, where `own` says nothing else."""
+    said = {name: value for name in type(own).model_fields if (value := getattr(own, name)) is not None}
+    return common.model_copy(update=said)
 
 
 def _below_data(name: str) -> Path:
@@ -483,3 +591,33 @@ def _with_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData]
             if isinstance(mark, FollowsData):
                 changed[name] = change(name, getattr(kb, name), mark)
     return kb.model_copy(update=changed)
+
+
+def _in_server(common: Settings, guild_id: int, folder: Path) -> Settings:
+    """The settings as they hold in one server, whose own files are below a data folder of its own."""
+    own, data = common.guilds[guild_id], common.app.data_dir / GUILDS / str(guild_id)
+    named = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
+
+    def place(name: str, _: Path, _follows: FollowsData) -> Path:
+        path = named.get(name)
+        return data / _below_data(name) if path is None else folder / path
+
+    kb = _with_paths(common.kb, place).model_copy(
+        update={
+            "source_base_url": _first(own.kb.source_base_url, ""),
+            "internal_topics": _first(own.kb.internal_topics, common.kb.internal_topics),
+            "qa_raw_last_processed_id": "",
+        }
+    )
+    discord = _overlaid(common.discord, own.discord)
+    channels = {**common.discord.channels, **own.discord.channels}
+    return common.model_copy(
+        update={
+            "app": common.app.model_copy(update={"data_dir": data}),
+            "discord": discord.model_copy(update={"channels": channels}),
+            "ai_response": _overlaid(common.ai_response, own.ai_response),
+            "kb": kb,
+            "limits": _overlaid(common.limits, own.limits),
+            "guilds": {},
+        }
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
 
 from model.messages import Author, Message, snowflake_time
 from operators.evidence import IngestResult
@@ -26,6 +26,7 @@ class FileNotes:
 
     Attributes:
         reply_language: `question`: as people write in the thread; else the code of a fixed language.
+        languages: the same for servers in which it differs.
     """
 
     poster: Poster
@@ -33,6 +34,7 @@ class FileNotes:
     people: People
     gone: Tombstones
     reply_language: str = "question"
+    languages: Mapping[int, str] = field(default_factory=dict[int, str])
 
     async def begun(self, job: IngestJob) -> None:
         """The reading of a file begins: shown for large ones only."""
@@ -68,7 +70,9 @@ class FileNotes:
         """What is written there, by one person or by all."""
         people = [message for message in self.history.recent(place_id) if not message.author.is_bot]
         texts = [message.text for message in people if author_id in {None, message.author.id}]
-        return in_language(self.reply_language, language_of("\n".join(texts)))
+        guild_id = self.history.place(place_id).guild_id
+        chosen = self.reply_language if guild_id is None else self.languages.get(guild_id, self.reply_language)
+        return in_language(chosen, language_of("\n".join(texts)))
 
     async def _send(self, place_id: int, text: str, nonce: str) -> None:
         # No reply: after a crash, a reply to the message would be taken for its answer.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from clock import rfc3339, run_blocking
 from model.events import Reaction
@@ -30,7 +32,8 @@ class Feedback:
     `withdrawn`), and `inferred: true` where it is taken from what the asker said. The last one of a voter about a
     message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
 
-    `offered`: votes are kept; `inferring`: inferred ones as well, since people see the answers.
+    `escalated_to`: by server, where calls for help are posted otherwise; `guild_of`: the server of a place. `offered`:
+    votes are kept; `inferring`: inferred ones as well, since people see the answers.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class Feedback:
         *,
         offered: bool,
         inferring: bool,
+        escalated_to: Mapping[int, int | None] = MappingProxyType({}),
+        guild_of: Callable[[int], int | None] = lambda _place_id: None,
     ) -> None:
         self._folder = folder
         self._posts = posts
@@ -51,6 +56,8 @@ class Feedback:
         self._poster = poster
         self._emoji = escalation_emoji
         self._channel_id = escalation_channel_id
+        self._escalated_to = escalated_to
+        self._guild_of = guild_of
         self._offered = offered
         self._inferring = offered and inferring
         self._votes: OrderedDict[tuple[int, int], str] = OrderedDict()  # by message and voter
@@ -71,7 +78,8 @@ class Feedback:
     async def _react(self, reaction: Reaction) -> None:
         post = self._posts.about(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
-        if post is None or self._people.type_of(voter) is not AuthorType.COMMUNITY_USER:
+        guild_id = self._guild_of(reaction.channel_id)
+        if post is None or self._people.type_of(voter, guild_id) is not AuthorType.COMMUNITY_USER:
             return
         if reaction.emoji == self._emoji:
             if reaction.added:
@@ -115,11 +123,13 @@ class Feedback:
 
     async def _escalate(self, post: Post) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)
-        if self._channel_id is None:
+        guild_id = self._guild_of(post.place_id)
+        channel_id = self._channel_id if guild_id is None else self._escalated_to.get(guild_id, self._channel_id)
+        if channel_id is None:
             return
         nonce = f"{post.message_id:x}-help"
         try:
-            await self._poster.send(self._channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
+            await self._poster.send(channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
         except PostFailed as error:
             log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clock import now
@@ -46,6 +47,7 @@ class Replies:
     Attributes:
         outbox: keeps what was started over a crash.
         fetcher: tells which pieces are there; None: nothing is ever posted for real.
+        budgets: of servers with limits of their own; all others share `budget`.
         feedback: offer 👍 and 👎 under the last piece.
     """
 
@@ -57,6 +59,7 @@ class Replies:
     outbox: Outbox = field(default_factory=Outbox)
     fetcher: Fetcher | None = None
     feedback: bool = False
+    budgets: Mapping[int, Budget] = field(default_factory=dict[int, Budget])
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, opened on the part's last message where there is none yet.
@@ -131,7 +134,7 @@ class Replies:
             question=inquiry.conversation.asked_text,
             sources=inquiry.shown_sources,
         )
-        return StartedReply(post, tuple(split(text)), part.message_ids, part.place.guild_id)
+        return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 
     async def _complete(self, reply: StartedReply, there: list[int]) -> None:
         """Post the pieces after those that are `there`, and record the reply."""
@@ -145,7 +148,8 @@ class Replies:
         last_id = there[-1]
         await self.posts.add(reply.posted(last_id))
         await self.outbox.end(reply)
-        self.budget.answered(now())
+        budget = self.budget if reply.guild_id is None else self.budgets.get(reply.guild_id, self.budget)
+        budget.answered(now())
         if self.feedback:
             await self._offer_votes(reply.place_id, last_id)
 

@@ -14,6 +14,7 @@ from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import first_quote
+from services.knowledge import bare_name
 from services.search import asking_sentences
 from services.telemetry import number_of
 from sinks.results import Tally
@@ -179,7 +180,7 @@ def source_name(sources: tuple[str, ...]) -> str:
     """The first source without its namespace; of a web page only the path, of several how many more."""
     if not sources:
         return "the image"
-    name = sources[0].removeprefix("kb:")
+    name = bare_name(sources[0])
     if name.startswith(("http://", "https://")):
         name = "…/" + name.split("://", 1)[1].partition("/")[2]
     return f"{name} +{len(sources) - 1}" if len(sources) > 1 else name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import reactivex as rx
@@ -26,10 +27,11 @@ from operators.permitting import permit
 from operators.pointing import linked, point, remembered
 from operators.speculating import Ask, guessed, unless_guessed, unless_there
 from operators.step import Gauge, Step, in_turn, step, watched
-from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
+from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Spending, Usage
 from streams.answer_rules import AnswerRules
+from streams.desks import Desk, at_desk
 
 if TYPE_CHECKING:  # a single answer needs nothing else of the graph, which takes longer to import than to run
     from services.documents import Lookup
@@ -56,7 +58,9 @@ def answers(
     hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
     reply      ---a-------b------o-----------|
     """
-    s, repeats = services, Repeats()
+    s = services
+    desk = s.desk(rules.pointing)
+    replying = at_desk(lambda at: remembered(reply, at.repeats), desk, s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
     async def told(inquiry: Inquiry) -> Inquiry:
@@ -67,9 +71,9 @@ def answers(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         step("permit", permit(s.access), rules.max_concurrent, s.gauge),
         step("tell", told, rules.max_concurrent),
-        chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup, repeats),
+        chain(desk, rules, s.servers, s.gauge),
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
-        step("reply", remembered(reply, repeats), rules.max_concurrent, s.gauge),
+        step("reply", replying, rules.max_concurrent, s.gauge),
     )
     queue = watched(s.gauge, "queue")
     return inquiries.pipe(
@@ -87,21 +91,17 @@ def answers(
 
 
 def chain(
-    assistant: Assistant,
-    library: Library,
-    search: Search,
-    budget: Budget,
+    desk: Desk,
     rules: AnswerRules,
+    servers: Mapping[int, Desk] = MappingProxyType({}),
     gauge: Gauge | None = None,
-    lookup: Lookup | None = None,
-    repeats: Repeats | None = None,
     *,
     public: bool = True,
 ) -> Step:
     """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason.
 
-    `repeats`: what people have been told, and are not told again; None: nothing. `public`: others than the asker read
-    the answer.
+    `servers`: the desks of those that have their own; either all desks have a `lookup` or none. `public`: others than
+    the asker read the answer.
 
     gathered  --q1--q2--q3---------|
     announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
@@ -113,24 +113,48 @@ def chain(
     point     ------q1------p------|      but whoever asked the bot is told where to look
     verify    -------q1------p-----|      (with `enable_verification`)
     """
+    most = rules.max_concurrent
 
-    def run(name: str, fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]) -> Step:
-        return step(name, fn, rules.max_concurrent, gauge)
+    def run(name: str, make: Callable[[Desk], Ask]) -> Step:
+        return step(name, at_desk(make, desk, servers), most, gauge)
 
-    said, addresses = repeats or Repeats(), rules.pointing.addresses
-    finished = linked(search, said, addresses)
-    selected: Ask = select(assistant, library, search, rules.max_sources, rules.max_index_entries)
-    loaded: Ask = load(library, search, rules.max_source_chars)
-    guess = guessed(selected, loaded) if rules.speculate else None
+    def selected(at: Desk) -> Ask:
+        return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
+
+    def loaded(at: Desk) -> Ask:
+        return load(at.library, at.search, rules.max_source_chars)
+
+    def gated(at: Desk) -> Ask:
+        guess = guessed(selected(at), loaded(at)) if rules.speculate else None
+        return gate(at.assistant, at.budget, rules.chain_seconds, guess)
+
+    def chosen(at: Desk) -> Ask:
+        return unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
+
+    def read(at: Desk) -> Ask:
+        return unless_there(loaded(at)) if rules.speculate else loaded(at)
+
+    def pointed(at: Desk) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+        return point(at.search, at.repeats, at.pointing)
+
+    def generated(at: Desk) -> Ask:
+        addresses = at.pointing.addresses
+        finished = linked(at.search, at.repeats, addresses)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)
+
+    def announced(at: Desk) -> Ask:
+        assert at.lookup is not None, "all desks have one, or none"  # noqa: S101 (for the type checker)
+        return announce(at.lookup, public=public)
+
     steps = (
-        run("announce", announce(lookup, public=public)) if lookup is not None else None,
-        run("gate", gate(assistant, budget, rules.chain_seconds, guess)),
-        run("select", selected if guess is None else unless_guessed(selected, search)),
-        run("load", loaded if guess is None else unless_there(loaded)),
-        run("retrieve", retrieve) if lookup is not None else None,
-        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)),
-        step("point", point(search, said, rules.pointing), rules.max_concurrent, gauge, passing=(Outcome, Inquiry)),
-        run("verify", verify(assistant)) if rules.enable_verification else None,
+        run("announce", announced) if desk.lookup is not None else None,
+        run("gate", gated),
+        run("select", chosen),
+        run("load", read),
+        step("retrieve", retrieve, most, gauge) if desk.lookup is not None else None,
+        run("generate", generated),
+        step("point", at_desk(pointed, desk, servers), most, gauge, passing=(Outcome, Inquiry)),
+        run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
     return in_turn(*(each for each in steps if each is not None))
 
@@ -181,7 +205,15 @@ class Answerer:
         """
         self._budget = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
         self._usage = usage or Usage(Spending(self._budget))
-        self._chain = chain(assistant, library, search, self._budget, rules, lookup=lookup, public=False)
+        desk = Desk(
+            assistant=assistant,
+            library=library,
+            search=search,
+            budget=self._budget,
+            pointing=rules.pointing,
+            lookup=lookup,
+        )
+        self._chain = chain(desk, rules, public=False)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""

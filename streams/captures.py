@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import reactivex as rx
@@ -58,6 +59,7 @@ def captures(
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     images: Images | None = None,
     gauge: Gauge | None = None,
+    servers: Mapping[int, Images | None] = MappingProxyType({}),
     *,
     patient: bool = True,
 ) -> Observable[Outcome | Pair]:
@@ -69,18 +71,25 @@ def captures(
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
 
+    `servers`: those with an archive of their own, and how the images of what is captured there are described.
+
     While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
     catch-up brings their messages again. Unless this is `patient`, as it is not in a replay or an import: they fail.
     """
-    outcomes = fresh(parts, context, archive, gauge, images, patient=patient)
-    if images is None:
+    outcomes = fresh(parts, context, archive, gauge, {None: images, **servers}, patient=patient)
+    described = [each for each in (images, *servers.values()) if each is not None]
+    if not described:
         return outcomes
     shared = outcomes.pipe(ops.share())
-    ended = shared.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
+    return rx.merge(*(late(each, shared) for each in described), shared)
+
+
+def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
+    """What could only be stored long after its job, until `outcomes` end."""
+    ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
     begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
-    rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, stirred=shared)
-    late = rounds.pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
-    return rx.merge(late, shared)
+    rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, stirred=outcomes)
+    return rounds.pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
 
 
 def fresh(
@@ -88,11 +97,13 @@ def fresh(
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     gauge: Gauge | None,
-    images: Images | None,
+    by_server: Mapping[int | None, Images | None],
     *,
     patient: bool,
 ) -> Observable[Outcome]:
     async def worded(extracted: Extracted) -> Extracted | Outcome:
+        guild_id = extracted.job.part.guild_id
+        images = by_server[guild_id if guild_id in by_server else None]
         if images is None or not extracted.pictures:
             return extracted
         capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Never, TypeVar, cast
 
@@ -82,6 +82,31 @@ def curation(
     worked = triggers.pipe(coalesce(worked_off), ops.do_action(on_decided))
     done = worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
     return cast("Observable[Never]", done.pipe(ops.ignore_elements()))
+
+
+def curations(
+    captures: Observable[Outcome | Pair],
+    parts: CurationParts | None,
+    servers: Mapping[int, CurationParts | None],
+    rules: CurationRules,
+    on_decided: Callable[[Decided], None] | None = None,
+) -> list[Observable[Never]]:
+    """`curation` of what all servers share, then of each that keeps its own; each hears of its own captures, and of
+    what came late.
+    """
+
+    def is_for(guild_id: int | None) -> Callable[[Outcome | Pair], bool]:
+        def heard(each: Outcome | Pair) -> bool:
+            if isinstance(each, Pair):
+                return True
+            return (each.part.guild_id if each.part.guild_id in servers else None) == guild_id
+
+        return heard
+
+    if not servers:
+        return [curation(captures, parts, rules, on_decided)]
+    kept: dict[int | None, CurationParts | None] = {None: parts, **servers}
+    return [curation(captures.pipe(ops.filter(is_for(each))), kept[each], rules, on_decided) for each in kept]
 
 
 class Work:

@@ -43,7 +43,7 @@ from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
 from streams.conversations import batches, observed, settled, votes
-from streams.curation import curation, stored
+from streams.curation import curations, stored
 from streams.evidence import evidence
 from streams.unfinished import unfinished
 from streams.wiring import Rules, Services, Sinks
@@ -59,21 +59,24 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.typists, rules.window, s.gauge)
     pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
-    parts = pieces.pipe(route(s.router, s.usage, s.gauge), fork("parts"))
+    parts = pieces.pipe(route(s.router, s.usage, s.gauge, s.usages), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
-    capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, patient=patient)
+    pictures = {guild_id: each.capture_images for guild_id, each in s.learning.items()}
+    capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, pictures, patient=patient)
     captured = capturing.pipe(fork("captures"))
+    sorters = {guild_id: each.curation for guild_id, each in s.learning.items()}
+    curated = curations(stored(captured), s.curation, sorters, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
         unfinished(events, s.outbox, sinks.finish).pipe(supervised("unfinished")),
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
         captured.pipe(only(Outcome)),
-        curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
+        *(each.pipe(supervised("curation")) for each in curated),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),

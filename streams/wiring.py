@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.evidence import IngestResult, Intake
 from operators.inferred_votes import InferredVote
+from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
@@ -39,6 +40,7 @@ from streams.answer_rules import AnswerRules
 from streams.captures import Images
 from streams.conversations import WindowRules
 from streams.curation_parts import CurationParts, CurationRules, Decided
+from streams.desks import Desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,14 @@ class EvidenceParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """How what the team of one server teaches is learned, as `Services` says of the rest."""
+
+    capture_images: Images | None = None
+    curation: CurationParts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What the operators talk to. Live, replay and tests differ in these arguments alone.
 
@@ -92,7 +102,8 @@ class Services:
         images, capture_images: None: images stay placeholders in questions, and in captures.
         evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
         curation: None: captures are stored and not filed under topics.
-        usage: LLM calls and tokens of the whole run.
+        usage: LLM calls and tokens of the whole run, but for servers with limits of their own.
+        servers, learning, usages: of servers that have their own, by id; all others share the above.
     """
 
     assistant: Assistant
@@ -119,6 +130,20 @@ class Services:
     curation: CurationParts | None = None
     gauge: Gauge | None = None
     usage: Usage = field(default_factory=Usage)
+    servers: Mapping[int, Desk] = field(default_factory=dict[int, Desk])
+    learning: Mapping[int, Learning] = field(default_factory=dict[int, Learning])
+    usages: Mapping[int, Usage] = field(default_factory=dict[int, Usage])
+
+    def desk(self, pointing: PointRules) -> Desk:
+        """What servers without their own are answered with."""
+        return Desk(
+            assistant=self.assistant,
+            library=self.library,
+            search=self.search,
+            budget=self.budget,
+            pointing=pointing,
+            lookup=self.lookup,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

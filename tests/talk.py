@@ -97,7 +97,7 @@ class Talk:
         if not unheard:
             self.history.observe(Posted(message.at, message))
             self.team.observe(message)
-            self.follower.follow(message, self.people.type_of(author), self.history.place(place.id))
+            self.follower.follow(message, self.people.type_of(author, None), self.history.place(place.id))
         return message
 
     def deletes(self, message: Message) -> None:
@@ -108,7 +108,7 @@ class Talk:
 
     def part(self, *messages: Message, kind: AuthorType | None = None) -> Part:
         place = self.history.place(messages[0].channel_id)
-        kind = self.people.type_of(messages[0].author) if kind is None else kind
+        kind = self.people.type_of(messages[0].author, None) if kind is None else kind
         return Part(next(self._numbers), messages, kind, place, messages[-1].at + 60)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
-from services.knowledge import Source, hosted_address
+from services.knowledge import Source, hosted_address, owner_of, unowned
 from services.search import Kept
 
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
@@ -28,15 +28,19 @@ class Addresses:
             how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it. A folder may be one of a
             repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
         of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
+        own: of what belongs to the server that is answered; None: none of it has an address.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
     of_pair: Callable[[str], str | None] | None = None
+    own: Addresses | None = None
 
     def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
         """The address of a source, or of one of its sections: of a topic the message that the section, a pair, is from.
         None where there is none.
         """
+        if owner_of(source_id) is not None:
+            return None if self.own is None else self.own.of(unowned(source_id), permalink=permalink, anchor=anchor)
         if source_id.startswith("team:"):
             return self.of_pair(anchor) if self.of_pair is not None and anchor else None
         own = permalink if permalink.startswith(_WEB) else None
@@ -51,6 +55,8 @@ class Addresses:
 
     def absolute(self, text: str, source_id: str, permalink: str = "") -> str:
         """`text` with the relative links of its source made absolute; what leads nowhere keeps its text only."""
+        if self.own is not None and owner_of(source_id) is not None:
+            return self.own.absolute(text, unowned(source_id), permalink)
         page = self.of(source_id, permalink=permalink)
 
         def replaced(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 _AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
-_NAMESPACE = re.compile(r"(?:kb|team):")
+_NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:

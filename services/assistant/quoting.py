@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from services.conversations import Phrases
+from services.knowledge import bare_name
 from services.search import ENGLISH, Hit, Kept, language_of
 
 _QUOTE_CHARS = 1_200
@@ -132,7 +133,7 @@ def named(kept: Kept, say: Phrases) -> str:
     if by_team(kept):
         return say.team_answer
     heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
-    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or kept.source_id.removeprefix("kb:")
+    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or bare_name(kept.source_id)
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 

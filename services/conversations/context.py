@@ -110,7 +110,7 @@ class Context:
         return [m for _, m in sorted(found.items()) if not m.is_system and not (withheld and withheld(m))]
 
     async def author_type(self, message: Message) -> AuthorType:
-        return await self._people.look_up(message.author, message.guild_id)
+        return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))
 
     def text_of(self, message: Message) -> str:
         """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""

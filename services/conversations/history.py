@@ -92,6 +92,10 @@ class History:
         """A channel or thread; an unknown one counts as a channel."""
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
 
+    def guild_of(self, message: Message) -> int | None:
+        """The server of a message, which history does not name; None: not known."""
+        return self.place(message.channel_id).guild_id if message.guild_id is None else message.guild_id
+
     def name_of(self, place_id: int) -> str:
         """A place's name, or its id where the name is not known."""
         return self.place(place_id).name or str(place_id)

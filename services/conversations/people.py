@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from clock import run_blocking
 from model.batches import Key
@@ -22,57 +25,85 @@ TIMES = 16  # kept of each, newest last: a part is judged a while after it was w
 log = logging.getLogger(__name__)
 
 
+class TeamIds(NamedTuple):
+    """Who answers for the project: members by their ids, or by one of their roles."""
+
+    member_ids: frozenset[int] = frozenset()
+    role_ids: frozenset[int] = frozenset()
+
+
 class People:
     """The types of authors.
 
     Somebody with one of the two kinds of ids is a team member. Live messages carry roles, and the type is remembered;
-    for somebody known from history only, one look-up decides, and only when `team_role_ids` is set.
+    for somebody known from history only, one look-up decides, and only when `team_role_ids` is set. A server of
+    `servers` has a team of its own: who is in that is a community user elsewhere, and the other way round.
 
     Attributes:
         bot_id: the bot's own user; None until the session is ready.
     """
 
-    def __init__(self, team_member_ids: frozenset[int], team_role_ids: frozenset[int], fetcher: Fetcher | None) -> None:
+    def __init__(
+        self,
+        team_member_ids: frozenset[int],
+        team_role_ids: frozenset[int],
+        fetcher: Fetcher | None,
+        servers: Mapping[int, TeamIds] = MappingProxyType({}),
+    ) -> None:
         self.bot_id: int | None = None
-        self._team = team_member_ids
-        self._team_roles = team_role_ids
+        self._team = TeamIds(team_member_ids, team_role_ids)
+        self._servers = servers
         self._fetcher = fetcher
-        self._seen: OrderedDict[int, AuthorType] = OrderedDict()
+        self._seen: OrderedDict[tuple[int | None, int], AuthorType] = OrderedDict()
 
     def observe(self, event: Event) -> None:
         if isinstance(event, Ready):
             self.bot_id = event.bot_id
 
-    def type_of(self, author: Author) -> AuthorType:
-        """From what is known now: somebody unknown counts as a community user."""
-        return self._known(author) or AuthorType.COMMUNITY_USER
+    def type_of(self, author: Author, guild_id: int | None) -> AuthorType:
+        """In a server, from what is known now: somebody unknown counts as a community user."""
+        return self._known(author, self._owner(guild_id)) or AuthorType.COMMUNITY_USER
 
-    async def look_up(self, author: Author, guild_id: int | None) -> AuthorType:
-        """As `type_of`, but asks Discord about somebody known from history only; may raise `LookupFailed`."""
-        known = self._known(author)
+    async def look_up(self, author: Author, guild_id: int | None, seen_in: int | None = None) -> AuthorType:
+        """As `type_of`, but asks Discord about somebody known from history only; may raise `LookupFailed`. `seen_in`:
+        the server, where `guild_id` is None because the message does not name it: then nobody is asked.
+        """
+        owner = self._owner(seen_in if guild_id is None else guild_id)
+        known = self._known(author, owner)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER
-        return self._remember(author.id, await self._fetcher.role_ids(guild_id, author.id))
+        return self._remember(author.id, await self._fetcher.role_ids(guild_id, author.id), owner)
 
-    def is_team(self, author: Author) -> bool:
-        return self.type_of(author) is AuthorType.TEAM_MEMBER
+    def is_team(self, author: Author, guild_id: int | None) -> bool:
+        return self.type_of(author, guild_id) is AuthorType.TEAM_MEMBER
 
     def is_bot_itself(self, author: Author) -> bool:
         return author.id == self.bot_id
 
-    def _known(self, author: Author) -> AuthorType | None:
+    def _owner(self, guild_id: int | None) -> int | None:
+        """The server, if it has a team of its own."""
+        return guild_id if guild_id in self._servers else None
+
+    def _team_of(self, owner: int | None) -> TeamIds:
+        return self._team if owner is None else self._servers[owner]
+
+    def _known(self, author: Author, owner: int | None) -> AuthorType | None:
         if author.is_bot or author.id == self.bot_id:
             return AuthorType.BOT
-        if author.id in self._team:
+        team = self._team_of(owner)
+        if author.id in team.member_ids:
             return AuthorType.TEAM_MEMBER
-        if not self._team_roles:
+        if not team.role_ids:
             return AuthorType.COMMUNITY_USER
-        return self._seen.get(author.id) if author.role_ids is None else self._remember(author.id, author.role_ids)
+        if author.role_ids is None:
+            return self._seen.get((owner, author.id))
+        return self._remember(author.id, author.role_ids, owner)
 
-    def _remember(self, user_id: int, role_ids: tuple[int, ...]) -> AuthorType:
-        kind = AuthorType.COMMUNITY_USER if self._team_roles.isdisjoint(role_ids) else AuthorType.TEAM_MEMBER
-        self._seen[user_id] = kind
-        self._seen.move_to_end(user_id)
+    def _remember(self, user_id: int, role_ids: tuple[int, ...], owner: int | None) -> AuthorType:
+        outside = self._team_of(owner).role_ids.isdisjoint(role_ids)
+        kind = AuthorType.COMMUNITY_USER if outside else AuthorType.TEAM_MEMBER
+        self._seen[owner, user_id] = kind
+        self._seen.move_to_end((owner, user_id))
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return kind
@@ -119,7 +150,7 @@ class TeamActivity:
 
     def observe(self, message: Message) -> None:
         """Each message once, in the order received."""
-        if message.reply_to is not None and self._people.is_team(message.author):
+        if message.reply_to is not None and self._people.is_team(message.author, self._history.guild_of(message)):
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
                 _put(self._helped, Key(message.channel_id, target.author.id), message.at)

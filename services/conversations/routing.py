@@ -25,6 +25,14 @@ class RouteRules:
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
     capture_channels: frozenset[int] = frozenset()  # captured from although `@everyone` cannot view them
     team_active_seconds: float = 120.0  # how long the bot keeps out after a team member replied to the asker
+    servers: Mapping[int, RouteRules] = field(default_factory=dict[int, "RouteRules"])  # those in which they differ
+
+    def within(self, guild_id: int | None) -> RouteRules:
+        """The rules of one server."""
+        return self if guild_id is None else self.servers.get(guild_id, self)
+
+    def reply_mode_in(self, channel_id: int) -> str:
+        return self.reply_mode_by_channel.get(channel_id, self.reply_mode)
 
 
 class Routing(NamedTuple):
@@ -79,7 +87,7 @@ class PartFacts:
 
     async def is_private(self) -> bool:
         """Private talk must not become public knowledge."""
-        allowed, places = self.router.rules.capture_channels, [self.part.place]
+        allowed, places = self.router.rules.within(self.part.guild_id).capture_channels, [self.part.place]
         if self.target is not None:
             places.append(self.router.history.place(self.target.channel_id))
         return any(not place.public and allowed.isdisjoint({place.id, place.channel_id}) for place in places)
@@ -116,7 +124,7 @@ class PartFacts:
         return False
 
     async def _type_of(self, message: Message) -> AuthorType:
-        return await self.router.people.look_up(message.author, self.part.place.guild_id)
+        return await self.router.people.look_up(message.author, self.part.place.guild_id, self.part.guild_id)
 
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
@@ -199,7 +207,7 @@ class Router:
 
     async def _reason_for_silence(self, facts: PartFacts) -> Reason | None:
         part, addressed = facts.part, await facts.addresses_bot()
-        mode = self.rules.reply_mode_by_channel.get(part.place.channel_id, self.rules.reply_mode)
+        mode = self.rules.within(part.guild_id).reply_mode_in(part.place.channel_id)
         if mode == "off" or (mode == "mention" and not addressed):
             return Reason.REPLY_MODE
         # A part that was cancelled already ends as cancelled, for the reason that came first.

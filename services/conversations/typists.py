@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from model.batches import Key
 from model.events import Typing
@@ -26,8 +26,10 @@ class Typists:
     none: silence means something only of those who were heard.
     """
 
-    def __init__(self, people: People) -> None:
+    def __init__(self, people: People, guild_of: Callable[[int], int | None] = lambda _place_id: None) -> None:
+        """`guild_of`: the server of a place; None: not known."""
         self._people = people
+        self._guild_of = guild_of
         self._heard: OrderedDict[Key, float] = OrderedDict()
         self._team: OrderedDict[Key, float] = OrderedDict()
 
@@ -35,7 +37,7 @@ class Typists:
         """Each event once, in the order received."""
         key = Key(event.channel_id, event.author.id)
         _put(self._heard, key, event.at, TELLS_SECONDS)
-        if self._people.is_team(event.author):
+        if self._people.is_team(event.author, self._guild_of(event.channel_id)):
             _put(self._team, key, event.at, TYPING_SECONDS)
 
     def posted(self, message: Message) -> None:

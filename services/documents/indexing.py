@@ -22,7 +22,7 @@ from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.documents.store.schema import embedded_text, to_embed
 from services.documents.units import DocumentKind, Prepared
-from services.knowledge import Library, SourceUnavailable, belongs_to
+from services.knowledge import Library, SourceUnavailable, bare_name, belongs_to
 from services.search.embedding import Embedder, EmbeddingFailed
 from services.storage import in_thread
 
@@ -85,13 +85,15 @@ async def index_team(
     embedder: Embedder | None,
     topics_dir: Path,
     *,
+    shared_dir: Path | None = None,
     team_id: str,
     guild_id: int | None = None,
     team_name: str = "",
     internal: AnyOf[str] = (),
     turn: asyncio.Lock | None = None,
 ) -> Indexed:
-    """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
+    """Bring the team's collection up to date with the topic files. `shared_dir`: of topics that other servers have
+    taught for all, where this team has its own beside them. `internal`: topics for the team only, with the
     files that continue them. `turn`: held from reading the files until they are stored. A folder that cannot be read
     changes nothing.
     Raises StoreUnavailable: the store cannot be used.
@@ -100,11 +102,17 @@ async def index_team(
     async with turn or nullcontext():
         try:
             texts = await in_thread(_topic_files, topics_dir)
+            shared = {} if shared_dir is None else await in_thread(_topic_files, shared_dir)
         except OSError as error:
-            log.warning("%s: the team's topics cannot be read (%s); what is indexed stays", topics_dir, error.strerror)
+            path, why = error.filename or topics_dir, error.strerror
+            log.warning("%s: the team's topics cannot be read (%s); what is indexed stays", path, why)
             return Indexed()
         name = team_name or team_id
-        wanted = [_topic(topic, data, name, internal=belongs_to(topic, internal)) for topic, data in texts.items()]
+        wanted = [
+            _topic(topic, data, name, folder, internal=belongs_to(topic, internal))
+            for folder, found in (("", texts), ("shared/", shared))
+            for topic, data in found.items()
+        ]
         done = await _revised(store, embedder, collection, wanted)
     await _filled(store, embedder, collection.name)
     return done
@@ -124,10 +132,15 @@ async def drop_topics(store: DocumentStore, forget_answers: Callable[[str], obje
 
 
 async def index_global(
-    store: DocumentStore, embedder: Embedder | None, library: Library, *, max_source_bytes: int = 2_000_000
+    store: DocumentStore,
+    embedder: Embedder | None,
+    library: Library,
+    *,
+    max_source_bytes: int = 2_000_000,
+    guild_id: int | None = None,
 ) -> Indexed:
-    """Bring `global_kb` up to date with the sources of the knowledge base. A source that cannot be loaded stays as it
-    is indexed.
+    """Bring `global_kb` up to date with the sources of the knowledge base; `guild_id`: the collection of that server,
+    whose `library` holds its own sources as well. A source that cannot be loaded stays as it is indexed.
     Raises StoreUnavailable: the store cannot be used.
     """
     wanted: list[Wanted] = []
@@ -143,7 +156,7 @@ async def index_global(
             unsure.add(name)
             continue
         wanted.append(_article(name, source.text, max_source_bytes))
-    collection = Collection(naming.GLOBAL, "global")
+    collection = Collection(naming.documentation(guild_id), "global", guild_id=guild_id)
     done = await _revised(store, embedder, collection, wanted, unsure)
     await _filled(store, embedder, collection.name)
     return done
@@ -210,9 +223,9 @@ def _topic_files(folder: Path) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in files}
 
 
-def _topic(topic: str, data: bytes, team_name: str, *, internal: bool) -> Wanted:
+def _topic(topic: str, data: bytes, team_name: str, folder: str = "", *, internal: bool) -> Wanted:
     extra = {"topic": topic, "team_name": team_name, **({"internal": "true"} if internal else {})}
-    origin, sha256 = Origin(f"{topic}.txt", extra=extra), hashlib.sha256(data).hexdigest()
+    origin, sha256 = Origin(f"{folder}{topic}.txt", extra=extra), hashlib.sha256(data).hexdigest()
 
     def made() -> Prepared:
         text = data.decode(errors="replace")
@@ -233,14 +246,15 @@ def _topic(topic: str, data: bytes, team_name: str, *, internal: bool) -> Wanted
 
 def _article(name: str, text: str, max_bytes: int) -> Wanted:
     data = text.encode()
+    filename, name = name, bare_name(f"{_NAMESPACE}{name}")
     is_page = name.startswith(("http://", "https://"))
     category = name.split("/")[2] if is_page else name.rpartition("/")[0]  # the site, or the folder
-    origin = Origin(name, extra={"kb_article_id": name, "title": _title(name, text), "category": category})
+    origin = Origin(filename, extra={"kb_article_id": name, "title": _title(name, text), "category": category})
     taken_as = name if accepted(name) and not is_page else "page.md"
     limits = FileLimits(max_file_bytes=max(max_bytes, len(data)), max_lines=_MAX_LINES)
 
     def made() -> Prepared:
-        return replace(prepare(taken_as, data, limits=limits, redactors=_PUBLISHED), filename=name)
+        return replace(prepare(taken_as, data, limits=limits, redactors=_PUBLISHED), filename=filename)
 
     return Wanted(origin, hashlib.sha256(data).hexdigest(), made)
 

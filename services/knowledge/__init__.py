@@ -1,7 +1,8 @@
 """The knowledge base: where sources come from, what is known of each, and the library that answers read.
 
 `source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are those there
-are; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetches pages, lists of them, repositories.
+are; `owned` keeps servers apart; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetches pages,
+lists of them, repositories.
 """
 
 # pyright: reportUnusedImport=false
@@ -13,10 +14,12 @@ from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
 from services.knowledge.links_file import parse_links, read_links
+from services.knowledge.owned import JoinedLibrary, OwnLibrary
 from services.knowledge.repositories import hosted_address
 from services.knowledge.searching import LibrarySearch, Search
 from services.knowledge.sites import Sites
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
+from services.knowledge.source_ids import bare_name, owned, owner_of, unowned
 from services.knowledge.source_kinds import (
     AnyKind,
     CannotList,

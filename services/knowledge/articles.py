@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from services.knowledge.library import Source
+from services.knowledge.source_ids import bare_name
 from services.knowledge.topic_texts import read_topic
 from services.search import Cut, language_of, passages
 from services.search.text import Article, read
@@ -35,5 +36,4 @@ def cut(source: Source, text_hash: str) -> Cut:
 
 
 def article_of(source: Source) -> Article:
-    namespace, _, name = source.id.partition(":")
-    return read_topic(source.text) if namespace == "team" else read(name, source.text)
+    return read_topic(source.text) if source.id.startswith("team:") else read(bare_name(source.id), source.text)

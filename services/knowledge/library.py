@@ -13,6 +13,7 @@ from typing import Protocol
 
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
+from services.knowledge.source_ids import bare_name
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_names import belongs_to
 from services.storage import Outside, Signature, confined, in_thread
@@ -36,7 +37,7 @@ class Source:
     @property
     def url(self) -> str | None:
         """The address of a web source; None for others."""
-        bare = self.id.removeprefix("kb:")
+        bare = bare_name(self.id)
         return bare if bare.startswith(("http://", "https://")) else None
 
 
@@ -81,10 +82,11 @@ CACHED_CHARS = 20_000_000
 class _Index:
     """One index file, read again only when it has changed."""
 
-    def __init__(self, path: Path, namespace: str) -> None:
+    def __init__(self, path: Path, namespace: str, *, expected: bool = True) -> None:
         self.entries: tuple[IndexEntry, ...] = ()
         self._path = os.fspath(path)
         self._namespace = namespace
+        self._expected = expected
         self._seen: Signature | None = confined.NEVER
         """When last read; None: there was no file."""
         self._reported = ""
@@ -103,7 +105,7 @@ class _Index:
         except FileNotFoundError:
             self.entries = ()
             # A team that has not taught anything yet has no index: nothing is amiss.
-            level, remedy = (logging.INFO, "") if self._namespace == "team" else (logging.WARNING, _REMEDY)
+            level, remedy = (logging.WARNING, _REMEDY) if self._expected else (logging.INFO, "")
             self._report(f"there is no index yet, so nothing can be selected from it{remedy}", level)
         except OSError as error:
             self._report(f"the index cannot be read ({error.strerror}); its earlier entries stay")
@@ -138,11 +140,16 @@ class DiskLibrary:
         cached_chars: int = CACHED_CHARS,
         left_out: Collection[str] = (),
         redact: Callable[[str], str] = str,
+        documented: bool = True,
     ) -> None:
         """`kinds`: read the sources behind `kb:`; `left_out`: topics that, with their continuations, are neither listed
-        nor loaded; `redact`: takes out of a text what nobody is to be told.
+        nor loaded; `redact`: takes out of a text what nobody is to be told; `documented`: an index of documents is
+        missed where there is none.
         """
-        self._indices = (_Index(team_index_path, "team"), _Index(index_path, "kb"))
+        self._indices = (
+            _Index(team_index_path, "team", expected=False),
+            _Index(index_path, "kb", expected=documented),
+        )
         self._kinds = kinds
         self._topics_dir = team_topics_dir
         self._left_out = left_out

@@ -46,8 +46,8 @@ _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
 _NAMESPACES = ("team:", "kb:")
 
-_State = tuple[int, int, frozenset[str]]
-"""What a result depends on: the versions of both stores, and the sources that may be found."""
+_State = tuple[tuple[int, ...], frozenset[str]]
+"""What a result depends on: the versions of the stores, and the sources that may be found."""
 
 
 class Search(Protocol):
@@ -72,6 +72,8 @@ class LibrarySearch:
         team, kb: where the passages of its two namespaces are kept.
         embedder: None: words only.
         alone: nothing else keeps the passages up to date, so that a question waits for a few vectors.
+        beside: what is searched as well, as if it were one library, and kept up to date by itself: for the library of
+            one server the shared one.
     """
 
     library: Library
@@ -79,27 +81,44 @@ class LibrarySearch:
     kb: PassageStore
     embedder: Embedder | None = None
     alone: bool = True
+    beside: LibrarySearch | None = None
     _index: Sequence[IndexEntry] = ()
     _read_at: float = float("-inf")
     _ids: frozenset[str] = frozenset()
-    _begun: tuple[int, int] = (0, 0)
+    _begun: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _found: OrderedDict[str, tuple[_State, Found]] = field(default_factory=OrderedDict[str, tuple[_State, Found]])
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
+        """Those that this search keeps up to date."""
         return self.team, self.kb
+
+    @property
+    def searched(self) -> tuple[PassageStore, ...]:
+        """Those, and the ones beside them."""
+        return self.stores if self.beside is None else (*self.stores, *self.beside.stores)
+
+    @property
+    def findable(self) -> frozenset[str]:
+        """The ids of the sources that may be found, as it was last seen."""
+        return self._ids if self.beside is None else self._ids | self.beside.findable
+
+    @property
+    def has_lost_a_file(self) -> bool:
+        """Whether one of its stores has begun anew since it was last brought up to date."""
+        return self._begun != self._beginnings or (self.beside is not None and self.beside.has_lost_a_file)
 
     async def find(self, query: str) -> Found:
         await self.refresh()
         # The gate and the selection of one question search for the same. A result is given again for as long as the
         # state is the one that its search began with.
-        state = self.team.version, self.kb.version, self._ids
+        state = tuple(store.version for store in self.searched), self.findable
         known = self._found.get(query)
         if known is not None and known[0] == state:
             return known[1]
-        found, whole = await self._find(query, self._ids)
+        found, whole = await self._find(query, state[1])
         if whole:
             self._found[query] = state, found
             if len(self._found) > _KEPT_ANSWERS:
@@ -107,12 +126,14 @@ class LibrarySearch:
         return found
 
     async def section(self, kept: Kept) -> Sequence[Kept]:
+        if self.beside is not None and kept.source_id in self.beside.findable:
+            return await self.beside.section(kept)
         store = self.team if kept.source_id.startswith("team:") else self.kb
         return await in_thread(store.section, kept.source_id, kept.section)
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
-        found, _ = await self._find(query, frozenset({source_id}))
+        found, _ = await self._find(query, self.findable & {source_id})
         return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
@@ -121,6 +142,8 @@ class LibrarySearch:
         Where passages cannot be written, search goes on with those that there are. This is logged once, and tried again
         a minute later.
         """
+        if self.beside is not None:
+            await self.beside.refresh()
         index = await self.library.index()
         if self._is_fresh(index):
             return
@@ -179,8 +202,8 @@ class LibrarySearch:
             store.close()
 
     @property
-    def _beginnings(self) -> tuple[int, int]:
-        return self.team.begun, self.kb.begun
+    def _beginnings(self) -> tuple[int, ...]:
+        return tuple(store.begun for store in self.stores)
 
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
         recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
@@ -192,10 +215,10 @@ class LibrarySearch:
         if not text:
             return NOTHING, True
         meaning = await self._meaning(text)
-        found = await in_thread(partial(find, self.stores, text, meaning, among))
-        while self._begun != self._beginnings:  # a file was lost as it was read
+        found = await in_thread(partial(find, self.searched, text, meaning, among))
+        while self.has_lost_a_file:  # as it was read
             await self.refresh()
-            found = await in_thread(partial(find, self.stores, text, meaning, among))
+            found = await in_thread(partial(find, self.searched, text, meaning, among))
         return found, meaning is not None or self.embedder is None
 
     async def _meaning(self, text: str) -> Meaning | None:

@@ -44,8 +44,10 @@ class Spent:
 class Budget:
     """Counts, and says when a limit is reached. `now`: seconds since 1970."""
 
-    def __init__(self, limits: BudgetLimits, spent: Spent | None = None) -> None:
+    def __init__(self, limits: BudgetLimits, spent: Spent | None = None, key: str = "limits") -> None:
+        """`key`: of the section that sets the limits."""
         self._limits = limits
+        self._key = key
         self.spent = spent or Spent()
         self._notified: dict[tuple[str, int], float] = {}
 
@@ -54,15 +56,15 @@ class Budget:
         self._turn_day(now)
         limits, spent = self._limits, self.spent
         if limits.answers_per_day and spent.answers >= limits.answers_per_day:
-            return "limits.answers_per_day"
+            return f"{self._key}.answers_per_day"
         if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
-            return "limits.tokens_per_day"
+            return f"{self._key}.tokens_per_day"
         if limits.chains_per_user_per_hour:
             begun = spent.chains.setdefault(user_id, deque())
             while begun and begun[0] <= now - HOUR:
                 begun.popleft()
             if len(begun) >= limits.chains_per_user_per_hour:
-                return "limits.chains_per_user_per_hour"
+                return f"{self._key}.chains_per_user_per_hour"
             begun.append(now)
         return None
 
@@ -76,7 +78,7 @@ class Budget:
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
         """Whether this is the user's first refusal for `limit` in the current hour or day."""
-        window = now // (HOUR if limit == "limits.chains_per_user_per_hour" else DAY)
+        window = now // (HOUR if limit.endswith("chains_per_user_per_hour") else DAY)
         known = self._notified.get((limit, user_id))
         self._notified[limit, user_id] = window
         return known != window

@@ -1,6 +1,7 @@
 """`--forget` and `/privacy forget`: what is kept of a person, found and removed."""
 
 # pyright: reportUnusedImport=false
-from services.privacy.forgetting import Forgotten, forget, has_written, note_documents
+from services.privacy.everywhere import Learned, forget_everywhere
+from services.privacy.forgetting import Forgotten, has_written, note_documents
 from services.privacy.pseudonyms import pseudonym, pseudonym_key
 from services.privacy.strangers import Surroundings

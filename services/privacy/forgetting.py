@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -58,6 +58,11 @@ class Forgotten:
     ends: int = 0
     left: list[str] = field(default_factory=list[str])
 
+    def add(self, other: Forgotten) -> None:
+        """What was found elsewhere, too."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
+
     @property
     def anything(self) -> bool:
         return any(value for name, value in asdict(self).items() if name != "left")
@@ -84,8 +89,10 @@ def forget(
     user_id: int,
     team: TeamLibrary | None = None,
     surroundings: Surroundings | None = None,
+    elsewhere: Sequence[Path] = (),
 ) -> Forgotten:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
+    `elsewhere`: archives that are left as they are; what the person wrote in them is looked for as well.
 
     `surroundings`: only while no bot runs. Then every file of the folder is dealt with, or named; else recordings are
     left alone. Without `team`, topics are left, and reported; its next opening removes the person from them.
@@ -101,7 +108,8 @@ def forget(
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [*_written_by(raw, user_id), *(post.question for post in asked), *ends.asked_by(folder, user_id)]
+    texts = [text for each in (raw, *elsewhere) for text in _written_by(each, user_id)]
+    texts += [*(post.question for post in asked), *ends.asked_by(folder, user_id)]
     about = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in about.recordings.values() for text in found.texts]
     dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)

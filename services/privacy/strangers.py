@@ -40,7 +40,9 @@ class Surroundings:
 
 def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     """In order of their paths."""
-    known = {path.absolute() for path in (*_ours(folder), *ours)}
+    folders = [folder, *(DataFolder(path) for path in folder.guilds.glob("[0-9]*"))]
+    mine = (path for each in folders for path in _ours(each))
+    known = {path.absolute() for path in (*mine, *ours)}
     return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
 
 

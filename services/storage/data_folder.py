@@ -76,6 +76,9 @@ class DataFolder:
     index_cache = _Below("knowledge-base", "index-cache.json")
     web_cache = _Below("knowledge-base", "web-cache")
 
+    # A folder of each server that has knowledge of its own, by its id, with this layout.
+    guilds = _Below("guilds")
+
     # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and what
     # belongs to them. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures that wait,
     # with their images, for image summaries.

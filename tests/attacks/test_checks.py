@@ -168,7 +168,7 @@ def topics_as_named(_: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def staff_by_name(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    def known(_: People, author: Author) -> AuthorType:
+    def known(_: People, author: Author, _owner: int | None) -> AuthorType:
         return AuthorType.BOT if author.is_bot else {"kim": AuthorType.TEAM_MEMBER}.get(author.name, MEMBER)
 
     patch.setattr(People, "_known", known)

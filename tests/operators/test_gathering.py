@@ -95,7 +95,7 @@ async def test_soon_after_an_answer_the_asker_is_answered_in_the_same_thread() -
     posts = opened(talk, 10)
     talk.says(BEN, "I had that, too.", place=OURS)
     question = talk.says(ANN, "And then?")
-    in_flight.hold(question, talk.people.type_of(ANN), in_thread=False)
+    in_flight.hold(question, talk.people.type_of(ANN, None), in_thread=False)
     inquiry = await gathered(talk, question, posts=posts, in_flight=in_flight)
     assert inquiry.reply_place_id == OURS.id
     assert texts(inquiry) == ["An earlier question?", "I had that, too.", "And then?"]

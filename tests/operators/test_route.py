@@ -9,13 +9,14 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from model.batches import Part
-from model.messages import Author, Message, Place, Reference
+from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
-from operators.route import route, sent
+from operators.route import Routed, route, sent
 from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.records import Post, Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.protocols import LookupFailed
+from services.llm import Usage
 from tests.talk import (
     ANN,
     BEN,
@@ -692,3 +693,20 @@ async def test_a_thread_that_was_opened_and_nothing_said_in_it_is_no_answer() ->
 async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
     talk = Talk(fetcher=SmallFetcher())
     assert await where(talk, talk.says(ANN, second=-30)) == "answer"
+
+
+async def test_what_an_inquiry_uses_counts_for_its_server() -> None:
+    talk, shared, own = Talk(), Usage(), Usage()
+    parts: Subject[Part] = Subject()
+    found: asyncio.Future[list[Routed]] = asyncio.get_running_loop().create_future()
+    routing = route(router_of(talk), shared, None, {GUILD: own})
+    parts.pipe(routing, ops.to_list()).subscribe(found.set_result, found.set_exception)
+    unknown = Place(4000, PlaceKind.CHANNEL)
+    parts.on_next(talk.part(talk.says(ANN)))
+    somewhere = replace(talk.says(BEN, place=unknown), guild_id=None)
+    parts.on_next(replace(talk.part(somewhere), place=unknown))
+    parts.on_completed()
+    for end in await found:
+        assert isinstance(end, Inquiry)
+        end.usage.add("gate", prompt_tokens=1 if end.part.guild_id == GUILD else 10, completion_tokens=0)
+    assert (own.tokens.total(), shared.tokens.total()) == (1, 10)

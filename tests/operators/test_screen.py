@@ -20,7 +20,7 @@ from services.conversations.in_flight import CalledOff, InFlight
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder
 from tests.marbles import watch
-from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, THREAD, Talk
+from tests.talk import ANN, BEN, BOT, CHANNEL, GUILD, STAFF, THREAD, Talk
 
 RULES = ScreenRules(
     withheld=lambda message: message.author.id == BEN.id or "!nobot" in message.text,
@@ -79,8 +79,11 @@ def test_people_are_let_through_and_bots_system_messages_and_empty_ones_are_not(
         (replace(RULES, denied=frozenset({CHANNEL.id})), Reason.NOT_ADDRESSED),
         (replace(RULES, allowed=frozenset({CHANNEL.id})), "posted"),
         (replace(RULES, allowed=frozenset({4})), Reason.NOT_ADDRESSED),
+        (replace(RULES, servers={GUILD: (frozenset(), frozenset({CHANNEL.id}))}), Reason.NOT_ADDRESSED),
+        (replace(RULES, denied=frozenset({CHANNEL.id}), servers={GUILD: (frozenset(), frozenset())}), "posted"),
+        (replace(RULES, servers={GUILD + 1: (frozenset(), frozenset({CHANNEL.id}))}), "posted"),
     ],
-    ids=["no rule", "denied", "allowed", "another is allowed"],
+    ids=["no rule", "denied", "allowed", "another is allowed", "denied here", "allowed here", "denied elsewhere"],
 )
 def test_channels_are_allowed_or_denied_with_their_threads(rules: ScreenRules, expected: str) -> None:
     door = Door(rules)
@@ -205,7 +208,7 @@ def test_a_team_member_who_goes_on_with_the_conversation_cancels_the_answer_and_
     door, talk = Door(), Talk()
 
     def heard(message: Message) -> None:
-        door.follower.follow(message, talk.people.type_of(message.author), CHANNEL)
+        door.follower.follow(message, talk.people.type_of(message.author, None), CHANNEL)
         door.hears(message)
 
     question = talk.says(ANN, "How do I start it?", second=0)

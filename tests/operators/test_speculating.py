@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.finding import NOTHING
 from streams.answer_rules import AnswerRules
 from streams.answers import chain
+from streams.desks import Desk
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
@@ -27,23 +29,25 @@ GATE, SELECT, GENERATE = 1.0, 0.75, 2.0
 SECONDS = {"gate": GATE, "select": SELECT, "generate": GENERATE}
 
 
+def desk_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> Desk:
+    budget = Budget(BudgetLimits())
+    return Desk(assistant=script, library=shelf or Shelf(), search=search or ScriptedSearch(NOTHING), budget=budget)
+
+
 async def put(
     script: Script,
     *,
     speculate: bool,
     search: ScriptedSearch | None = None,
-    limits: int = 20,
     shelf: Shelf | None = None,
 ) -> tuple[Any, float]:
     """What the chain makes of a question, and the seconds that it took."""
-    budget = Budget(BudgetLimits(chains_per_user_per_hour=limits))
     rules = AnswerRules(speculate=speculate)
+    desk = desk_of(script, search, shelf)
     began = asyncio.get_running_loop().time()
     inquiry = asked(query="", addressed=False)
     try:
-        result = await rx.just(inquiry).pipe(
-            chain(script, shelf or Shelf(), search or ScriptedSearch(NOTHING), budget, rules)
-        )
+        result = await rx.just(inquiry).pipe(chain(desk, rules))
     finally:
         inquiry.token.close()
     return result, asyncio.get_running_loop().time() - began
@@ -137,7 +141,7 @@ async def test_where_nothing_is_found_or_can_be_read_the_steps_tell_why() -> Non
 async def test_who_has_used_up_the_budget_costs_no_guess() -> None:
     script = Script()
     budget = Budget(BudgetLimits(chains_per_user_per_hour=1))
-    steps = chain(script, Shelf(), ScriptedSearch(NOTHING), budget, AnswerRules(speculate=True))
+    steps = chain(replace(desk_of(script), budget=budget), AnswerRules(speculate=True))
     first, second = asked(), asked()
     await rx.just(first).pipe(steps)
     before = list(script.steps)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.events import Posted
-from model.messages import Author, Message
+from model.events import PlaceSeen, Posted
+from model.messages import Author, Message, Place, PlaceKind
 from services.conversations import History, People, phrases
 from services.discord import Rehearsal
 from services.documents import Tombstones
@@ -41,5 +41,19 @@ async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
     await gone.close(THREAD, 200.0)
     people = People(frozenset(), frozenset(), None)
     notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_language=reply_language)
+    await notes.reopened(THREAD)
+    assert poster.texts == [phrases(told).post_again]
+
+
+@pytest.mark.parametrize(("guild_id", "told"), [(7, "fr"), (8, "de"), (None, "de")])
+async def test_a_server_may_have_a_language_of_its_own(guild_id: int | None, told: str) -> None:
+    history, gone, poster = History(None), Tombstones(), Notebook()
+    history.observe(PlaceSeen(100.0, Place(THREAD, PlaceKind.THREAD, "x", guild_id)))
+    await gone.close(THREAD, 200.0)
+    people = People(frozenset(), frozenset(), None)
+    languages = {7: "fr"}
+    notes = FileNotes(
+        poster=poster, history=history, people=people, gone=gone, reply_language="de", languages=languages
+    )
     await notes.reopened(THREAD)
     assert poster.texts == [phrases(told).post_again]

@@ -39,8 +39,8 @@ class Box:
 
     def opened(self) -> Feedback:
         people = People(frozenset(), frozenset(), None)
-        poster, kept = Rehearsal(), {"offered": self.offered, "inferring": self.inferring}
-        return Feedback(self.data, self.posts, people, poster, "🆘", None, **kept)
+        kept = self.data, self.posts, people, Rehearsal(), "🆘", None
+        return Feedback(*kept, offered=self.offered, inferring=self.inferring)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
         await self.sink.keep(Reaction(60.0, THREAD.id, POST.message_id, user_id, emoji, added))

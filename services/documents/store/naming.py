@@ -32,6 +32,11 @@ def team(team_id: str) -> str:
     return f"{TEAM_PREFIX}x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
 
 
+def documentation(guild_id: int | None = None) -> str:
+    """Of what all share; `guild_id`: of that together with what one server has of its own."""
+    return GLOBAL if guild_id is None else f"global_{guild_id}_kb"
+
+
 def checked(name: str) -> str:
     """`name`, when a file may be called that. Raises ValueError: it may not: it could lead out of its folder."""
     if not _SAFE.fullmatch(name):

@@ -13,11 +13,23 @@ from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
+from services.documents.store import naming
 from services.documents.store.protocol import DocumentStore, Weights
 from services.documents.tools import query_file
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.core import STORE_SECONDS, Breaker, DocumentQATool
-from services.documents.tools.libraries import CASE, DEFAULT_K, LIBRARIES, PARAMETERS, TEAM, TEAM_KB, USER, USER_KB
+from services.documents.tools.libraries import (
+    CASE,
+    DEFAULT_K,
+    GLOBAL,
+    GLOBAL_KB,
+    LIBRARIES,
+    PARAMETERS,
+    TEAM,
+    TEAM_KB,
+    USER,
+    USER_KB,
+)
 from services.documents.tools.query_file import QueryFile
 from services.knowledge import Source
 from services.llm import Asker, Told, Tool, Usage
@@ -44,16 +56,23 @@ def build(
     internal_topics: Collection[str] = (),
     store_seconds: float = STORE_SECONDS,
     reply_language: str = "question",
+    server: int | None = None,
 ) -> dict[str, DocumentQATool]:
     """The tools by name, over one store and with one cache between them.
 
     `asker`: condenses passages and rewrites follow-ups; None: passages are quoted. `model`: its name. `lifetimes`: how
     long answers are kept, in seconds, by the tool's name. `shares`: whether a person shows their runbooks in public
     threads; None: there are no runbooks. `internal_topics`: of the team's notes, those for its members only.
+    `server`: one with documents of its own.
     """
+
+    def documentation(_scope_id: str) -> str:
+        return naming.documentation(server)
+
     usage = Usage() if usage is None else usage
     libraries = {config.name: config for config in LIBRARIES}
     libraries[TEAM] = replace(TEAM_KB, internal_topics=internal_topics)
+    libraries[GLOBAL] = replace(GLOBAL_KB, collection=documentation)
     if shares is None:
         del libraries[USER]
     else:

@@ -145,3 +145,16 @@ def test_no_text_takes_long(part: str) -> None:
     began = time.process_time()
     SITE.absolute(part * 3_000, "kb:a.md")
     assert time.process_time() - began < 1
+
+
+def test_what_belongs_to_a_server_is_published_where_that_server_says() -> None:
+    own = Addresses({"": "https://ferry.example"}, of_pair={"qa_1": "https://discord.com/channels/1/2/3"}.get)
+    here = Addresses(SITE.bases, of_pair={"qa_1": "https://discord.com/channels/7/8/9"}.get, own=own)
+    assert here.of("kb:a.md") == "https://docs.example/a/"
+    assert here.of("kb:@311/a.md", anchor="top") == "https://ferry.example/a/#top"
+    assert here.of("kb:@311/https://x.example/p") == "https://x.example/p"
+    assert here.of("team:@311/t.txt", anchor="qa_1") == "https://discord.com/channels/1/2/3"
+    assert here.of("team:t.txt", anchor="qa_1") == "https://discord.com/channels/7/8/9"
+    assert here.absolute("[b](b.md)", "kb:@311/a.md") == "[b](<https://ferry.example/b/>)"
+    assert SITE.of("kb:@311/a.md") is None
+    assert SITE.absolute("[b](b.md)", "kb:@311/a.md") == "b"

@@ -74,16 +74,16 @@ def test_types_of_people_are_remembered_as_seen_last(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(people_module, "REMEMBERED", 2)
     people = People(TEAM, ROLE, None)
     people.observe(Ready(EPOCH, 1, "M"))
-    assert people.type_of(replace(ANNA, role_ids=(55,))) is AuthorType.TEAM_MEMBER
-    assert people.is_team(ANNA)
-    assert people.type_of(replace(ANNA, role_ids=())) is AuthorType.COMMUNITY_USER
-    assert not people.is_team(ANNA)
-    people.type_of(replace(ANNA, role_ids=(55,)))
+    assert people.type_of(replace(ANNA, role_ids=(55,)), 5) is AuthorType.TEAM_MEMBER
+    assert people.is_team(ANNA, 5)
+    assert people.type_of(replace(ANNA, role_ids=()), 5) is AuthorType.COMMUNITY_USER
+    assert not people.is_team(ANNA, 5)
+    people.type_of(replace(ANNA, role_ids=(55,)), 5)
     for user_id in (7, 8):
-        people.type_of(Author(user_id, "", role_ids=()))
-    assert people.type_of(ANNA) is AuthorType.COMMUNITY_USER  # forgotten
-    assert people.type_of(replace(TESS, is_bot=True)) is AuthorType.BOT
-    assert people.type_of(Author(1, "")) is AuthorType.BOT
+        people.type_of(Author(user_id, "", role_ids=()), 5)
+    assert people.type_of(ANNA, 5) is AuthorType.COMMUNITY_USER  # forgotten
+    assert people.type_of(replace(TESS, is_bot=True), 5) is AuthorType.BOT
+    assert people.type_of(Author(1, ""), 5) is AuthorType.BOT
 
 
 # Posts

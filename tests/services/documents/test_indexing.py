@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from services.documents.indexing import Indexed, drop_topics, index_global, inde
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import ChunkSearch, State, unfinished
-from services.documents.tools import libraries
+from services.documents.tools import build, libraries
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source, SourceUnavailable
 from services.search.embedding.endpoint import EmbeddingFailed, Vectors
@@ -238,3 +239,29 @@ async def test_an_embedder_that_is_down_is_made_up_for_later(store: EmbeddedStor
     # Another model: everything is embedded again.
     await index_global(store, HashingEmbedder(64), shelf)
     assert await unfinished(store, HashingEmbedder(64).id) == []
+
+
+async def test_a_team_of_one_server_has_its_own_topics_beside_the_shared_ones(
+    store: EmbeddedStore, topics: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "refunds.txt").write_text(OTHER_BLOCK)
+    await index_team(store, None, own, shared_dir=topics, team_id="7", guild_id=7)
+    await index_team(store, None, topics, team_id="8", guild_id=8)
+    described = [await store.describe(name) for name in ("team_7_kb", "team_8_kb")]
+    held = [sorted(doc.filename for doc in each.documents) for each in described if each is not None]
+    assert held == [["refunds.txt", "shared/refunds.txt"], ["refunds.txt"]]
+
+
+async def test_the_documentation_tool_of_a_server_reads_that_server_s_collection_alone(store: EmbeddedStore) -> None:
+    for guild_id, said in ((None, "at noon"), (7, "at dawn"), (8, "at dusk")):
+        text = f"# Gates\n\nThe gates of the harbour open {said}.\n"
+        await index_global(store, None, Shelf(gates=text), guild_id=guild_id)
+    for server, said in ((None, "noon"), (7, "dawn"), (8, "dusk")):
+        tool = build(store=store, server=server)[libraries.GLOBAL]
+        result = await tool.ask(replace(cases.context(), guild_id=server), "When do the gates of the harbour open?")
+        assert f"at {said}" in result.answer
+    theirs = build(store=store, server=8)[libraries.GLOBAL]
+    denied = await theirs.ask(replace(cases.context(), guild_id=7), "When do the gates of the harbour open?")
+    assert denied.status is Status.DENIED

@@ -1,0 +1,56 @@
+"""What the questions of one server are answered with, and what is learned there: each server has its own, or shares.
+
+A server is picked by the part's own (`Part.guild_id`), in two places: `at_desk` for answers, `learned_in` for captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from operators.pointing import PointRules
+from services.assistant import Assistant, Inquiry, Repeats, Unanswered
+from services.knowledge import Library, Search
+from services.llm import Budget
+
+if TYPE_CHECKING:  # a single answer needs none of it
+    from services.documents import Lookup
+
+T = TypeVar("T", bound=Inquiry | Unanswered)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What questions are answered with: a server's own, or what all others share.
+
+    Attributes:
+        library, search: hold what may be told there, and nothing else.
+        repeats: what people have been told there, and are not told again.
+    """
+
+    assistant: Assistant
+    library: Library
+    search: Search
+    budget: Budget
+    pointing: PointRules = field(default_factory=PointRules)
+    lookup: Lookup | None = None
+    repeats: Repeats = field(default_factory=Repeats)
+
+
+def at_desk(
+    make: Callable[[Desk], Callable[[T], Coroutine[Any, Any, R]]], shared: Desk, servers: Mapping[int, Desk]
+) -> Callable[[T], Coroutine[Any, Any, R]]:
+    """The step that `make` makes of a desk, for each inquiry at the desk of its server."""
+    common = make(shared)
+    if not servers:
+        return common
+    own = {guild_id: make(desk) for guild_id, desk in servers.items()}
+
+    def taken(item: T) -> Coroutine[Any, Any, R]:
+        inquiry = item.inquiry if isinstance(item, Unanswered) else item
+        guild_id = inquiry.part.guild_id
+        return (common if guild_id is None else own.get(guild_id, common))(item)
+
+    return taken

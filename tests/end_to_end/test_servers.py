@@ -1,0 +1,164 @@
+"""The bot in two servers, of which each has documents and a team of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.live import LiveOptions
+from model.outcomes import Outcome
+from services.team.decisions import DecisionLog
+from tests.end_to_end.bots import RunningBot
+from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.scenes import answering
+from tests.loopback import payloads
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.llm_answers import prompt
+from tests.loopback.llm_server import LLMServer
+from tests.loopback.model import Channel, User
+from tests.loopback.permissions import ANSWER
+from tests.loopback.state import State
+from tests.services.team.pairs import added, captured, places_in, store
+
+pytestmark = pytest.mark.real_time
+
+QUESTION = "how do I reset a forgotten password?"
+DOCUMENT = "# Passwords\n\n## Reset a forgotten password\n\nTo reset a forgotten password, {}.\n"
+
+
+def write_documents(data: Path, guild_id: int, does: str) -> Path:
+    """Into the folder of a server; gives where its index will be."""
+    folder = data / "guilds" / str(guild_id) / "knowledge-base"
+    (folder / "sources").mkdir(parents=True)
+    (folder / "sources" / "passwords.md").write_text(DOCUMENT.format(does))
+    return folder / "index.txt"
+
+
+def joined(server: DiscordServer) -> State:
+    """Another server that the same bot is in."""
+    other = State(server.clock, server.gateway.emit)
+    other.snowflake, other.bot = server.state.snowflake, server.bot
+    other.add_member(server.bot, [other.add_role("millrace", ANSWER)])
+    return other
+
+
+async def test_a_server_is_answered_from_its_own_documents_and_teaches_itself(
+    start: Start, discord_server: DiscordServer, data: Path
+) -> None:
+    help_, ada, tess = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("tess"),
+    )
+    guild_id = discord_server.guild.id
+    index = write_documents(data, guild_id, "ring the brass bell twice")
+    bot = await start(guilds={str(guild_id): {"discord": {"team_member_ids": [tess.id]}}})
+    await discord_server.until(index.exists)
+    await discord_server.say(help_, ada, QUESTION)
+    (post,) = await bot.until_posts(1)
+    assert "brass bell" in post.content
+    await discord_server.say(help_, ada, "how can I restore a backup?")
+    _, shared = await bot.until_posts(2)
+    assert "lf backup restore" in shared.content
+    asked = await discord_server.say(help_, discord_server.add_member("bo"), "does it run on a toaster?")
+    told = await discord_server.say(help_, tess, "It does, from version nine on.", reply_to=asked)
+    await bot.until_ended(told)
+    own = data / "guilds" / str(guild_id) / "team-knowledge"
+    await discord_server.until((own / "decisions.jsonl").exists)
+    assert "version nine" in "".join(path.read_text() for path in (own / "raw").glob("*.txt"))
+    assert not list((data / "team-knowledge" / "raw").glob("*.txt"))
+    said = await discord_server.answer_to(help_, ada, "ask", question=QUESTION)
+    assert "brass bell" in said.content
+    assert await bot.stop() == 0
+
+
+async def test_two_servers_with_the_same_question_hear_nothing_of_each_other(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    other = joined(discord_server)
+    here, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    there = Channel(discord_server.state.snowflake(), "help")
+    other.add_channel(there)
+    bea = other.add_member(User(other.snowflake(), "bea")).user
+    ids = discord_server.guild.id, other.guild.id
+    indices = [
+        write_documents(data, ids[0], "ring the brass bell twice"),
+        write_documents(data, ids[1], "graft the quince branch"),
+    ]
+    llm_server.otherwise = answering()
+    bot = await start(
+        LiveOptions(dry_run=True),
+        guilds={str(each): {} for each in ids},
+        ai_response={"llm": llm(llm_server)},
+    )
+    await discord_server.send_raw("GUILD_CREATE", payloads.guild(other.guild, other.channels(), [], other.bot))
+    await discord_server.until(lambda: all(index.exists() for index in indices))
+    first = await discord_server.say(here, ada, QUESTION)
+    second = other.write(there, bea, QUESTION)
+    await discord_server.gateway.flush()
+    await bot.until_ended(first, second)
+    assert sources(bot) == {(ids[0], f"kb:@{ids[0]}/passwords.md"), (ids[1], f"kb:@{ids[1]}/passwords.md")}
+    asked = [prompt(seen.body) for seen in llm_server.seen if seen.body]
+    assert any("brass" in each for each in asked)
+    assert any("quince" in each for each in asked)
+    assert not any("brass" in each and "quince" in each for each in asked)
+    assert await bot.stop() == 0
+
+
+def sources(bot: RunningBot) -> set[tuple[int | None, str]]:
+    return {(end.part.guild_id, source) for end in bot.ends if isinstance(end, Outcome) for source in end.sources}
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_internal_topics_are_for_the_team_of_the_server(
+    start: Start, discord_server: DiscordServer, data: Path, own: bool
+) -> None:
+    """Those that it has taught itself, and those that all servers share."""
+    asked, secret = "Which rebate do partners get when they buy many lanterns?", "ZEBRA-77"
+    guild_id, help_ = discord_server.guild.id, discord_server.add_channel("help")
+    ada, kim, lou = (discord_server.add_member(name) for name in ("ada", "kim", "lou"))
+    folder = data / "guilds" / str(guild_id) if own else data
+    pair = captured(1, asked, f"Partners get a rebate when they buy many lanterns: they enter {secret}.")
+    store(folder, pair)
+    DecisionLog(places_in(folder).decisions).append(added(pair, "pricing"))
+    internal = {"internal_topics": ["pricing"]}
+    bot = await start(
+        discord={"team_member_ids": [kim.id], "team_active_seconds": 1},
+        guilds={str(guild_id): {"discord": {"team_member_ids": [lou.id]}, "kb": internal if own else {}}},
+        kb={} if own else internal,
+    )
+    await discord_server.until(lambda: discord_server.state.commands)
+    assert secret in (await discord_server.answer_to(help_, lou, "ask", question=asked)).content
+    for who in (ada, kim):  # kim is of the team of other servers
+        assert secret not in (await discord_server.answer_to(help_, who, "ask", question=asked)).content
+    await bot.until_ended(await discord_server.say(help_, ada, asked))
+    assert not any(secret in post.content for post in discord_server.posts)
+    assert await bot.stop() == 0
+
+
+async def test_who_forgets_themselves_is_forgotten_in_a_server_s_own_archive(
+    start: Start, discord_server: DiscordServer, data: Path
+) -> None:
+    """Pitfall 49."""
+    help_, ada, tess = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("tess"),
+    )
+    guild_id = discord_server.guild.id
+    limits = {"chains_per_user_per_hour": 5}
+    bot = await start(guilds={str(guild_id): {"discord": {"team_member_ids": [tess.id]}, "limits": limits}})
+    await discord_server.until(lambda: discord_server.state.commands)
+    asked = await discord_server.say(help_, ada, "does my marmalade lantern run on a toaster?")
+    told = await discord_server.say(help_, tess, "It does, from version nine on.", reply_to=asked)
+    await bot.until_ended(told)
+    own = data / "guilds" / str(guild_id) / "team-knowledge"
+    await discord_server.until((own / "decisions.jsonl").exists)
+    assert "marmalade" in "".join(path.read_text() for path in (own / "raw").glob("*.txt"))
+    said = await discord_server.answer_to(help_, ada, "privacy forget")
+    assert "1 " in said.content
+    assert "marmalade" not in "".join(path.read_text() for path in (data / "guilds").rglob("*.txt"))
+    assert bot.parts is not None
+    assert bot.parts.state.servers[guild_id].budget.spent.chains == {}
+    assert await bot.stop() == 0
