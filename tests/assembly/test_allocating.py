@@ -27,24 +27,51 @@ libc.fflush(file)
 """
 
 
+LARGE_ONES = """
+import ctypes
+from assembly.running import allocate_together
+{before}
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+class Told(ctypes.Structure):  # `struct mallinfo`: the fifth is the bytes of blocks that stand apart
+    _fields_ = [(f"field_{{number}}", ctypes.c_int) for number in range(10)]
+libc.mallinfo.restype = Told
+libc.free(libc.malloc(8_000_000))
+apart = libc.mallinfo().field_4
+libc.malloc(4_000_000)
+print(libc.mallinfo().field_4 - apart >= 4_000_000)
+"""
+IS_GLIBC = platform.libc_ver()[0] == "glibc"
+
+
+def said(script: str, **environment: str) -> str:
+    """What Python prints that runs a script."""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return ended.stdout
+
+
 def heaps(before: str, **environment: str) -> int:
     """How many places glibc allocates in while four threads run."""
-    ended = subprocess.run(
-        [sys.executable, "-c", IN_FOUR_THREADS.format(before=before)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ended.stdout.count("<heap nr=")
+    return said(IN_FOUR_THREADS.format(before=before), **environment).count("<heap nr=")
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.skipif(not IS_GLIBC, reason="another C library")
 def test_all_threads_allocate_in_one_place_unless_the_operator_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     assert heaps("") > 1
     assert heaps("allocate_together()") == 1
     assert heaps("allocate_together()", MALLOC_ARENA_MAX="3") > 1
+
+
+@pytest.mark.skipif(not IS_GLIBC, reason="another C library")
+def test_a_large_block_stands_apart_whatever_was_freed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    assert said(LARGE_ONES.format(before="")) == "False\n"
+    assert said(LARGE_ONES.format(before="allocate_together()")) == "True\n"
 
 
 class Musl:
