@@ -20,6 +20,7 @@ from assembly.llm import assistant_of, open_llms
 from assembly.reports import reporting_weekly
 from assembly.running import (
     GraphRun,
+    allocate_together,
     collect_rarely,
     in_background,
     meters_of,
@@ -64,6 +65,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     token = usable_token(settings)
     collect_rarely()
     yield_often()
+    allocate_together()
     with written_alone(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
 

@@ -10,7 +10,7 @@ _REMEMBERED = 10_000
 
 
 class Repeats:
-    """Remembers, in bounded memory and until the end of the run, what was said to whom. Texts are kept as hashes."""
+    """Remembers, in bounded memory and for as long as it matters, what was said to whom. Texts are kept as hashes."""
 
     def __init__(self, seconds: float = DAY) -> None:
         self._seconds = seconds
@@ -21,7 +21,7 @@ class Repeats:
         key = _key(person_id, text)
         self._said.pop(key, None)
         self._said[key] = at
-        if len(self._said) > _REMEMBERED:
+        while len(self._said) > _REMEMBERED or at - next(iter(self._said.values())) >= self._seconds:
             self._said.popitem(last=False)
 
     def was_told(self, person_id: int, text: str, at: float) -> bool:

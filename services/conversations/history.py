@@ -16,7 +16,7 @@ M = TypeVar("M", Message, Edited)
 
 PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_ARCHIVED = 2_000  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
+KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.

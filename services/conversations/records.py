@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
+import struct
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from clock import run_blocking
 from model.batches import Key
 from model.messages import DISCORD_EPOCH_MS, Message
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from services.conversations.id_table import IdTable
 from services.storage import files, read_object, read_text
 
 KEPT = 20_000  # posts kept in memory, newest last
+
+_Id = Annotated[int, Field(ge=0, lt=2**64)]
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +31,11 @@ class Post:
     """The last piece of one reply."""
 
     at: FiniteFloat
-    message_id: int
-    place_id: int  # the thread that it is in
-    asked_in: int  # where the question was written: a channel or a thread
-    asker_id: int
-    last_asked_id: int  # the last message of the part that it answers
+    message_id: _Id
+    place_id: _Id  # the thread that it is in
+    asked_in: _Id  # where the question was written: a channel or a thread
+    asker_id: _Id
+    last_asked_id: _Id  # the last message of the part that it answers
     opened_thread: bool  # the bot opened the thread for this asker
     question: str  # empty where the bot was killed before it recorded the post, and found it later
     sources: tuple[str, ...]
@@ -40,15 +45,19 @@ _POST = TypeAdapter(Post)
 
 
 class Posts:
-    """An index over the newest posts. With a `path`, each new one is appended to that file."""
+    """An index over the newest posts. With a `path`, each new one is appended to that file.
+
+    Most are never asked about again, so they are packed, and found by tables: 300 bytes each with a short question,
+    where objects and dictionaries take 750.
+    """
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
-        self._by_message: dict[int, Post] = {}  # the newest last
-        self._last_by_thread: dict[int, Post] = {}
-        self._last_for: dict[Key, Post] = {}  # by thread and asker, unless it is the last of all in that thread
-        self._opened_for: dict[Key, int] = {}
-        self._answered: set[int] = set()
+        self._posts: dict[int, bytes] = {}  # by message, packed; the newest last
+        self._last_in = IdTable()  # by thread: its last post
+        self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
+        self._opened: dict[int, IdTable] = {}  # by channel, then by asker: the newest thread
+        self._answered = IdTable()  # by the last message of the part
         for post in earlier:
             self._add(post)
 
@@ -63,11 +72,11 @@ class Posts:
 
     def about(self, message_id: int) -> Post | None:
         """The reply that a message is the last piece of."""
-        return self._by_message.get(message_id)
+        return self._post(message_id)
 
     def in_thread(self, place_id: int) -> bool:
         """Whether the bot has posted there."""
-        return place_id in self._last_by_thread
+        return place_id in self._last_in
 
     def answered(self, message_id: int) -> bool:
         """Whether the part that ended with this message has its reply."""
@@ -75,55 +84,83 @@ class Posts:
 
     def newest_in(self, place_id: int) -> int:
         """The id of the newest recorded post there; 0 where there is none."""
-        last = self._last_by_thread.get(place_id)
-        return 0 if last is None else last.message_id
+        return self._last_in.get(place_id) or 0
 
     def opened_for(self, channel_id: int, asker_id: int) -> int | None:
         """The newest thread that the bot opened for this asker in this channel."""
-        return self._opened_for.get(Key(channel_id, asker_id))
+        opened = self._opened.get(channel_id)
+        return None if opened is None else opened.get(asker_id)
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """The same, if the bot has posted there after `since`."""
         thread_id = self.opened_for(channel_id, asker_id)
-        last = None if thread_id is None else self._last_by_thread.get(thread_id)
+        last = None if thread_id is None else self._post(self._last_in.get(thread_id))
         return None if last is None or last.at <= since else thread_id
 
     def latest_for(self, place_id: int, asker_id: int) -> Post | None:
         """The newest reply to this asker in this thread; in a channel, in the newest thread opened there for them."""
         thread_id = self.opened_for(place_id, asker_id)
         place_id = place_id if thread_id is None else thread_id
-        last = self._last_by_thread.get(place_id)
-        return last if last is not None and last.asker_id == asker_id else self._last_for.get(Key(place_id, asker_id))
+        last = self._post(self._last_in.get(place_id))
+        if last is not None and last.asker_id == asker_id:
+            return last
+        return self._post(self._last_for.get(Key(place_id, asker_id)))
 
     def forget(self, asker_id: int) -> None:
         """Drop what was posted for a person."""
-        for post in [post for post in self._by_message.values() if post.asker_id == asker_id]:
-            del self._by_message[post.message_id]
-            self._forget(post)
+        for message_id in [each for each, packed in self._posts.items() if _asker_of(packed) == asker_id]:
+            self._forget(message_id)
+
+    def _post(self, message_id: int | None) -> Post | None:
+        packed = None if message_id is None else self._posts.get(message_id)
+        return None if packed is None else _unpacked(packed)
 
     def _add(self, post: Post) -> None:
-        self._by_message[post.message_id] = post
-        before = self._last_by_thread.get(post.place_id)
+        before = self._post(self._last_in.get(post.place_id))
+        self._posts[post.message_id] = _packed(post)
         if before is not None and before.asker_id != post.asker_id:
-            self._last_for[Key(before.place_id, before.asker_id)] = before
+            self._last_for[Key(before.place_id, before.asker_id)] = before.message_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
-        self._last_by_thread[post.place_id] = post
-        self._answered.add(post.last_asked_id)
+        self._last_in.put(post.place_id, post.message_id)
+        self._answered.put(post.last_asked_id, post.message_id)
         if post.opened_thread:
-            self._opened_for[Key(post.asked_in, post.asker_id)] = post.place_id
-        if len(self._by_message) > KEPT:
-            self._forget(self._by_message.pop(next(iter(self._by_message))))
+            self._opened.setdefault(post.asked_in, IdTable()).put(post.asker_id, post.place_id)
+        if len(self._posts) > KEPT:
+            self._forget(next(iter(self._posts)))
 
-    def _forget(self, post: Post) -> None:
+    def _forget(self, message_id: int) -> None:
+        post = _unpacked(self._posts.pop(message_id))
         self._answered.discard(post.last_asked_id)
-        if self._last_by_thread.get(post.place_id) is post:
-            del self._last_by_thread[post.place_id]
+        if self._last_in.get(post.place_id) == message_id:
+            self._last_in.discard(post.place_id)
         theirs = Key(post.place_id, post.asker_id)
-        if self._last_for.get(theirs) is post:
+        if self._last_for.get(theirs) == message_id:
             del self._last_for[theirs]
-        key = Key(post.asked_in, post.asker_id)
-        if self._opened_for.get(key) == post.place_id and post.place_id not in self._last_by_thread:
-            del self._opened_for[key]
+        if self.opened_for(post.asked_in, post.asker_id) == post.place_id and post.place_id not in self._last_in:
+            opened = self._opened[post.asked_in]
+            opened.discard(post.asker_id)
+            if not len(opened):
+                del self._opened[post.asked_in]
+
+
+_NUMBERS = struct.Struct("<d5Q?")
+
+
+def _packed(post: Post) -> bytes:
+    *numbers, question, sources = astuple(post)
+    texts = json.dumps([question, *sources], ensure_ascii=False)
+    return _NUMBERS.pack(*numbers) + texts.encode("utf-8", "surrogatepass")  # so `json.loads` reads it
+
+
+def _unpacked(packed: bytes) -> Post:
+    at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread = _NUMBERS.unpack_from(packed)
+    question, *sources = json.loads(packed[_NUMBERS.size :])
+    return Post(at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread, question, tuple(sources))
+
+
+def _asker_of(packed: bytes) -> int:
+    """What `forget` asks of each, without unpacking the texts."""
+    return _NUMBERS.unpack_from(packed)[4]
 
 
 def read_posts(path: Path) -> list[Post]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from model.messages import Message
@@ -11,29 +11,40 @@ ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includ
 
 
 class Timeline:
-    """Messages in order of id, with the intervals of ids in which all of them are known."""
+    """Messages in order of id, with the intervals of ids in which all of them are known.
+
+    Two lists side by side: a dictionary out of which the oldest is taken again and again takes four times as much.
+    """
 
     __slots__ = ("_covered", "_ids", "_messages")
 
     def __init__(self, *, complete: bool) -> None:
-        self._messages: dict[int, Message] = {}
         self._ids: list[int] = []
+        self._messages: list[Message] = []
         self._covered: list[tuple[int, int]] = [(0, ENDLESS)] if complete else []
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def get(self, message_id: int) -> Message | None:
-        return self._messages.get(message_id)
+        index = bisect_left(self._ids, message_id)
+        return self._messages[index] if self._is_at(index, message_id) else None
 
     def add(self, message: Message) -> None:
-        if message.id not in self._messages:
-            insort(self._ids, message.id)
-        self._messages[message.id] = message
+        index = bisect_left(self._ids, message.id)
+        if self._is_at(index, message.id):
+            self._messages[index] = message
+        else:
+            self._ids.insert(index, message.id)
+            self._messages.insert(index, message)
 
     def remove(self, message_id: int) -> None:
-        if self._messages.pop(message_id, None) is not None:
-            del self._ids[bisect_left(self._ids, message_id)]
+        index = bisect_left(self._ids, message_id)
+        if self._is_at(index, message_id):
+            del self._ids[index], self._messages[index]
+
+    def _is_at(self, index: int, message_id: int) -> bool:
+        return index < len(self._ids) and self._ids[index] == message_id
 
     def cover(self, low: int, high: int) -> None:
         """Everything from `low` to `high` is known now."""
@@ -58,27 +69,25 @@ class Timeline:
         if not self._covered or self._covered[-1][1] < ENDLESS:
             return None
         low = self._covered[-1][0]
-        known = self._ids[max(bisect_left(self._ids, low), len(self._ids) - limit) :]
-        if len(known) < limit and low > 0:
-            return None
-        return [self._messages[known_id] for known_id in known]
+        known = self._messages[max(bisect_left(self._ids, low), len(self._ids) - limit) :]
+        return None if len(known) < limit and low > 0 else known
 
     def before(self, message_id: int) -> Iterator[Message | None]:
         """Backwards from a message; None, and the end, where what comes next is not known."""
         index = bisect_left(self._ids, message_id)
-        return self._walk(message_id, (self._ids[i] for i in range(index - 1, -1, -1)), to=0)
+        return self._walk(message_id, (self._messages[i] for i in range(index - 1, -1, -1)), to=0)
 
     def after(self, message_id: int) -> Iterator[Message | None]:
         """Forwards from a message, likewise."""
         index = bisect_right(self._ids, message_id)
-        return self._walk(message_id, (self._ids[i] for i in range(index, len(self._ids))), to=ENDLESS)
+        return self._walk(message_id, (self._messages[i] for i in range(index, len(self._ids))), to=ENDLESS)
 
-    def _walk(self, start: int, ids: Iterable[int], *, to: int) -> Iterator[Message | None]:
+    def _walk(self, start: int, messages: Iterable[Message], *, to: int) -> Iterator[Message | None]:
         low, high = self._around(start) or (start, start)
-        for message_id in ids:
-            if not low <= message_id <= high:
+        for message in messages:
+            if not low <= message.id <= high:
                 break
-            yield self._messages[message_id]
+            yield message
         if not low <= to <= high:
             yield None
 
@@ -90,8 +99,6 @@ class Timeline:
         surplus = len(self._ids) - keep
         if surplus <= 0:
             return
-        for message_id in self._ids[:surplus]:
-            del self._messages[message_id]
-        del self._ids[:surplus]
+        del self._ids[:surplus], self._messages[:surplus]
         oldest = self._ids[0]
         self._covered = [(max(low, oldest), high) for low, high in self._covered if high >= oldest]

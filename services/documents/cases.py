@@ -31,11 +31,13 @@ class IngestJob:
 
 @dataclass(slots=True)
 class _Case:
-    """A thread. `seen`: its files, with their messages. `open`: those neither searchable nor failed yet."""
+    """A thread. `seen`: its files, with their messages. `open`: those neither searchable nor failed yet. `changed`:
+    made by whoever waits, since most threads are never waited for.
+    """
 
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     open: dict[tuple[int, str], IngestJob] = field(default_factory=dict[tuple[int, str], IngestJob])
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event | None = None
 
 
 class Cases:
@@ -86,8 +88,10 @@ class Cases:
         case = self._cases.get(job.case_id)
         if case is not None and case.open.get(job.candidate.key) is job:
             del case.open[job.candidate.key]
-            case.changed.set()
-            case.changed = asyncio.Event()
+            if case.changed is not None:
+                case.changed.set()
+                case.changed = None
+            self._forget_closed(job.case_id, case)
 
     def unread(self, case_id: int) -> list[Candidate]:
         """The files that cannot be searched yet."""
@@ -99,6 +103,7 @@ class Cases:
         try:
             async with asyncio.timeout(seconds):
                 while (case := self._cases.get(case_id)) is not None and case.open:
+                    case.changed = case.changed or asyncio.Event()
                     await case.changed.wait()
         except TimeoutError:
             return False
@@ -111,7 +116,13 @@ class Cases:
             case.seen.clear()
             for job in case.open.values():
                 job.token.cancel(CaseClosed("the thread was closed"))
+            self._forget_closed(case_id, case)
         self._with_files.discard(case_id)
+
+    def _forget_closed(self, case_id: int, case: _Case) -> None:
+        """A thread that was closed is not remembered once none of its files is being read."""
+        if not case.seen and not case.open:
+            del self._cases[case_id]
 
     def with_files_of(self, message_ids: Iterable[int]) -> set[int]:
         """The threads that files of these messages went to, as far as they are remembered."""

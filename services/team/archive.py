@@ -232,4 +232,7 @@ def _earlier(lines: Sequence[str]) -> Pair:
 def _snowflakes(text: str) -> tuple[int, ...]:
     if not _SNOWFLAKES.fullmatch(text):
         raise Malformed(f"{text[:40]!r} is no list of ids")
-    return tuple(map(int, text.split(", ")))
+    ids = tuple(map(int, text.split(", ")))
+    if max(ids) >> 64:
+        raise Malformed(f"{max(ids)} is no id: it has more than 64 bits")
+    return ids

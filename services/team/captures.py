@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -66,7 +68,7 @@ def said_in(pair: Pair) -> list[Said]:
 
 
 def digest(said: tuple[Said, ...]) -> bytes:
-    return hashlib.sha256(repr(said).encode()).digest()
+    return hashlib.blake2b(repr(said).encode(), digest_size=16).digest()
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:
@@ -78,12 +80,14 @@ def pictures_of(message: Message) -> tuple[Picture, ...]:
 
 @dataclass(slots=True)
 class _Known:
-    """A conversation: its last capture, and the messages for which it was the first and that are no longer in that.
+    """A conversation: its last capture, the digest of what was said in it, and the messages for which it was the first
+    and that are no longer in that capture.
 
     Most are never continued, so they are kept as in the archive, and packed: 500 bytes where objects take 2,000.
     """
 
     packed: bytes
+    said: bytes
     left: tuple[int, ...] = ()
 
     @property
@@ -104,6 +108,36 @@ class _First(NamedTuple):
     conversation_id: str
 
 
+class _Firsts:
+    """By message. In two columns, as there are thousands: 16 bytes each, where a dictionary takes 100."""
+
+    def __init__(self) -> None:
+        self._ids = array("Q")  # in order
+        self._firsts: list[_First] = []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def get(self, message_id: int) -> _First | None:
+        index = bisect_left(self._ids, message_id)
+        return self._firsts[index] if self._is_at(index, message_id) else None
+
+    def add(self, message_id: int, first: _First) -> None:
+        """Unless there is one."""
+        index = bisect_left(self._ids, message_id)
+        if not self._is_at(index, message_id):
+            self._ids.insert(index, message_id)
+            self._firsts.insert(index, first)
+
+    def discard(self, message_id: int) -> None:
+        index = bisect_left(self._ids, message_id)
+        if self._is_at(index, message_id):
+            del self._ids[index], self._firsts[index]
+
+    def _is_at(self, index: int, message_id: int) -> bool:
+        return index < len(self._ids) and self._ids[index] == message_id
+
+
 class Captures:
     """The recent captures: those outside threads, by message, and what was stored last of each conversation."""
 
@@ -117,8 +151,8 @@ class Captures:
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
-        self._stored: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
-        self._first: dict[int, _First] = {}
+        self._threads: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
+        self._first = _Firsts()
         self._count = 0
         for pair in earlier:
             self.remember(pair)
@@ -134,7 +168,7 @@ class Captures:
         conversation_id, linked = capture.conversation_id, list[int]()
         if conversation_id.startswith(REPLY):
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
-        shared = [self._first[message_id] for message_id in linked if message_id in self._first]
+        shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
         if shared:
             _, conversation_id = min(shared)
         if conversation_id not in self._known:
@@ -150,34 +184,37 @@ class Captures:
 
     def stored_as(self, capture: Capture) -> str | None:
         """The id of the conversation's last capture, if that is word for word the same, as after a crash."""
-        pair_id, known = self._stored.get(capture.conversation_id, (None, b""))
-        return pair_id if known == digest(capture.said) else None
+        known = self._known.get(capture.conversation_id)
+        if known is not None:
+            return known.pair.id if known.said == digest(capture.said) else None
+        pair_id, said = self._threads.get(capture.conversation_id, (None, b""))
+        return pair_id if said == digest(capture.said) else None
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair, in the order of the archive."""
-        conversation_id = pair.conversation_id
-        self._stored.pop(conversation_id, None)
-        self._stored[conversation_id] = pair.id, digest(tuple(said_in(pair)))
-        if len(self._stored) > self._kept:
-            del self._stored[next(iter(self._stored))]
+        conversation_id, said = pair.conversation_id, digest(tuple(said_in(pair)))
         if not conversation_id.startswith(REPLY):
+            self._threads.pop(conversation_id, None)
+            self._threads[conversation_id] = pair.id, said
+            if len(self._threads) > self._kept:
+                del self._threads[next(iter(self._threads))]
             return
         self._count += 1
         first = _First(self._count, conversation_id)
         for message_id in pair.message_ids:
-            self._first.setdefault(message_id, first)
+            self._first.add(message_id, first)
         known = self._known.pop(conversation_id, None)
         left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
-        self._known[conversation_id] = _Known(_packed(pair), left)
+        self._known[conversation_id] = _Known(_packed(pair), said, left)
         if len(self._known) > self._kept:
             for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
-                del self._first[message_id]
+                self._first.discard(message_id)
 
     def _firsts_of(self, known: _Known) -> set[int]:
         """The messages for which this conversation was the first."""
         pair = known.pair
-        ids = {*pair.message_ids, *known.left} & self._first.keys()
-        return {each for each in ids if self._first[each].conversation_id == pair.conversation_id}
+        firsts = ((each, self._first.get(each)) for each in {*pair.message_ids, *known.left})
+        return {each for each, first in firsts if first is not None and first.conversation_id == pair.conversation_id}
 
     def forget(self, author_id: int, instead: str) -> None:
         """Replace the texts of a person by `instead`."""

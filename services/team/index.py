@@ -18,6 +18,8 @@ from services.team.archive import REMOVED, Speaker
 from services.team.topics import Topic
 
 _QUESTION_CHARS = 200
+_EARLIER = 100
+"""Descriptions of content that no topic has any more. A topic has it again where the newest pair is taken out of it."""
 
 
 class TeamIndex:
@@ -30,8 +32,9 @@ class TeamIndex:
         self._by_name: dict[str, IndexEntry] = {}
         self._records: dict[str, Record] = {}
         self._lines: dict[str, str] = {}  # the records, rendered
-        # Descriptions by content and key, also of topics that are gone or were rebuilt.
+        # Descriptions by content and key: all that were there at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
+        self._earlier: dict[tuple[str, str], str] = {}  # the newest last
         self._hashes: dict[str, tuple[Topic, str]] = {}
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
@@ -74,8 +77,8 @@ class TeamIndex:
             summary_pending=False,
             file=facts,
         )
+        self._keep_earlier(topic.file)
         self._records[topic.file] = record
-        self._known[record.content_hash, record.summary_key] = record.summary_text
         self._lines[topic.file] = cache.line(record)
         self._cache_written = False
         self._enter(topic)
@@ -91,6 +94,7 @@ class TeamIndex:
         for name in names:
             self._drop_record(name)
         self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
+        self._earlier.clear()
 
     def undescribed(self, at: float) -> list[Topic]:
         """The topics without a description of their present content, by name."""
@@ -108,7 +112,8 @@ class TeamIndex:
             record = self._records.get(topic.file)
             if record is not None and (record.content_hash, record.summary_key) == (content, self._key):
                 continue
-            if (known := self._known.get((content, self._key))) is None:
+            wanted = content, self._key
+            if (known := self._known.get(wanted, self._earlier.get(wanted))) is None:
                 found.append(topic)
             else:
                 self.describe(topic, known, self._key, at)
@@ -133,8 +138,17 @@ class TeamIndex:
 
     def _drop_record(self, name: str) -> None:
         self._lines.pop(f"{name}.txt", None)
+        self._keep_earlier(f"{name}.txt")
         if self._records.pop(f"{name}.txt", None) is not None:
             self._cache_written = False
+
+    def _keep_earlier(self, file: str) -> None:
+        """A topic is about to lose its description."""
+        record = self._records.get(file)
+        if record is not None and record.described:
+            self._earlier[record.content_hash, record.summary_key] = record.summary_text
+            if len(self._earlier) > _EARLIER:
+                del self._earlier[next(iter(self._earlier))]
 
     def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)

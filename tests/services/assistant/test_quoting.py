@@ -260,6 +260,14 @@ def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch:
     assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
 
 
+def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
+    repeats = Repeats()
+    for day in range(3):
+        for person in range(100):
+            repeats.told(person + 100 * day, "Pull it.", day * DAY)
+    assert len(repeats._said) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+
+
 def test_the_telling_line_is_a_whole_sentence_though_plain_text_breaks_it() -> None:
     text = "Millers do.\nThe list of all presses is kept on\nthe page of the guild.\n\n```\npull it\npush it\n```"
     assert telling_line(kept(text), "list of presses?") == "The list of all presses is kept on the page of the guild."

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -86,6 +87,22 @@ async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -
     after = begun(cases)
     cases.settle(before)
     assert cases.unread(7) == [after.candidate]
+
+
+async def test_of_threads_that_were_closed_nothing_stays_once_nothing_is_read() -> None:
+    cases = Cases()
+    tracemalloc.start()
+    for case_id in range(1, 1_000):
+        before = begun(cases, case_id, case_id=case_id)
+        if case_id % 2:
+            cases.settle(before)
+        cases.close(case_id)
+        if not case_id % 2:
+            assert cases.unread(case_id) == [before.candidate], "until the reading has ended"
+            cases.settle(before)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50_000
 
 
 async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,7 +270,13 @@ def test_they_may_stand_among_blocks_of_the_present_form() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("msg_124", "msg_x"), ("Team: Run", "Run"), ("message_ids", "messages"), (", msg_124, msg_125", "")],
+    [
+        ("msg_124", "msg_x"),
+        ("msg_124", f"msg_{2**64}"),
+        ("Team: Run", "Run"),
+        ("message_ids", "messages"),
+        (", msg_124, msg_125", ""),
+    ],
 )
 def test_what_is_wrong_with_one_of_them_is_reported(before: str, after: str, caplog: pytest.LogCaptureFixture) -> None:
     assert parse(EARLIER.replace(before, after)) == []

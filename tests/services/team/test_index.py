@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clock import rfc3339
 from services.knowledge import hash_text
+from services.team import index as index_module
 from services.team.index import TeamIndex
 from services.team.topics import Topic
 from tests.team import pair
@@ -76,6 +78,21 @@ def test_content_that_was_described_before_gets_that_description_again_and_other
     other_key.load({"things": THINGS})
     assert other_key.undescribed(AT) == [THINGS]
     assert other_key.entries[0].description == "About things."  # until there is a new one
+
+
+def test_of_descriptions_that_no_topic_has_any_more_the_newest_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_EARLIER", 2)
+    index = described(tmp_path)
+    grown = [THINGS]
+    for number in range(3, 6):
+        grown.append(grown[-1].joined_by(pair(number)))
+        index.follow(["things"], {"things": grown[-1]})
+        index.describe(grown[-1], f"About {number} things.", "key", AT)
+    assert index.lacking(grown, AT) == [THINGS]
+    index.follow(["things"], {})
+    assert index.lacking([replace(grown[-2], name="renamed")], AT) == []
 
 
 def test_what_is_forgotten_has_no_description_and_gets_none_again(tmp_path: Path) -> None:
