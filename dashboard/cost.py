@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,20 +38,21 @@ class CostView:
 
 def view(costs: Costs, showing: Showing) -> CostView:
     """Days the newest first; steps and channels the largest first, then what belongs to no channel."""
-    channels = {showing.place(channel): spent for channel, spent in costs.channels.items()}
+    channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
-        channels[ELSEWHERE] = costs.elsewhere
+        channels.append((ELSEWHERE, costs.elsewhere))
     return CostView(
-        _rows({"all": costs.total})[0],
-        _rows(dict(sorted(costs.days.items(), reverse=True))),
-        _rows(dict(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0])))),
+        _rows([("all", costs.total)])[0],
+        _rows(sorted(costs.days.items(), reverse=True)),
+        _rows(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0]))),
         _rows(channels),
         costs.total.money is not None,
     )
 
 
-def _rows(known: Mapping[str, Expense]) -> list[CostRow]:
-    largest = max((each.tokens for each in known.values()), default=0)
+def _rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
+    """Of names, which several may share."""
+    largest = max((each.tokens for _, each in known), default=0)
     return [
         CostRow(
             name,
@@ -61,7 +62,7 @@ def _rows(known: Mapping[str, Expense]) -> list[CostRow]:
             money(each.money),
             round(100 * each.tokens / largest) if largest else 0,
         )
-        for name, each in known.items()
+        for name, each in known
     ]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from dashboard import answers, cost, knowledge
 from dashboard.meter import Took
-from dashboard.showing import ago, link_to, plain, seconds, size
-from reporting.cost import Price, Prices, costs
+from dashboard.showing import Showing, ago, link_to, plain, seconds, size
+from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.search import NOTHING
@@ -170,6 +170,13 @@ def test_cost_adds_up_by_day_step_and_channel() -> None:
         ("#channel-20", 6, 200),
         ("all else", 0, 1_001_300),
     ]
+
+
+def test_channels_of_one_name_have_a_row_each() -> None:
+    spent = costs({}, [], TimeSpan(AT, AT + 1), Prices())
+    spent.channels = {1: Expense(1, 100, 0), 2: Expense(1, 900, 0)}
+    named = Showing(False, str, lambda _: "#help")
+    assert [(row.name, row.prompt) for row in cost.view(spent, named).by_channel] == [("#help", 100), ("#help", 900)]
 
 
 def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> None:
