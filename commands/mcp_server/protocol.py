@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from mcp import types
@@ -39,7 +39,7 @@ def server_of(tools: Sequence[ServedTool], redact: Callable[[str], str]) -> Serv
         try:
             if tool is None:
                 raise CallRefused(f"There is no such tool; there are: {', '.join(by_name)}.")  # noqa: TRY301 (one way to say no)
-            given = await tool(call.arguments or {})
+            given = await tool(_asked(call.arguments or {}, redact))
         except CallRefused as why:
             return _failed(redact(visible(str(why))))
         except Exception:
@@ -68,6 +68,14 @@ def _failed(why: str) -> types.CallToolResult:
 
 def _words(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
+
+
+def _asked(arguments: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
+    """The arguments, their texts without secrets: a search may send them to an endpoint for vectors."""
+    return {
+        name: redact(value) if isinstance(value, str) and not name.endswith("_id") else value
+        for name, value in arguments.items()
+    }
 
 
 def _clean(value: object, redact: Callable[[str], str]) -> Any:

@@ -9,6 +9,8 @@ import pytest
 
 from assembly.answering import library_of
 from assembly.searching import open_search
+from services.knowledge import LibrarySearch
+from services.search import Found
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.commands.mcp_server.assistant import assistant, call, data, refusal, words
@@ -241,3 +243,21 @@ async def test_a_bug_is_logged_and_not_told(
         told = refusal(await call(client, "search", query="a"))
     assert told == "This could not be done; the log of the server says why."
     assert "canary of the inside" in caplog.text
+
+
+async def test_what_an_assistant_searches_for_is_searched_for_without_secrets(
+    knowing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`search.embeddings` may be an endpoint elsewhere."""
+    asked = list[str]()
+    find = LibrarySearch.find
+
+    async def noted(self: LibrarySearch, query: str) -> Found:
+        asked.append(query)
+        return await find(self, query)
+
+    monkeypatch.setattr(LibrarySearch, "find", noted)
+    async with assistant(knowing) as client:
+        await call(client, "search", query=f"install Lanternfish with {SECRET_TOKEN}")
+    assert asked
+    assert all("Lanternfish" in query and SECRET_TOKEN not in query for query in asked)
