@@ -57,7 +57,7 @@ WITH = {
     "baseline": ("eval",),
     "save": ("eval",),
     "from_votes": ("eval",),
-    "guild": ("ask", "import", "kb", "report"),
+    "guild": ("ask", "eval", "import", "kb", "report"),
     "record": ("bot",),
     "llm_record": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "eval", "init_kb", "regen", "bot"),

@@ -10,7 +10,7 @@ import reactivex as rx
 from reactivex import operators as ops
 
 from assembly import Unusable
-from assembly.answering import library_of
+from assembly.answering import library_of, server_library
 from assembly.asking import open_answering
 from commands.evaluating.judging import Got
 from commands.evaluating.questions import EvalQuestion
@@ -42,8 +42,9 @@ async def asked(
     *,
     record: Path | None,
     replay: Path | None,
+    guild_id: int | None = None,
 ) -> None:
-    """Ask them all, each by itself; `on_got` is called as each is done.
+    """Ask them all, each by itself; `on_got` is called as each is done. `guild_id`: as for `open_answering`.
 
     Raises:
         GaveUp: one question after another fails, or the model is not reached for the first.
@@ -59,7 +60,7 @@ async def asked(
         if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise GaveUp(why)
 
-    async with open_answering(settings, record=record, replay=replay) as answering:
+    async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
 
         async def ask(question: EvalQuestion) -> tuple[EvalQuestion, Got]:
             turn = Turn(Role.USER, question.text, asked_now=True)
@@ -111,9 +112,10 @@ def _why(step: str, path: Mapping[str, Any]) -> str:
     return f"the search finds {ranked[0][0]} ({path['point']['confidence']:.2f})" if ranked and "point" in path else ""
 
 
-async def index_of(settings: Settings) -> Sequence[IndexEntry]:
-    """What can be answered from. Raises Unusable: there is nothing."""
-    index = await library_of(settings).index()
+async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[IndexEntry]:
+    """What can be answered from: in a server, or where there is nothing else. Raises Unusable: there is nothing."""
+    shared = library_of(settings)
+    index = await (shared if guild_id is None else server_library(settings, guild_id, shared)[1]).index()
     if not index:
         remedy = "app.py --init-kb builds it"
         raise Unusable(f"kb.index_path: {settings.kb.index_path} holds nothing to answer from; {remedy}")

@@ -37,7 +37,9 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalOptions:
-    """`save`: where the run is kept; `baseline`: an earlier one to compare with."""
+    """`save`: where the run is kept; `baseline`: an earlier one to compare with; `guild_id`: the server in which all is
+    asked, None: one that has nothing of its own.
+    """
 
     file: Path
     save: Path | None = None
@@ -45,6 +47,7 @@ class EvalOptions:
     as_json: bool = False
     llm_record: Path | None = None
     llm_replay: Path | None = None
+    guild_id: int | None = None
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -62,6 +65,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         as_json=options.json,
         llm_record=options.llm_record,
         llm_replay=options.llm_replay,
+        guild_id=options.guild,
     )
     with terminated_as_interrupted():
         return evaluate(settings, chosen)
@@ -71,7 +75,8 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     """Ask all questions, print what they came to, and give the exit code: 1 where a threshold is missed, or something
     failed or was cut off.
     """
-    addressed = settings.discord.reply_mode == "mention"
+    server = settings if options.guild_id is None else settings.servers[options.guild_id]
+    addressed = server.discord.reply_mode == "mention"
     file = read_questions(options.file, redactor_of(settings), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
     earlier = unfinished(options.save, SAVE)
@@ -109,11 +114,13 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
 async def _evaluate(
     settings: Settings, asking: EvalRun, earlier: SavedRun, options: EvalOptions
 ) -> Sequence[IndexEntry]:
-    index = await index_of(settings)
-    asking.key = key_of_run(settings, index)
+    guild_id = options.guild_id
+    index = await index_of(settings, guild_id)
+    asking.key = key_of_run(settings if guild_id is None else settings.servers[guild_id], index)
     asking.resume(earlier)
     with counted(Console(stderr=True), lambda: asking.count):
-        await asked(settings, asking.left, asking.add, record=options.llm_record, replay=options.llm_replay)
+        record, replay = options.llm_record, options.llm_replay
+        await asked(settings, asking.left, asking.add, record=record, replay=replay, guild_id=guild_id)
     return index
 
 

@@ -212,6 +212,16 @@ def test_commands_ask_and_show_within_a_server(day: Day) -> None:
 
 
 @pytest.mark.real_time
+def test_questions_are_evaluated_within_a_server(day: Day) -> None:
+    day.runs("--init-kb")
+    questions = day.folder / "questions.yaml"
+    questions.write_text(yaml.safe_dump({"questions": [{"question": RESET, "source": f"@{FERRYGATE}/*"}]}))
+    assert "1 question: 1 right." in day.runs("--eval", str(questions), "--guild", FERRYGATE)
+    assert "1 question: 1 wrong." in day.runs("--eval", str(questions), "--guild", ORCHARDBOX)
+    assert "right" not in day.runs("--eval", str(questions)).partition("| figure")[0]
+
+
+@pytest.mark.real_time
 def test_a_person_is_forgotten_in_every_server(day: Day) -> None:
     """Pitfall 49."""
     day.runs("--import", str(day.folder / "day.jsonl"))
