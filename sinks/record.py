@@ -64,6 +64,8 @@ class OutcomeRecord:
         if self._folder is None:
             return
         async with self._writing:
+            # Those of one instant end in any order: a replay is to write the same bytes each time.
+            self._waiting = deque(sorted(self._waiting, key=lambda entry: (entry.at, entry.message_ids)))
             for day, entries in groupby(tuple(self._waiting), key=lambda entry: _day(entry.at)):
                 batch = list(entries)
                 lines = b"".join(map(render_ended, batch))

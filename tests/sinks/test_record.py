@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,15 @@ def test_a_run_that_leaves_nothing_writes_nothing(tmp_path: Path) -> None:
     kept.add(at(SOME_DAY))
     play(kept)
     assert (len(kept.recent), len(told), days(tmp_path)) == (1, 1, {})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_ends_in_one_instant_is_written_in_one_order(tmp_path: Path, order: int) -> None:
+    kept, one = OutcomeRecord(tmp_path, plain), at(SOME_DAY)
+    later = replace(one, part=replace(one.part, messages=(replace(one.part.last, id=one.part.last.id + 1),)))
+    for end in (one, later)[::order]:
+        kept.add(end)
+    play(kept)
+    (path,) = tmp_path.iterdir()
+    written = [parse_ended(line) for line in path.read_bytes().splitlines()]
+    assert [entry.message_ids for entry in written if entry] == [one.part.message_ids, later.part.message_ids]
