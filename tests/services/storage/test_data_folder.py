@@ -81,6 +81,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
     }
     assert names == {
         "lock_file": ".lock",
+        "guilds": "guilds",
         "seen": "state/seen.json",
         "usage": "state/usage.json",
         "outcomes": "state/outcomes",
