@@ -6,19 +6,28 @@ import argparse
 import contextlib
 import gc
 import signal
+import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from commands.exit_codes import UNUSABLE
+from model.version import VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. What a user can cause is one line on stderr."""
     options = parser().parse_args(arguments)
-    with interrupted_silently(), collecting_nothing():
-        # Only now, so that --help answers at once.
-        from commands.dispatch import run  # noqa: PLC0415
+    try:
+        with interrupted_silently(), collecting_nothing():
+            # Only now, so that --help answers at once.
+            from commands.dispatch import run  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (Path(__file__).parent / (error.name or "").partition(".")[0]).exists():
+            raise  # one of our own
+        remedy = "run it with .venv/bin/python, which `make demo` sets up"
+        print(f"app.py: this Python has no package {error.name}: {remedy}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+        return UNUSABLE
 
     return run(options)
 
@@ -56,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     cli.add_argument(
         "--config", type=Path, default=Path("config.yaml"), metavar="FILE", help="the configuration (config.yaml)"
     )
+    cli.add_argument("--version", action="version", version=f"millrace {VERSION}", help="print the version, then exit")
     commands = cli.add_argument_group("commands").add_mutually_exclusive_group()
     commands.add_argument("--check", action="store_true", help="check whether everything is in place, then exit")
     commands.add_argument(

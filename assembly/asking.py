@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,9 +17,12 @@ from services.assistant import Assistant
 from services.knowledge import Library, Search
 from services.llm import Budget, StructuredLLM, Usage
 from services.search.embedding import Embedder
+from services.telemetry import number_of
 from settings import Settings
 from streams.answer_rules import AnswerRules
 from streams.answers import Answerer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,9 @@ async def open_answering(
         open_embedder(settings.search.embeddings) as embedder,
         open_search(settings, library, embedder) as search,
     ):
+        lacking = await search.unembedded()
+        if lacking:
+            log.warning("%s; questions are compared with them by words alone; --init-kb makes vectors", _lack(lacking))
 
         def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
             answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
@@ -70,6 +77,10 @@ async def open_answering(
         rules = replace(answer_rules(server), pointing=point_rules(server, settings))
         async with open_search(server, own, embedder, beside=search) as searching:
             yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
+
+
+def _lack(count: int) -> str:
+    return f"{number_of(count, 'passage')} {'has' if count == 1 else 'have'} no vector yet"
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:

@@ -129,6 +129,7 @@ def _temporary_index(settings: Settings) -> Generator[Settings]:
     with tempfile.TemporaryDirectory(prefix="millrace-index-") as folder:
         path = Path(folder) / kb.index_path.name
         files.replace(path, index_file.render(entries).encode())
+        log.warning("%s is not there: a makeshift index, which finds less, is used; --init-kb builds it", kb.index_path)
         yield settings.model_copy(update={"kb": kb.model_copy(update={"index_path": path})})
 
 

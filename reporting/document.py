@@ -68,7 +68,8 @@ def document(report: Report) -> Iterator[Block]:
     if report.by_day:
         bars = [(day, float(asked), float(answered)) for day, (asked, answered) in sorted(report.by_day.items())]
         yield Bars("Questions a day", "asked", "answered", bars)
-    yield from _gaps(report.gaps)
+    if report.asked:
+        yield from _gaps(report.gaps)
     yield from _left(report)
     yield from _votes(report)
     yield from _taught(report)

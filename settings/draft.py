@@ -106,7 +106,7 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
     Raises:
         SettingsError: it is missing, unreadable, not YAML, no mapping, or names a key twice.
     """
-    text = read_text(path, missing=f"create it, or name another with {option} FILE")
+    text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
     draft = Draft(str(path))
     try:
         loader = (yaml.BaseLoader if as_text else yaml.SafeLoader)(text)

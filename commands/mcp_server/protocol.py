@@ -11,6 +11,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from commands.mcp_server.tools import CallRefused, ServedTool, visible
+from model.version import VERSION
 
 NAME = "millrace"
 INSTRUCTIONS = """\
@@ -48,7 +49,14 @@ def server_of(tools: Sequence[ServedTool], redact: Callable[[str], str]) -> Serv
         content = _clean(given.content.model_dump(mode="json"), redact)
         return types.CallToolResult(content=[_words(redact(visible(given.text)))], structured_content=content)
 
-    return Server(NAME, title="Millrace", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(
+        NAME,
+        version=VERSION,
+        title="Millrace",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
 def _described(tool: ServedTool) -> types.Tool:

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from commands.replay import backend
 from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
+
+ROOT = Path(__file__).parents[2]
 
 COMMANDS_THAT_ASK = ("ask", "eval", "init_kb", "regen", "replay", "bot")
 REPOSITORY = Path(__file__).parents[2]
@@ -376,3 +379,20 @@ def test_afterwards_ctrl_c_is_what_it_was() -> None:
     with app.interrupted_silently():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        app.main(["--version"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"millrace {project['version']}\n")
+
+
+def test_a_python_without_the_packages_is_one_line() -> None:
+    """As somebody who has not read that there is an environment."""
+    hidden = "import sys; sys.modules['pydantic'] = None; import app; sys.exit(app.main(['--check']))"
+    done = subprocess.run([sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "app.py: this Python has no package pydantic: run it with .venv/bin/python, which `make demo` sets up\n"
+    )

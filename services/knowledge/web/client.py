@@ -13,11 +13,12 @@ from aiolimiter import AsyncLimiter
 from yarl import URL
 
 import clock
+from model.version import VERSION
 from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
 from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified
 
 MAX_REDIRECTS = 5
-USER_AGENT = "Millrace/0.1.0 (+https://millrace.example/bot)"
+USER_AGENT = f"Millrace/{VERSION} (+https://millrace.example/bot)"
 """Who asks, and where a site's owner can read about it."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

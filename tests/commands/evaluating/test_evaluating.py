@@ -186,7 +186,7 @@ def test_a_run_that_cannot_be_kept_is_told_before_anything_is_asked(operator: Op
         (["--from-votes"], "--from-votes works only with --eval; leave it out"),
         (
             ["--eval", "nowhere.yaml"],
-            "nowhere.yaml: there is no such file; create it, or name another with --eval FILE",
+            "nowhere.yaml: there is no such file; create it, go to its folder, or name another with --eval FILE",
         ),
         (["--eval", "q", "--llm-record", "x"], "--llm-record: there is no LLM to record; set ai_response.llm"),
     ],

@@ -135,7 +135,9 @@ def test_what_cannot_be_is_one_line_with_file_and_line(tmp_path: Path, text: str
 
 def test_what_is_no_yaml_is_told_where(tmp_path: Path) -> None:
     assert refused(tmp_path, "questions:\n  - {question: How?\n").startswith("q.yaml:2:19: not valid YAML")
-    with pytest.raises(SettingsError, match="there is no such file; create it, or name another with --eval FILE"):
+    with pytest.raises(
+        SettingsError, match="there is no such file; create it, go to its folder, or name another with --eval FILE"
+    ):
         read_questions(tmp_path / "none.yaml")
 
 

@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there_is_one_line(clone: Clone) -> None:
     code, _, err = clone.run("--init", "nowhere.yaml")
     assert (code, err) == (
         2,
-        "app.py: nowhere.yaml: there is no such file; create it, or name another with --init FILE\n",
+        "app.py: nowhere.yaml: there is no such file; create it, go to its folder, or name another with --init FILE\n",
     )
 
 
