@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from services.storage import DataFolder
 from services.storage.backups import CopyOrder
-from settings import Settings
+from settings import KnowledgeSettings, Settings
 
 
 def copy_order(settings: Settings) -> CopyOrder:
@@ -20,23 +21,28 @@ def copy_order(settings: Settings) -> CopyOrder:
     the pages. Last is what keeps something from being used (deleted files, runbooks that are not shown, people who
     opted out): the newest of these holds for all.
     """
-    folder, kb = DataFolder(settings.app.data_dir), settings.kb
-    first = (folder.seen, folder.outbox, folder.posts, folder.feedback)
-    team = (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, folder.decisions)
-    index = (kb.index_path, kb.index_cache_path)
-    documents = (kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
-    last = (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
-    return CopyOrder(
-        first=_plain(*first, *team, folder.pending, *index),
+    folder = DataFolder(settings.app.data_dir)
+    first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
+    for each in (settings, *settings.servers.values()):
+        own, kb = DataFolder(each.app.data_dir), each.kb
+        first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
+        first += (own.pending, kb.index_path, kb.index_cache_path)
         # The places of captures are noted after these.
-        last=_plain(kb.team_raw_dir, folder.places, *documents, *last),
-        without=_plain(*_logs(settings)),
-    )
+        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
+    last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
+    return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings)))
 
 
 def elsewhere(settings: Settings) -> Iterator[str]:
     """What belongs to the bot and is not in the data folder, each with its reason in brackets."""
-    kb, (root,) = settings.kb, _plain(settings.app.data_dir)
+    root = os.path.realpath(settings.app.data_dir)
+    for above, each in (("", settings), *((f"guilds.{name}.", server) for name, server in settings.servers.items())):
+        yield from _outside(root, each.kb, above)
+    if settings.documents.store != "embedded":
+        yield f"documents.store (what the server at {settings.documents.store} keeps)"
+
+
+def _outside(root: str, kb: KnowledgeSettings, above: str) -> Iterator[str]:
     for key in (
         "sources_dir",
         "links_file_path",
@@ -51,18 +57,19 @@ def elsewhere(settings: Settings) -> Iterator[str]:
     ):
         (place,) = _plain(getattr(kb, key))
         if not place.is_relative_to(root):
-            yield f"kb.{key} ({place} lies outside of app.data_dir)"
-    if settings.documents.store != "embedded":
-        yield f"documents.store (what the server at {settings.documents.store} keeps)"
+            yield f"{above}kb.{key} ({place} lies outside of app.data_dir)"
 
 
 def _logs(settings: Settings) -> Iterator[Path]:
     path = settings.logging.file.path
     if path is not None:
         yield path
-        yield from path.parent.glob(f"{path.name}.*")
+        rotated = re.compile(re.escape(path.name) + r"\.\d{4}-\d{2}-\d{2}")
+        if path.parent.is_dir():
+            yield from (each for each in path.parent.iterdir() if rotated.fullmatch(each.name))
 
 
 def _plain(*places: Path) -> tuple[Path, ...]:
-    """As they are compared: absolute, and without `..`."""
-    return tuple(Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (symlinks are not followed)
+    """As they are compared: absolute, in folders without links. What is a link itself stays one."""
+    plain = (Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (as said)
+    return tuple(Path(os.path.realpath(place.parent), place.name) for place in plain)

@@ -44,7 +44,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def backup(settings: Settings, file: Path) -> int:
     """Copy the data folder into `file`, and print what was copied. Gives the exit code: 1 if a database is damaged."""
-    root = Path(os.path.abspath(settings.app.data_dir))  # noqa: PTH100 (as the order of the copy has it)
+    check_named("--backup", file)
+    root = Path(os.path.realpath(settings.app.data_dir))  # as the order of the copy has it
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     count = CopyCount()
@@ -64,6 +65,7 @@ def backup(settings: Settings, file: Path) -> int:
 
 def restore(settings: Settings, file: Path) -> int:
     """Bring `file` back into the data folder, and print what there is now. Gives the exit code."""
+    check_named("--restore", file)
     root = settings.app.data_dir
     count = CopyCount()
     if not file.is_file():
@@ -82,6 +84,12 @@ def restore(settings: Settings, file: Path) -> int:
     _print_list("Not in backups:", [*elsewhere(settings)])
     _print(BACK_AGAIN)
     return DONE
+
+
+def check_named(option: str, file: Path) -> None:
+    """Raises Unusable: the name is empty, as that of a variable of a shell that is not set."""
+    if file == Path():
+        raise Unusable(f"{option} needs the name of a file")
 
 
 def _told(count: CopyCount) -> contextlib.AbstractContextManager[None]:

@@ -121,6 +121,9 @@ def test_a_damaged_database_is_named_and_the_exit_code_tells(config: Path, capsy
         (["--backup", "data/backup.zip"], "--backup: data/backup.zip lies in the data folder"),
         (["--backup", "nowhere/backup.zip"], "there is no folder"),
         (["--backup", "config.yaml"], "is there already, and is no backup"),
+        (["--backup", ""], "--backup needs the name of a file"),
+        (["--restore", ""], "--restore needs the name of a file"),
+        (["--backup", f"{'x' * 236}.zip"], "has too long a name; choose a shorter one"),
         (["--restore", "nowhere.zip"], "--restore: nowhere.zip is no file"),
         (["--restore", "config.yaml"], "data is not empty (it holds knowledge-base); move what is there away"),
         (["--backup", "b.zip", "--json"], "--json works only with --replay"),
@@ -248,6 +251,61 @@ def test_the_order_of_the_copies_is_the_reverse_of_the_order_of_the_writes(
     at = {path: names.index(path.relative_to(folder.root).as_posix()) for path in everything | {folder.seen}}
     assert at[folder.seen] == 0
     assert [pair for pair in written if at[pair[1]] > at[pair[0]]] == []
+
+
+def test_the_order_holds_for_each_server_and_what_lies_elsewhere_is_named(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = config.with_name("docs")
+    docs.mkdir()
+    config.write_text(f"{config.read_text()}guilds: {{'1175948623872000001': {{kb: {{sources_dir: docs}}}}}}\n")
+    own = DataFolder(config.with_name("data") / "guilds" / "1175948623872000001")
+    written = [own.places, own.team_raw / "2026-W05.txt", own.decisions, own.team_topics / "gpu.txt", own.team_state]
+    for path in written:
+        files.replace(path, b"{}")
+    file = config.with_name("backup.zip")
+    capsys.readouterr()
+    assert run(config, "--backup", file) == 0
+    named = f"  guilds.1175948623872000001.kb.sources_dir ({docs} lies outside of app.data_dir)"
+    assert named in capsys.readouterr().out
+        f"  guilds.1175948623872000001.kb.sources_dir ({docs} lies outside of app.data_dir)" in capsys.readouterr().out
+    )
+    names = [each["path"] for each in manifest_of(file)["files"]]
+    at = [names.index(path.relative_to(config.with_name("data")).as_posix()) for path in written]
+    assert at[1:] == sorted(at[1:], reverse=True)
+    assert at[0] > at[1]  # noted after it, and only about what is there
+
+
+def test_no_file_is_taken_for_one_of_sqlite_or_of_the_log_by_its_name_alone(config: Path) -> None:
+    root = config.with_name("data")
+    (root / "team").mkdir()
+    for name in ("team-journal", "notes", "notes-journal", "bot.log.old", "bot.log.2026-01-01"):
+        (root / name).write_text("kept")
+    config.write_text(f"{config.read_text()}logging: {{file: {{path: data/bot.log}}}}\n")
+    assert run(config, "--backup", config.with_name("backup.zip")) == 0
+    names = {each["path"] for each in manifest_of(config.with_name("backup.zip"))["files"]}
+    assert {"team-journal", "notes", "notes-journal", "bot.log.old"} <= names
+    assert "bot.log.2026-01-01" not in names
+
+
+def test_what_a_killed_backup_of_another_day_left_goes_with_the_next(config: Path) -> None:
+    """And nothing that is anybody else's."""
+    folder = config.with_name("backups")
+    folder.mkdir()
+    assert run(config, "--backup", folder / "monday.zip") == 0
+    for name in (".unfinished-sunday.zip", ".database-for-sunday.zip", ".database-for-sunday.zip-journal"):
+        (folder / name).write_bytes((folder / "monday.zip").read_bytes()[:999])
+    (folder / ".unfinished-1-2").write_bytes(b"of another program")
+    assert run(config, "--backup", folder / "tuesday.zip") == 0
+    assert sorted(path.name for path in folder.iterdir()) == [".unfinished-1-2", "monday.zip", "tuesday.zip"]
+
+
+def test_a_data_folder_behind_a_link_is_the_same_folder(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = config.with_name("data") / "knowledge-base" / "sources"
+    config.with_name("link").symlink_to("data")
+    config.write_text(f"app: {{data_dir: link}}\nkb: {{sources_dir: '{sources}'}}\n{config.read_text()}")
+    assert run(config, "--backup", config.with_name("backup.zip")) == 0
+    assert "lies outside" not in capsys.readouterr().out
 
 
 def manifest_of(file: Path) -> dict[str, list[dict[str, str]]]:

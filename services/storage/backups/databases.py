@@ -33,7 +33,13 @@ def is_one(path: Path, head: bytes) -> bool:
 def is_beside_one(path: Path) -> bool:
     """Whether a file is SQLite's own, beside a database: without that it is nothing, and copies of that hold it."""
     base = next((path.name.removesuffix(tail) for tail in _BESIDE if path.name.endswith(tail)), None)
-    return base is not None and path.with_name(base).exists()
+    if not base:
+        return False
+    try:
+        with path.with_name(base).open("rb") as file:
+            return is_one(path.with_name(base), file.read(len(HEADER)))
+    except OSError:
+        return False  # there is none, or it is a folder
 
 
 def copy(source: Path, target: Path) -> None:

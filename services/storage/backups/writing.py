@@ -7,6 +7,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Generator
@@ -21,6 +22,11 @@ from services.storage.backups.manifest import NAME, PREFIX, CopiedFile, Manifest
 from services.storage.backups.selection import CopyOrder, SelectedFile, Selection
 
 _AT_ONCE = 1024 * 1024
+_NAME_BYTES = 255
+_COPY_PREFIX = ".database-for-"
+"""Of the copy of a database, beside a backup that is being written: no backup is ever written under such a name."""
+_ZIP, _ZIP_NAME = b"PK\x03\x04", 30
+"""How an archive begins, and where the name of its first file stands."""
 _FILE_MODE = stat.S_IFREG | 0o600
 
 
@@ -68,6 +74,8 @@ def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyC
         OSError: something cannot be read, or the disk is full. Nothing is left of it then.
     """
     file = Path(os.path.realpath(file))
+    if len(os.fsencode(f"{_COPY_PREFIX}{file.name}-journal")) > _NAME_BYTES:
+        raise BackupRefused("has too long a name; choose a shorter one")
     if file.is_relative_to(os.path.realpath(root)):
         raise BackupRefused("lies in the data folder, and would be lost with it; name a file elsewhere")
     if (root / arrival.RESTORED).is_dir():
@@ -75,6 +83,7 @@ def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyC
             "cannot be made: a restore of the data folder was cut off; start the bot, which finishes it"
         )
     _check_replaceable(file)
+    clear_leftovers(file.parent)
     with unfinished(file) as descriptor:
         copying = Copying(Selection(root, order), file, count or CopyCount())
         made = copying.write(_Output(file, descriptor), made_at)
@@ -94,6 +103,24 @@ def _check_replaceable(file: Path) -> None:
             there.getinfo(NAME)
     except (OSError, zipfile.BadZipFile, KeyError):
         raise BackupRefused("is there already, and is no backup; move it away, or name another file") from None
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Delete what backups that were killed have left in `folder`: it holds what people wrote, and is seen by nobody."""
+    for path in folder.glob(f"{files.LEFTOVER_PREFIX}*"):
+        with contextlib.suppress(OSError, BackupRefused):  # gone, or somebody else's
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                hold(descriptor, path)
+                head = os.pread(descriptor, _ZIP_NAME + len(PREFIX), 0)
+                if head.startswith(_ZIP) and head[_ZIP_NAME:] == PREFIX.encode():
+                    path.unlink()
+            finally:
+                os.close(descriptor)
+    for path in folder.glob(f"{_COPY_PREFIX}*"):
+        target = re.sub("-(journal|wal|shm)$", "", path.name.removeprefix(_COPY_PREFIX))
+        if not path.with_name(f"{files.LEFTOVER_PREFIX}{target}").exists():  # else it is being written
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -189,7 +216,7 @@ class Copying:
                 file.seek(0)
                 self._add(archive, found.name, file, size)
                 return
-        copy = self.file.with_name(f"{files.LEFTOVER_PREFIX}{self.file.name}{databases.SUFFIX}")
+        copy = self.file.with_name(f"{_COPY_PREFIX}{self.file.name}")
         copy.unlink(missing_ok=True)
         try:
             databases.copy(found.path, copy)
