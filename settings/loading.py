@@ -15,7 +15,18 @@ from pydantic import ValidationError
 
 from settings.apart import overlapping
 from settings.draft import Draft, drafted, read_text
-from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
+from settings.errors import (
+    IN_ENVIRONMENT,
+    Problem,
+    SettingKey,
+    SettingsError,
+    complaints,
+    dotted,
+    find,
+    summary,
+    unknown,
+    variable,
+)
 from settings.kinds import fits_header
 from settings.sections import Settings
 from settings.serving import unservable
@@ -34,7 +45,7 @@ class Variable:
 def from_environment(environ: Mapping[str, str]) -> list[Variable]:
     """The variables that set a key, in an order that does not depend on the environment's."""
     return [
-        Variable(path, name, text, f"environment variable {variable(path)}")
+        Variable(path, name, text, f"{IN_ENVIRONMENT}{variable(path)}")
         for name, text in sorted(environ.items())
         if (path := path_of(name)) is not None
     ]
