@@ -137,6 +137,10 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
         named = [role.id for role in listed if role.name.casefold() == word.removeprefix("@").casefold()]
         if len(named) > 1:
             raise WrongAnswer(f"several roles are called {word}: give the number or the id")
+        if not named and not servers and not word[:1].isdigit():
+            raise WrongAnswer(
+                f"{word[:40]} is a name: names of roles need a token that works, and the bot in a server; give the id"
+            )
         ids.append(named[0] if named else _id(word, "role"))
     for each in ids:
         if any(each == server.id for server in servers):
