@@ -13,6 +13,7 @@ from services.discord.live import Identity, Server, identity, invitation, name_o
 from services.telemetry import number_of
 
 PORTAL = "https://discord.com/developers/applications"
+WHERE_IDS_ARE = "Ids: in Discord, User Settings › Advanced › Developer Mode; then right-click a role or person › Copy ID."
 MOST_SHOWN = 40
 """Roles that are listed; the others can be named, too."""
 SMALLEST_ID = 10**15
@@ -84,6 +85,7 @@ def ask_for_team(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     servers = _servers(answers, tell, token) if token else ()
     listed = [(role.id, role.name, server.name) for server in servers for role in server.roles]
     if answers.interactive:
+        tell.say(WHERE_IDS_ARE)
         for number, (role_id, name, server) in enumerate(listed[:MOST_SHOWN], 1):
             tell.say(f"{number:>4}  {name} ({role_id}, {server})")
     choice = "numbers, names or ids" if listed else "ids"

@@ -65,6 +65,7 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
 def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
     with at_work(clone) as typist:
         typist.answers("or `later` to try without Discord", "later")
+        typist.until("Developer Mode; then right-click a role or person › Copy ID.")
         typist.types(CTRL_C)
         typist.until("nothing was written; everything is as it was")
         assert typist.end() == 1
