@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
 
 
 def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
-    tell.head("Data: everything that the bot keeps")
+    tell.head("Data: the bot's own files")
     present = own.settings.app.data_dir
 
     def checked(text: str) -> Path:
@@ -32,7 +32,7 @@ def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
             raise WrongAnswer(f"{folder} {trouble}")
         return folder
 
-    folder = answers.ask(Question("data_dir", "Folder"), checked, shown(present))
+    folder = answers.ask(Question("data_dir", "Folder kept by the bot, not your documents"), checked, shown(present))
     if folder != present:
         own.keep({"app.data_dir": kept_as(folder, own.config)})
     tell.good(str(folder) if folder.is_dir() else f"{folder} will be made")

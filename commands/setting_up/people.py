@@ -13,7 +13,7 @@ from services.discord.live import Identity, Server, identity, invitation, name_o
 from services.telemetry import number_of
 
 PORTAL = "https://discord.com/developers/applications"
-WHERE_IDS_ARE = "Ids: in Discord, User Settings › Advanced › Developer Mode; then right-click a role or person › Copy ID."
+WHERE_IDS_ARE = "Ids: User Settings › Advanced › Developer Mode; then right-click a role or person › Copy ID."
 MOST_SHOWN = 40
 """Roles that are listed; the others can be named, too."""
 SMALLEST_ID = 10**15

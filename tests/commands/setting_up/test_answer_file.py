@@ -161,7 +161,10 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ({"discord_token": "abc"}, "discord_token cannot be used: this is not a bot token"),
         ({"discord_token": "two words"}, "discord_token cannot be used: it holds blanks"),
         ({"team_roles": [5]}, "team_roles cannot be used: 5 is not the id of a role"),
-        ({"team_roles": ["Moderators"]}, "Moderators is a name: names of roles need a token that works, and the bot in"),
+        (
+            {"team_roles": ["Moderators"]},
+            "Moderators is a name: names of roles need a token that works",
+        ),
         ({"team_people": "ada"}, "team_people cannot be used: ada is not the id of a user"),
         ({"data_dir": "config.yaml"}, "data_dir cannot be used: "),
         ({"documentation": "nowhere"}, "/nowhere; an address begins with https://"),
