@@ -20,6 +20,8 @@ from settings import KnowledgeSettings
 _ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
 """What a line of the list of pages begins with; anything else is a folder."""
 
+WHAT_COUNTS = "documents are text files, such as .md, .mdx, .rst, .txt or .html"
+
 
 def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     tell.head("Data: the bot's own files")
@@ -96,7 +98,8 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
     count = len(listing.due)
     passed = sum(1 for why in listing.left_out.values() if why == NOT_DOCUMENTATION)
     others = f", and {number_of(passed, 'other file')}" if passed else ""
-    return count, f"{folder}: {number_of(count, 'document')}{others}"
+    none = "" if count else f"; {WHAT_COUNTS}"
+    return count, f"{folder}: {number_of(count, 'document')}{others}{none}"
 
 
 def in_list(kb: KnowledgeSettings) -> str:

@@ -169,7 +169,7 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ({"data_dir": "config.yaml"}, "data_dir cannot be used: "),
         ({"documentation": "nowhere"}, "/nowhere; an address begins with https://"),
         ({"documentation": ["docs", "."]}, "there is only one"),
-        ({"documentation": "empty"}, "empty: 0 documents"),
+        ({"documentation": "empty"}, "empty: 0 documents; documents are text files, such as .md, "),
         ({"documentation": "http://127.0.0.1:9/x"}, "documentation cannot be used: http://127.0.0.1:9/x: "),
         ({"documentation": "https://me:pw@example.org"}, "it holds a user name or password"),
         ({"documentation": "sitemap: ftp://example.org"}, "it is no http or https URL"),
