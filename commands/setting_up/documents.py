@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 from assembly.running import run_async
-from assembly.sources import SourceSetup, files, pages, repositories, web_for
+from assembly.sources import SourceSetup, documents_in, pages, repositories, web_for
 from clock import now
 from commands.findings import unwritable_because
 from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles, text_of
-from services.knowledge import NOT_DOCUMENTATION, CannotList, Page, WebError, parse_links
+from services.knowledge import CannotList, Page, WebError, parse_links
 from services.telemetry import number_of
 from settings import KnowledgeSettings
 
@@ -92,14 +92,11 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
     if not folder.exists():
         return 0, ""
     try:
-        listing = files(SourceSetup(kb)).list_sources({}, 0)
+        count, says = documents_in(kb)
     except CannotList as error:
         return 0, f"{folder}: {error}"
-    count = len(listing.due)
-    passed = sum(1 for why in listing.left_out.values() if why == NOT_DOCUMENTATION)
-    others = f", and {number_of(passed, 'other file')}" if passed else ""
     none = "" if count else f"; {WHAT_COUNTS}"
-    return count, f"{folder}: {number_of(count, 'document')}{others}{none}"
+    return count, f"{folder}: {says}{none}"
 
 
 def in_list(kb: KnowledgeSettings) -> str:

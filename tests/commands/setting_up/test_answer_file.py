@@ -33,7 +33,7 @@ KEY_SHAPED = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 def test_a_folder_of_documents_is_enough_for_a_bot_that_answers(clone: Clone) -> None:
     code, out, _ = clone.init(documentation="docs", build_index=True, first_question="How do I install Lanternfish?")
     assert code == 0
-    assert "1 document, and 1 other file" in out
+    assert "1 document, 1 left out" in out
     assert "lanternfish setup" in out
     assert clone.local == {"kb": {"sources_dir": "docs"}}
     assert ".env" not in clone.written
