@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from assembly import Unusable
 from clock import Processes
 from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Rhythm, Sites, TextFiles, WebPages, Webs
+from services.telemetry import number_of
 from settings import KnowledgeSettings
 
 
@@ -33,6 +34,15 @@ class SourceSetup:
 def files(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
     return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=Choice(kb.include, kb.exclude))
+
+
+def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
+    """How many documents are in the folder, and what to say of them: with what an update leaves out, where a hidden
+    folder is one. No file is read. Raises CannotList.
+    """
+    listing = files(SourceSetup(kb)).list_sources({}, 0)
+    left_out = f", {len(listing.left_out)} left out" if listing.left_out else ""
+    return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out}"
 
 
 def repositories_of(setup: SourceSetup) -> Repositories:

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from assembly.running import run_async
+from assembly.sources import documents_in
 from assembly.state import read_state
 from assembly.team import team_places
 from commands.check_links import links
 from commands.check_servers import servers
 from commands.exit_codes import DONE, UNUSABLE
 from commands.findings import STYLES, Finding, Verdict, judged, unwritable_because
-from services.knowledge import belongs_to
+from services.knowledge import CannotList, belongs_to
 from services.storage import held_by_another, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
@@ -116,9 +117,12 @@ def knowledge(settings: Settings) -> Iterator[Finding]:
     elif not os.access(sources, os.R_OK | os.X_OK):
         yield Finding("kb.sources_dir", Verdict.MISSING, f"{sources} cannot be read; check its permissions")
     else:
-        count = sum(1 for path in sources.rglob("*") if path.is_file())
-        empty = None if count else f"{sources}, 0 files; there is nothing to answer from"
-        yield judged("kb.sources_dir", empty, f"{sources}, {number_of(count, 'file')}", Verdict.WARNING)
+        try:
+            count, says = documents_in(kb)
+        except CannotList as error:
+            count, says = 0, str(error)
+        empty = None if count else f"{sources}, {says}; there is nothing to answer from"
+        yield judged("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
     yield file("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
         yield file("kb.links_file_path", kb.links_file_path, "")
@@ -167,9 +171,12 @@ def guilds(settings: Settings) -> Iterator[Finding]:
 def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
     """What a server is answered from beside what is shared: perhaps nothing. `named`: somebody has set the folder."""
     kb, sources = server.kb, server.kb.sources_dir
-    count = sum(1 for path in sources.rglob("*") if path.is_file()) if sources.is_dir() else 0
     missing = f"{sources} is not a folder; put its documents there" if named and not sources.is_dir() else None
-    yield judged("kb.sources_dir", missing, f"{sources}, {number_of(count, 'file')}")
+    try:
+        _, says = documents_in(kb) if sources.is_dir() else (0, number_of(0, "document"))
+    except CannotList as error:
+        says = str(error)
+    yield judged("kb.sources_dir", missing, f"{sources}, {says}")
     if kb.links_file_path.exists():
         yield file("kb.links_file_path", kb.links_file_path, "")
         yield from links(kb)

@@ -202,7 +202,7 @@ def run(options: argparse.Namespace) -> int:
     redact = Redactor().text
     try:
         check_combination(options)
-        settings = load(options.config)
+        settings = load(options.config, setting_up=_given(options, "init"))
         redact = redactor_of(settings).text
         with kept_private():
             configure_logging(settings, redact, bot=command_of(options) == "bot")

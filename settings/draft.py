@@ -32,6 +32,10 @@ class Draft:
             words = words[:-1]
         return self.origins.get(words, self.file)
 
+    def at(self, path: Sequence[str]) -> object:
+        """What stands at `path`; None: nothing."""
+        return _at(self.values, path)
+
     def put(self, path: Sequence[str], value: object, origin: str) -> None:
         """Set the value at `path` and make the mappings on the way there where they are missing or null.
 

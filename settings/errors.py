@@ -15,6 +15,9 @@ from pydantic.fields import FieldInfo
 from settings.kinds import FollowsData, Says, SettingsSection
 from settings.sections import GuildSettings, Settings
 
+IN_ENVIRONMENT = "environment variable "
+"""What a problem's place begins with, where that is no file."""
+
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
 
@@ -248,5 +251,13 @@ def _nearest(path: tuple[str, ...]) -> tuple[SettingKey, tuple[str, ...]]:
 def _lack(path: tuple[str, ...], names: Sequence[str], where_of: Where) -> Problem:
     needed = " and ".join(names)
     variables = " and ".join(variable((*path, name)) for name in names)
-    text = f"{dotted(path)} needs {needed} as well; set them in the file or as {variables}"
-    return Problem(where_of(path), dotted((*path, names[0])), text)
+    where = where_of(path)
+    text = f"{dotted(path)} needs {needed} as well; set them in the file or as {variables}{_or_undo(where)}"
+    return Problem(where, dotted((*path, names[0])), text)
+
+
+def _or_undo(where: str) -> str:
+    """How what a variable has begun is undone: left behind, it would stop every command."""
+    if where.startswith(IN_ENVIRONMENT):
+        return ", or unset this variable"
+    return ", or remove this line" if ": APP__" in where else ""

@@ -8,19 +8,31 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from settings.apart import overlapping
 from settings.draft import Draft, drafted, read_text
-from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
+from settings.errors import (
+    IN_ENVIRONMENT,
+    Problem,
+    SettingKey,
+    SettingsError,
+    complaints,
+    dotted,
+    find,
+    summary,
+    unknown,
+    variable,
+)
 from settings.kinds import fits_header
-from settings.sections import Settings
+from settings.sections import LLMSettings, Settings
 from settings.serving import unservable
 
 PREFIX = "app__"
+MODEL = ("ai_response", "llm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,7 @@ class Variable:
 def from_environment(environ: Mapping[str, str]) -> list[Variable]:
     """The variables that set a key, in an order that does not depend on the environment's."""
     return [
-        Variable(path, name, text, f"environment variable {variable(path)}")
+        Variable(path, name, text, f"{IN_ENVIRONMENT}{variable(path)}")
         for name, text in sorted(environ.items())
         if (path := path_of(name)) is not None
     ]
@@ -113,19 +125,22 @@ def load(
     environ: Mapping[str, str] | None = None,
     *,
     answers: Mapping[tuple[str, ...], object] | None = None,
+    setting_up: bool = False,
 ) -> Settings:
     """The configuration in `path` and around it, checked, with absolute paths.
 
     `environ` takes the place of the process's environment; `answers`, by the paths of their keys, win over everything.
+    `setting_up`: a model that has only been begun counts as none, as somebody is about to be asked for the rest.
 
     Raises:
         SettingsError: something is missing or wrong.
     """
-    draft = drafted(path)
-    problems = lay_over(draft, from_dotenv(path.with_name(".env")))
-    problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
+    draft, problems = _laid_over(path, environ)
     for each, value in (answers or {}).items():
         draft.put(each, value, "this answer")
+    answered = any(each[: len(MODEL)] == MODEL for each in answers or {})
+    if setting_up and not answered and _begun(draft):
+        draft.put(MODEL, None, draft.where(MODEL))
     settings = None
     try:
         settings = Settings.model_validate(draft.values).placed(path.absolute().parent)
@@ -137,6 +152,33 @@ def load(
     if settings is None or problems:
         raise SettingsError(summary(problems))
     return settings
+
+
+def begun_model(path: Path) -> dict[str, str]:
+    """The texts that are set of the model that answers, by name, where one that it takes is missing; else nothing.
+
+    Raises:
+        SettingsError: a file cannot be read.
+    """
+    return _begun(_laid_over(path, None)[0])
+
+
+def _laid_over(path: Path, environ: Mapping[str, str] | None) -> tuple[Draft, list[Problem]]:
+    draft = drafted(path)
+    problems = lay_over(draft, from_dotenv(path.with_name(".env")))
+    problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
+    return draft, problems
+
+
+def _begun(draft: Draft) -> dict[str, str]:
+    model = draft.at(MODEL)
+    if not isinstance(model, dict):
+        return {}
+    said = cast("dict[object, object]", model)
+    fields = LLMSettings.model_fields
+    if not any(field.is_required() and name not in said for name, field in fields.items()):
+        return {}
+    return {name: value for name in fields if isinstance(value := said.get(name), str)}
 
 
 PLACEHOLDER = "REPLACE_ME"

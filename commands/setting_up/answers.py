@@ -32,6 +32,10 @@ KEYS = {
 }
 """What a file of answers may say."""
 
+SEVERAL = {"team_roles", "team_people", "documentation"}
+"""Those that may be a list."""
+AGREED = {"build_index"}
+"""Those that are true or false."""
 
 LATER, NONE = "later", "none"
 WORDS = {LATER, NONE}
@@ -168,6 +172,12 @@ class AnswerFile:
                 raise Unusable(f"{self._where(name)}: {shown}is none of the answers; known are {known}")
         if not self._draft.values:
             raise Unusable(f"{path}: there are no answers in it; known are {known}")
+        # All of them now: some are needed only after others were written.
+        for key in KEYS:
+            if key in AGREED:
+                self._agreed(key)
+            else:
+                self._given(key)
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
         given = self._given(question.key)
@@ -177,32 +187,35 @@ class AnswerFile:
         return [self._checked(question.key, text, check) for text in self._given(question.key)]
 
     def agrees(self, question: Question, *, default: bool) -> bool:  # noqa: ARG002 (what is left out is not done)
-        given = self._draft.values.get(question.key)
-        if given not in (None, True, False):
-            raise self._wrong(question.key, "it must be true or false")
-        return given is True
+        return self._agreed(question.key)
 
     def _checked(self, key: str, text: str, check: Callable[[str], T]) -> T:
         try:
-            return check(presentable(text.strip()))
+            return check(text)
         except WrongAnswer as error:
             raise self._wrong(key, str(error)) from None
+
+    def _agreed(self, key: str) -> bool:
+        given: object = self._draft.values.get(key)
+        if given is not None and not isinstance(given, bool):
+            raise self._wrong(key, "it must be true or false")
+        return given is True
 
     def _given(self, key: str) -> list[str]:
         given: object = self._draft.values.get(key)
         if given is None:
             return []
-        several = cast("Sequence[object]", given) if isinstance(given, list) else [given]
-        return [self._text(key, each) for each in several]
+        several = cast("Sequence[object]", given) if key in SEVERAL and isinstance(given, list) else [given]
+        return [self._checked(key, self._text(key, each).strip(), presentable) for each in several]
 
     def _text(self, key: str, given: object) -> str:
-        if isinstance(given, dict) and len(cast("dict[object, object]", given)) == 1:
+        if key == "documentation" and isinstance(given, dict) and len(cast("dict[object, object]", given)) == 1:
             # `sitemap: https://…` without quotes
             ((name, value),) = cast("dict[object, object]", given).items()
             return f"{name}: {value}"
         if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)):
             return str(given)
-        raise self._wrong(key, "it must be text, or a list of texts")
+        raise self._wrong(key, "it must be text, or a list of texts" if key in SEVERAL else "it must be text")
 
     def _wrong(self, key: str, why: str) -> Unusable:
         # No colon after the key: what follows "token:" is taken for a secret, and redacted.

@@ -8,21 +8,23 @@ import tempfile
 from pathlib import Path
 
 from assembly.running import run_async
-from assembly.sources import SourceSetup, files, pages, repositories, web_for
+from assembly.sources import SourceSetup, documents_in, pages, repositories, web_for
 from clock import now
 from commands.findings import unwritable_because
 from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles, text_of
-from services.knowledge import NOT_DOCUMENTATION, CannotList, Page, WebError, parse_links
+from services.knowledge import CannotList, Page, WebError, parse_links
 from services.telemetry import number_of
 from settings import KnowledgeSettings
 
 _ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
 """What a line of the list of pages begins with; anything else is a folder."""
 
+WHAT_COUNTS = "documents are text files, such as .md, .mdx, .rst, .txt or .html"
+
 
 def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
-    tell.head("Data: everything that the bot keeps")
+    tell.head("Data: the bot's own files")
     present = own.settings.app.data_dir
 
     def checked(text: str) -> Path:
@@ -32,7 +34,7 @@ def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
             raise WrongAnswer(f"{folder} {trouble}")
         return folder
 
-    folder = answers.ask(Question("data_dir", "Folder"), checked, shown(present))
+    folder = answers.ask(Question("data_dir", "Folder kept by the bot, not your documents"), checked, shown(present))
     if folder != present:
         own.keep({"app.data_dir": kept_as(folder, own.config)})
     tell.good(str(folder) if folder.is_dir() else f"{folder} will be made")
@@ -90,13 +92,11 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
     if not folder.exists():
         return 0, ""
     try:
-        listing = files(SourceSetup(kb)).list_sources({}, 0)
+        count, says = documents_in(kb)
     except CannotList as error:
         return 0, f"{folder}: {error}"
-    count = len(listing.due)
-    passed = sum(1 for why in listing.left_out.values() if why == NOT_DOCUMENTATION)
-    others = f", and {number_of(passed, 'other file')}" if passed else ""
-    return count, f"{folder}: {number_of(count, 'document')}{others}"
+    none = "" if count else f"; {WHAT_COUNTS}"
+    return count, f"{folder}: {says}{none}"
 
 
 def in_list(kb: KnowledgeSettings) -> str:

@@ -15,6 +15,7 @@ from services.storage import files
 from settings import (
     Settings,
     SettingsError,
+    begun_model,
     find,
     from_dotenv,
     load,
@@ -43,12 +44,17 @@ class OwnFiles:
     @property
     def settings(self) -> Settings:
         """As they will be. Raises SettingsError."""
-        return load(self.config, answers=self._values)
+        return load(self.config, answers=self._values, setting_up=True)
+
+    @property
+    def begun_model(self) -> dict[str, str]:
+        """What is set of a model that lacks something still, such as a key that was left in .env."""
+        return begun_model(self.config)
 
     def tried(self, values: Mapping[str, object]) -> Settings:
         """The settings with `values`, by key. Raises WrongAnswer: they cannot be."""
         try:
-            return load(self.config, answers={**self._values, **paths(values)})
+            return load(self.config, answers={**self._values, **paths(values)}, setting_up=True)
         except SettingsError as error:
             raise WrongAnswer(str(error).removeprefix("this answer: ")) from None
 

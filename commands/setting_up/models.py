@@ -19,28 +19,34 @@ METHODS = ("function_calling", "json_schema")
 def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     tell.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
-    offered = NONE if present is None else present.base_url
+    begun = own.begun_model
+    offered = begun.get("base_url", "") if begun else NONE if present is None else present.base_url
+    if begun:
+        tell.warn(f"{LLM} lacks something still; there is {', '.join(begun)}")
     while True:
         base_url = answers.ask(
             Question("model_base_url", f"Address of an OpenAI-compatible endpoint (usually ends in /v1), or `{NONE}`"),
-            lambda text: _address(own, text, present),
+            lambda text: _address(own, text, present) if text or answers.interactive else "",
             offered,
         )
         if base_url is None:
-            if present is not None:
+            if present is not None or begun:
                 own.keep({LLM: None})
             tell.good("no model is asked")
+            return
+        if not base_url:
+            tell.warn(f"it stays so, and other commands refuse it; with model_base_url `{NONE}` it is taken away")
             return
         offered = base_url
         key = answers.ask(
             Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True),
             lambda text, url=base_url: _key(own, url, text),
-            present.api_key.get_secret_value() if present else NONE,
+            present.api_key.get_secret_value() if present else begun.get("api_key", NONE),
         )
         found = answers.ask(
             Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else "")),
             lambda text, url=base_url, key=key: None if text == BACK else _answering(own, url, key, text),
-            present.model if present else "",
+            present.model if present else begun.get("model", ""),
         )
         if found is not None:
             break
@@ -51,7 +57,7 @@ def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
         "model": llm.model,
         "structured_output_method": llm.structured_output_method,
     }
-    old = {} if present is None else present.model_dump() | {"api_key": present.api_key.get_secret_value()}
+    old = begun if present is None else present.model_dump() | {"api_key": present.api_key.get_secret_value()}
     default = {"structured_output_method": METHODS[0]} if present is None else {}
     own.keep({f"{LLM}.{name}": value for name, value in new.items() if (old | default).get(name) != value})
     (tell.good if says.verdict is Verdict.OK else tell.warn)(says.says)

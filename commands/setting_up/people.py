@@ -13,6 +13,7 @@ from services.discord.live import Identity, Server, identity, invitation, name_o
 from services.telemetry import number_of
 
 PORTAL = "https://discord.com/developers/applications"
+WHERE_IDS_ARE = "Ids: User Settings › Advanced › Developer Mode; then right-click a role or person › Copy ID."
 MOST_SHOWN = 40
 """Roles that are listed; the others can be named, too."""
 SMALLEST_ID = 10**15
@@ -84,6 +85,7 @@ def ask_for_team(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     servers = _servers(answers, tell, token) if token else ()
     listed = [(role.id, role.name, server.name) for server in servers for role in server.roles]
     if answers.interactive:
+        tell.say(WHERE_IDS_ARE)
         for number, (role_id, name, server) in enumerate(listed[:MOST_SHOWN], 1):
             tell.say(f"{number:>4}  {name} ({role_id}, {server})")
     choice = "numbers, names or ids" if listed else "ids"
@@ -137,6 +139,10 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
         named = [role.id for role in listed if role.name.casefold() == word.removeprefix("@").casefold()]
         if len(named) > 1:
             raise WrongAnswer(f"several roles are called {word}: give the number or the id")
+        if not named and not servers and not word[:1].isdigit():
+            raise WrongAnswer(
+                f"{word[:40]} is a name: names of roles need a token that works, and the bot in a server; give the id"
+            )
         ids.append(named[0] if named else _id(word, "role"))
     for each in ids:
         if any(each == server.id for server in servers):

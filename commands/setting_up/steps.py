@@ -53,7 +53,7 @@ def set_up(config: Path, file: Path | None) -> int:
     own = OwnFiles(config)
     with terminated_as_interrupted():
         _ask_everything(answers, own, tell)
-        make_folder(load(config).kb.sources_dir)
+        make_folder(load(config, setting_up=True).kb.sources_dir)
         tell.head("Done" if own.written else "Done: nothing has changed")
         for path in own.written:
             tell.good(f"{path} is written")
@@ -98,11 +98,11 @@ def _first_use(answers: Answers, config: Path, tell: Teller) -> int:
     code = 0
     if answers.agrees(Question("build_index", "Build the index now?"), default=True):
         try:
-            code = init_kb(load(config), record=None, replay=None)
+            code = init_kb(load(config, setting_up=True), record=None, replay=None)
         except (Unusable, FolderBusy) as error:
             tell.bad(str(error))
             code = FAILED
     question = answers.ask(Question("first_question", "A first question to the bot; Enter for none"), str)
     if question:
-        code = max(code, ask(load(config), question, record=None, replay=None))
+        code = max(code, ask(load(config, setting_up=True), question, record=None, replay=None))
     return code

@@ -59,7 +59,7 @@ def test_where_everything_is_in_place_the_table_says_so_and_nothing_is_written(
     assert SECRET_TOKEN not in out
     lines = {line.split()[0]: line for line in reversed(out.splitlines())}
     assert lines["discord.token"].split()[1] == "ok"
-    assert "1 file" in lines["kb.sources_dir"]
+    assert "1 document" in lines["kb.sources_dir"]
     assert "no model is asked" in lines["ai_response.llm"]
     assert "Discord cannot be reached: nothing listens there" in out
 

@@ -214,8 +214,16 @@ def test_odd_json_in_the_environment_is_a_value_of_the_wrong_type(refused: Failu
 def test_what_an_llm_from_the_environment_lacks_is_one_error(refused: Failure) -> None:
     assert refused(environ={"APP__AI_RESPONSE__LLM__MODEL": "small"}) == (
         "environment variable APP__AI_RESPONSE__LLM__MODEL: ai_response.llm needs base_url and api_key as well; "
-        "set them in the file or as APP__AI_RESPONSE__LLM__BASE_URL and APP__AI_RESPONSE__LLM__API_KEY"
+        "set them in the file or as APP__AI_RESPONSE__LLM__BASE_URL and APP__AI_RESPONSE__LLM__API_KEY, "
+        "or unset this variable"
     )
+
+
+def test_a_key_left_in_env_is_an_error_that_also_says_how_to_undo_it(refused: Failure) -> None:
+    """Pitfall 22."""
+    line = refused(dotenv=f"OTHER=1\nAPP__AI_RESPONSE__LLM__API_KEY={SECRET}\n")
+    assert line.startswith(".env:2: APP__AI_RESPONSE__LLM__API_KEY: ai_response.llm needs base_url and model as well; ")
+    assert line.endswith("APP__AI_RESPONSE__LLM__MODEL, or remove this line")
 
 
 def test_a_variable_below_something_that_is_no_mapping_leaves_the_error_to_that(refused: Failure) -> None:

@@ -33,7 +33,7 @@ KEY_SHAPED = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 def test_a_folder_of_documents_is_enough_for_a_bot_that_answers(clone: Clone) -> None:
     code, out, _ = clone.init(documentation="docs", build_index=True, first_question="How do I install Lanternfish?")
     assert code == 0
-    assert "1 document, and 1 other file" in out
+    assert "1 document, 1 left out" in out
     assert "lanternfish setup" in out
     assert clone.local == {"kb": {"sources_dir": "docs"}}
     assert ".env" not in clone.written
@@ -161,11 +161,15 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ({"discord_token": "abc"}, "discord_token cannot be used: this is not a bot token"),
         ({"discord_token": "two words"}, "discord_token cannot be used: it holds blanks"),
         ({"team_roles": [5]}, "team_roles cannot be used: 5 is not the id of a role"),
+        (
+            {"team_roles": ["Moderators"]},
+            "Moderators is a name: names of roles need a token that works",
+        ),
         ({"team_people": "ada"}, "team_people cannot be used: ada is not the id of a user"),
         ({"data_dir": "config.yaml"}, "data_dir cannot be used: "),
         ({"documentation": "nowhere"}, "/nowhere; an address begins with https://"),
         ({"documentation": ["docs", "."]}, "there is only one"),
-        ({"documentation": "empty"}, "empty: 0 documents"),
+        ({"documentation": "empty"}, "empty: 0 documents; documents are text files, such as .md, "),
         ({"documentation": "http://127.0.0.1:9/x"}, "documentation cannot be used: http://127.0.0.1:9/x: "),
         ({"documentation": "https://me:pw@example.org"}, "it holds a user name or password"),
         ({"documentation": "sitemap: ftp://example.org"}, "it is no http or https URL"),

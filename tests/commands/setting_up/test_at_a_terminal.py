@@ -39,7 +39,7 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
         assert f"1  Staff ({staff.id}, loopback)" in typist.answers("Roles of the team, numbers", "7")
         assert "✗ 7 is not the id of a role" in typist.answers("Roles of the team, numbers", "1")
         typist.answers("Single people of the team", "")
-        assert "✓ 1 role, 0 people: Staff" in typist.answers("Folder [data]: ", "")
+        assert "✓ 1 role, 0 people: Staff" in typist.answers("Folder kept by the bot, not your documents [data]: ", "")
         typist.answers("Folder or address; Enter when that is all: ", "nowhere")
         assert "✗ there is no folder /" in typist.answers("Enter when that is all: ", "docs")
         assert "docs: 1 document" in typist.answers("Enter when that is all: ", "")
@@ -65,6 +65,9 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
 def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
     with at_work(clone) as typist:
         typist.answers("or `later` to try without Discord", "later")
+        typist.until("Developer Mode; then right-click a role or person › Copy ID.")
+        typist.until("Roles of the team")
+        typist.until_it_reads()
         typist.types(CTRL_C)
         typist.until("nothing was written; everything is as it was")
         assert typist.end() == 1
@@ -73,7 +76,7 @@ def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
         typist.answers("or `later` to try without Discord", "later")
         typist.answers("Roles of the team, ids", "1458745245675032710")
         typist.answers("Single people", "")
-        typist.answers("Folder [data]: ", "store")
+        typist.answers("Folder kept by the bot, not your documents [data]: ", "store")
         typist.until("Enter when that is all: ")
         typist.until_it_reads()
         typist.types(CTRL_C)
