@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from assembly.llm import endpoint_settings
 from assembly.running import run_async
 from commands.check_servers import asked
@@ -41,7 +43,7 @@ def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
         key = answers.ask(
             Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True),
             lambda text, url=base_url: _key(own, url, text),
-            present.api_key.get_secret_value() if present else begun.get("api_key", NONE),
+            _key_of(base_url, present, begun),
         )
         found = answers.ask(
             Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else "")),
@@ -61,6 +63,14 @@ def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     default = {"structured_output_method": METHODS[0]} if present is None else {}
     own.keep({f"{LLM}.{name}": value for name, value in new.items() if (old | default).get(name) != value})
     (tell.good if says.verdict is Verdict.OK else tell.warn)(says.says)
+
+
+def _key_of(base_url: str, present: LLMSettings | None, begun: Mapping[str, str]) -> str:
+    """The key that is there for this address. A key belongs to one address, and is shown to no other."""
+    if present is not None:
+        return present.api_key.get_secret_value() if base_url == present.base_url else NONE
+    mine = begun.get("base_url", base_url).rstrip("/") == base_url.rstrip("/")
+    return begun.get("api_key", NONE) if mine else NONE
 
 
 def _tried(own: OwnFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:

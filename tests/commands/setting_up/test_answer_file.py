@@ -136,11 +136,15 @@ def test_a_variable_of_the_environment_that_wins_is_named(clone: Clone, monkeypa
     assert "the environment variable APP__KB__SOURCES_DIR wins over what was written: unset it" in out
 
 
-def test_the_key_of_one_address_is_shown_to_no_other(clone: Clone, model_there: LLMServer) -> None:
+@pytest.mark.parametrize("model", [", model: m", ""], ids=["a model", "one that was only begun"])
+@pytest.mark.parametrize("key", [{"model_api_key": "other"}, {}], ids=["another key", "none"])
+def test_the_key_of_one_address_is_shown_to_no_other(
+    clone: Clone, model_there: LLMServer, model: str, key: dict[str, str]
+) -> None:
     """Pitfall 22."""
-    local = f"ai_response: {{llm: {{base_url: 'http://127.0.0.1:9/v1', api_key: {SECRET_KEY}, model: m}}}}"
+    local = f"ai_response: {{llm: {{base_url: 'http://127.0.0.1:9/v1', api_key: {SECRET_KEY}{model}}}}}"
     (clone.folder / "config.local.yaml").write_text(local)
-    assert clone.init(model_base_url=model_there.base_url, model_api_key="other")[0] == 0
+    assert clone.init(model_base_url=model_there.base_url, model_name="m", **key)[0] == 0
     assert len(model_there.seen) > 1
     assert all(SECRET_KEY not in str(seen.headers) for seen in model_there.seen)
 
