@@ -11,6 +11,9 @@ from services.storage import DataFolder
 from services.storage.backups import CopyOrder
 from settings import KnowledgeSettings, Settings
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+"""What the handler of the log names an earlier file by."""
+
 
 def copy_order(settings: Settings) -> CopyOrder:
     """Everything in the reverse of the order in which it is written.
@@ -64,9 +67,11 @@ def _logs(settings: Settings) -> Iterator[Path]:
     path = settings.logging.file.path
     if path is not None:
         yield path
-        rotated = re.compile(re.escape(path.name) + r"\.\d{4}-\d{2}-\d{2}")
-        if path.parent.is_dir():
-            yield from (each for each in path.parent.iterdir() if rotated.fullmatch(each.name))
+        there = path.parent.iterdir() if path.parent.is_dir() else ()
+        for each in there:
+            base, _, tail = each.name.rpartition(".")
+            if base == path.name and _DAY.fullmatch(tail):
+                yield each
 
 
 def _plain(*places: Path) -> tuple[Path, ...]:

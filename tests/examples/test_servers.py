@@ -256,7 +256,7 @@ def test_a_check_lists_what_servers_have_and_lack(day: Day, capsys: pytest.Captu
     assert main(["--config", str(day.config), "--check"]) == 2
     rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()}
     verdict, says = rows[f"guilds.{FERRYGATE}.kb.sources_dir"]
-    assert (verdict, says.endswith("ferrygate, 2 files")) == ("ok", True)
+    assert (verdict, says.endswith("ferrygate, 2 documents")) == ("ok", True)
     verdict, says = rows[f"guilds.{ORCHARDBOX}.kb.sources_dir"]
     assert (verdict, "nowhere is not a folder" in says) == ("missing", True)
     assert rows[f"guilds.{LOBBY}.discord.team_member_ids"][0] == "warning"
