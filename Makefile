@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Errors only: its warnings are about the metadata of packages, and help nobody here.
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
-EXTRAS := extra-chroma extra-pdf extra-browser extra-mcp
+EXTRAS := extra-chroma extra-pdf extra-browser extra-mcp extra-nats
 CHROMA := .venv-chroma
 MUTANTS := .venv-mutants
 LOWEST := .venv-lowest
@@ -29,7 +29,7 @@ help:
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make eval-answers   only the part about questions to documentations (EVAL_DOCUMENTS names their folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
-	@echo "make extra-NAME     install an extra: chroma, pdf, browser or mcp"
+	@echo "make extra-NAME     install an extra: chroma, pdf, browser, mcp or nats"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json

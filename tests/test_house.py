@@ -21,6 +21,7 @@ PRODUCT = (
     "settings",
     "sinks",
     "streams",
+    "transport",
 )
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

