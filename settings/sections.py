@@ -597,7 +597,7 @@ class Settings(SettingsSection):
         moved = self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
         return moved.with_servers(
             {
-                guild_id: server._moved(data / GUILDS / str(guild_id), chosen)
+                guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
                 for guild_id, server in self.servers.items()
             }
         )
