@@ -1,5 +1,8 @@
 """What the team writes, on its way from the workers to the one process that keeps the archive."""
 
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
 from __future__ import annotations
 
 import asyncio
@@ -111,6 +114,7 @@ class Handed:
             task.add_done_callback(self._acks.discard)
 
     async def release(self) -> None:
+        """Give the right back, once what is settled is acknowledged."""
         while self._acks:
             await asyncio.gather(*self._acks, return_exceptions=True)
         await self.lease.release()

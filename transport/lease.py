@@ -10,6 +10,7 @@ acknowledged, oldest first.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -33,6 +34,7 @@ class Lease:
     Attributes:
         consumer: its name while it is held.
         seconds: it ends after so long a silence.
+        lost: set when it is known that another has it.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Lease:
         self.stream, self.subject = stream, subject
         self.consumer: str | None = None
         self.seconds = seconds
+        self.lost = asyncio.Event()
         self._client, self._process, self._most_open = client, process, most_open
         self._subscription: Subscription | None = None
 

@@ -173,7 +173,7 @@ class Partition:
             await work.drain()
         await self._write_down()
         await self._acks.settled(self._lease.seconds)
-        await self._beside.do(self._log.note(Epoch("", now())))
+        await self._beside.do(self._log.hand_back(now()))
 
     def _outstanding(self) -> int:
         """How many that were delivered are rightly not acknowledged."""

@@ -9,18 +9,17 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import Error
 from nats.js import api
-from nats.js.errors import APIError
 
-from transport.connection import streams_of
+from transport.connection import AWAY, streams_of
 from transport.layout import MESSAGES, Layout
 from transport.members import Members
+from transport.standby import evict, first_of
 
 WORKER = "worker"
 LOOK_SECONDS = 1.0
@@ -69,13 +68,9 @@ class Shares:
                 self._changed.clear()
                 try:
                     await self._settle()
-                except (Error, TimeoutError, APIError) as error:
+                except AWAY as error:
                     log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
-                try:
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._changed.wait()
-                except TimeoutError:
-                    continue
+                await first_of(LOOK_SECONDS, self._changed)
         finally:
             await listening.unsubscribe()
 
@@ -97,9 +92,7 @@ class Shares:
         workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
         share = math.ceil(self._layout.partitions / len(workers))
         consumers = await streams_of(self._client).consumers_info(MESSAGES)
-        # Whoever cannot see itself must not take the silence of others for theirs.
-        if me in alive:
-            await self._evict(consumers, alive)
+        self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
         there = {each.name for each in consumers}
         for number, each in list(self.owned.items()):
             if each.consumer not in there:
@@ -123,17 +116,6 @@ class Shares:
             if each is not None:
                 self.owned[number] = each
         log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
-
-    async def _evict(self, consumers: Sequence[api.ConsumerInfo], alive: Mapping[str, object]) -> None:
-        """Delete the consumers of processes that were silent at the last two looks: frozen ones keep their lines."""
-        silent = {each.name for each in consumers if (each.config.metadata or {}).get("process") not in alive}
-        for name in silent & self._suspects:
-            log.warning("partitions: the owner of %s is silent; another takes over", name)
-            try:
-                await streams_of(self._client).delete_consumer(MESSAGES, name)
-            except APIError:
-                continue  # it is gone
-        self._suspects = silent
 
 
 def number_of(consumer: api.ConsumerInfo) -> int | None:
