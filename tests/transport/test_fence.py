@@ -1,0 +1,84 @@
+"""One writer at a time, by the server's own rule."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from nats.aio.client import Client
+
+from tests.loopback.nats_server import NatsServer
+from transport.connection import Address, connect, streams_of
+from transport.errors import Fenced, Unfit
+from transport.fence import FencedLog
+from transport.layout import Layout, clear, prepare
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    connected = await connect(Address((nats_server.url,)), "test")
+    await clear(connected)
+    await prepare(connected, Layout())
+    yield connected
+    await connected.close()
+
+
+async def test_entries_come_back_in_order(client: Client) -> None:
+    log = FencedLog(streams_of(client), "p07")
+    await log.open("a", 1.0)
+    for number in range(5):
+        await log.append("done", str(number).encode())
+    assert [entry.data async for entry in log.entries(branch="done")] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_nothing_of_a_former_owner_is_accepted(client: Client) -> None:
+    former, owner = FencedLog(streams_of(client), "p07"), FencedLog(streams_of(client), "p07")
+    told: list[str] = []
+    former.on_lost = lambda: told.append("lost")
+    await former.open("a", 1.0)
+    await former.append("done", b"early")
+    await owner.open("b", 2.0)
+    for _ in range(2):
+        with pytest.raises(Fenced):
+            await former.append("done", b"late")
+    await owner.append("done", b"later")
+    assert [entry.data async for entry in owner.entries(branch="done")] == [b"early", b"later"]
+    assert told == ["lost"]
+
+
+async def test_scopes_do_not_touch_each_other(client: Client) -> None:
+    one, other = FencedLog(streams_of(client), "p01"), FencedLog(streams_of(client), "p10")
+    await one.open("a", 1.0)
+    await other.open("b", 1.0)
+    await asyncio.gather(*(log.append("done", b"x") for log in (one, other, one, other)))
+
+
+async def test_lost_owners_with_the_same_oldest_message_are_counted(client: Client) -> None:
+    counts = [(await FencedLog(streams_of(client), "p01").open("a", 1.0, first=9)).crashes for _ in range(3)]
+    assert counts == [0, 1, 2]
+    assert (await FencedLog(streams_of(client), "p01").open("a", 1.0, first=10)).crashes == 0
+
+
+async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_server: NatsServer) -> None:
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    nats_server.end()
+    writing = asyncio.create_task(log.append("done", b"x"))
+    nats_server.start()
+    await writing
+    await log.append("done", b"y")
+    assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
+
+
+async def test_other_partitions_than_the_server_has_are_refused(client: Client) -> None:
+    with pytest.raises(Unfit, match=r"nats.partitions: .*partition\(32,1\)"):
+        await prepare(client, Layout(partitions=16))
+    await prepare(client, Layout())
+
+
+async def test_no_server_is_one_line() -> None:
+    with pytest.raises(Unfit, match=r"transport: nats://127\.0\.0\.1:9: .*start the server"):
+        await connect(Address(("nats://127.0.0.1:9",)), "test")

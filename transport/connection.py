@@ -1,0 +1,158 @@
+"""Connections to the servers: patient ones, that outlive a restart of the server."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import nats
+from nats.aio.client import Client
+from nats.errors import Error, NoServersError
+from nats.js import JetStreamContext
+
+from transport.errors import Unfit
+
+OLDEST = (2, 12)
+"""Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
+PING_SECONDS = 2
+RETRY_SECONDS = 0.2
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the servers are. `credentials_env`: names the variable that holds the path of a file of credentials."""
+
+    servers: tuple[str, ...]
+    credentials_env: str = "NATS_CREDS"
+
+    @property
+    def credentials(self) -> str | None:
+        """Raises Unfit: the file is not there."""
+        path = os.environ.get(self.credentials_env, "")
+        if path and not Path(path).is_file():
+            raise Unfit(f"{self.credentials_env}: {path} is no file of NATS credentials; correct or unset the variable")
+        return path or None
+
+
+async def connect(address: Address, name: str) -> Client:
+    """A connection that is never given up; what is published while it is away waits for it.
+
+    Raises:
+        Unfit: no server answers, or an old one does.
+    """
+
+    async def heard(error: Exception) -> None:
+        # nats-py would print a traceback of each; what matters is raised where somebody waits for it.
+        log.debug("nats: %s", error)
+
+    async def lost() -> None:
+        log.warning("nats: the connection to the server is lost; connecting again")
+
+    async def found() -> None:
+        log.info("nats: connected again, to %s", shown(client))
+
+    async def attempt() -> Client:
+        return await nats.connect(
+            list(address.servers),
+            name=name,
+            user_credentials=address.credentials,
+            error_cb=heard,
+            disconnected_cb=lost,
+            reconnected_cb=found,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=RETRY_SECONDS,
+            ping_interval=PING_SECONDS,
+            max_outstanding_pings=2,
+            connect_timeout=2,
+        )
+
+    try:
+        # With endless patience the first attempt would never end either.
+        client = await asyncio.wait_for(attempt(), CONNECT_SECONDS)
+    except (Error, OSError, TimeoutError, NoServersError) as error:
+        why = str(error).removeprefix("nats: ") or "no answer"
+        raise Unfit(
+            f"transport: {', '.join(address.servers)}: {why}; start the server, or set transport: local"
+        ) from None
+    version = client.connected_server_version
+    if (version.major, version.minor) < OLDEST:
+        await client.close()
+        oldest = ".".join(map(str, OLDEST))
+        raise Unfit(f"transport: the NATS server is version {version.major}.{version.minor}; install {oldest} or newer")
+    return client
+
+
+def shown(client: Client) -> str:
+    """The server that a connection leads to, without a password."""
+    url = client.connected_url
+    return "no server" if url is None else f"{url.hostname}:{url.port}"
+
+
+def streams_of(client: Client) -> JetStreamContext:
+    return client.jetstream(timeout=ANSWER_SECONDS)
+
+
+class Beside:
+    """A connection on an event loop and in a thread of its own, so that work which blocks can wait for the server.
+
+    Writes of files come from any thread, the main one included; all of them may wait here, as they may for a disk.
+    """
+
+    def __init__(self, address: Address, name: str) -> None:
+        self._address, self._name = address, name
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="nats", daemon=True)
+        self.client: Client | None = None
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin `work` over there, from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work over there. Cancelling ends the wait and the work."""
+        return await asyncio.wrap_future(self.start(work))
+
+    @property
+    def streams(self) -> JetStreamContext:
+        assert self.client is not None, "it is not open"  # noqa: S101 (for the type checker)
+        return streams_of(self.client)
+
+    async def __aenter__(self) -> Self:
+        """Raises Unfit."""
+        self._thread.start()
+        try:
+            self.client = await self.do(connect(self._address, self._name))
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.client is not None:
+            await self.do(self.client.close())
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,185 @@
+"""A log that one process writes at a time, and the server that sees to it.
+
+Each append names the last entry that its writer knows of the whole scope; the server refuses it if there is another.
+Who takes a scope over appends an epoch, and from then on nothing that its former owner still sends is accepted.
+"""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from nats.aio.msg import Msg
+from nats.errors import Error
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, NotFoundError
+
+from clock import rfc3339
+from clock.backoff import Backoff
+from transport.errors import Fenced
+from transport.layout import LOG
+
+WRONG_LAST = (10071, 10164)
+MESSAGE_ID, ROLLUP, TTL = "Nats-Msg-Id", "Nats-Rollup", "Nats-TTL"
+LAST, LAST_OF = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
+TRY_SECONDS = 2.0
+PATIENCE_SECONDS = 60.0
+"""How long a write waits for a server that is away; then it fails, like one to a disk that is gone."""
+READ_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Who owns a scope from here on.
+
+    Attributes:
+        owner: the process; empty: nobody, it was handed back in order.
+        at: seconds since 1970.
+        first: the number of the oldest message that was not done then.
+        crashes: how often in a row an owner was lost with that message still the oldest.
+        trying: the message that is tried alone, since one of those that wait has ended its worker again and again.
+    """
+
+    owner: str
+    at: float
+    first: int = 0
+    crashes: int = 0
+    trying: int = 0
+
+
+class FencedLog:
+    """The log of one scope, on the loop of its connection."""
+
+    def __init__(self, streams: JetStreamContext, scope: str) -> None:
+        self.scope = scope
+        self.all = f"log.{scope}.>"
+        self.lost = False
+        self.on_lost: Callable[[], object] | None = None
+        self._streams = streams
+        self._last = 0
+        self._turn = asyncio.Lock()
+
+    async def open(self, owner: str, at: float, first: int = 0) -> Epoch:
+        """Take the scope over; gives the epoch that begins."""
+        while True:
+            self._last, before = await self._state()
+            again = before is not None and before.owner != "" and first != 0 and before.first == first
+            epoch = Epoch(
+                owner,
+                at,
+                first,
+                before.crashes + 1 if before is not None and again else 0,
+                before.trying if before is not None and again else 0,
+            )
+            try:
+                await self._append(f"log.{self.scope}.epoch", _rendered(epoch), {ROLLUP: "sub"})
+            except Fenced:  # somebody else wrote between the look and the append
+                continue
+            return epoch
+
+    async def note(self, epoch: Epoch) -> None:
+        """Say more of the epoch that runs. Raises as `append`."""
+        await self.append("epoch", _rendered(epoch), {ROLLUP: "sub"})
+
+    async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Add an entry below the scope; gives its number.
+
+        Raises:
+            Fenced: the scope belongs to another process.
+            OSError: the server has not answered for a minute.
+        """
+        if self.lost:
+            raise Fenced(self.scope)
+        try:
+            return await self._append(f"log.{self.scope}.{branch}", data, headers or {})
+        except Fenced:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """Write nothing more: the scope is known to belong to another."""
+        if not self.lost:
+            self.lost = True
+            if self.on_lost is not None:
+                self.on_lost()
+
+    async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
+        """What is kept in the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
+        async for entry in read_all(self._streams, f"log.{self.scope}.{branch}", since):
+            yield entry
+
+    async def _state(self) -> tuple[int, Epoch | None]:
+        try:
+            last = (await self._streams.get_last_msg(LOG, self.all)).seq or 0
+        except NotFoundError:
+            return 0, None
+        try:
+            found = await self._streams.get_last_msg(LOG, f"log.{self.scope}.epoch")
+        except NotFoundError:
+            return last, None
+        return last, Epoch(**json.loads(found.data or b"{}"))
+
+    async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
+        async with self._turn:
+            message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
+            sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
+            until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+            while True:
+                try:
+                    stored = await self._streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
+                except APIError as error:
+                    if error.err_code not in WRONG_LAST:
+                        raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+                    self._last = await self._mine(message_id)
+                    return self._last
+                except (Error, TimeoutError) as error:
+                    if asyncio.get_running_loop().time() > until:
+                        raise OSError(errno.EIO, "NATS does not answer") from error
+                    await asyncio.sleep(backoff.pause())
+                else:
+                    # A repeat is our own entry whose answer was lost.
+                    self._last = stored.seq
+                    return stored.seq
+
+    async def _mine(self, message_id: str) -> int:
+        """The number of the last entry, if it is ours and only its answer was lost. Raises Fenced."""
+        last = await self._streams.get_last_msg(LOG, self.all)
+        if (last.headers or {}).get(MESSAGE_ID) != message_id:
+            raise Fenced(self.scope)
+        return last.seq or 0
+
+
+async def read_all(streams: JetStreamContext, subject: str, since: float | None = None) -> AsyncIterator[Msg]:
+    """Everything that the log holds of a subject now, oldest first."""
+    async for entry in read_stream(streams, LOG, subject, since):
+        yield entry
+
+
+async def read_stream(
+    streams: JetStreamContext, stream: str, subject: str, since: float | None = None
+) -> AsyncIterator[Msg]:
+    config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+    if since is not None:
+        start = rfc3339(since, digits=6)
+        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
+    reading = await streams.subscribe(subject, stream=stream, ordered_consumer=True, config=config)
+    try:
+        info = await reading.consumer_info()
+        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
+        while left:
+            entry = await reading.next_msg(timeout=READ_SECONDS)
+            left = entry.metadata.num_pending
+            yield entry
+    finally:
+        await reading.unsubscribe()
+
+
+def _rendered(epoch: Epoch) -> bytes:
+    return json.dumps(asdict(epoch)).encode()

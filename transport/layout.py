@@ -1,0 +1,168 @@
+"""The streams and buckets that the processes share: made once, compared at every start."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from nats.aio.client import Client
+from nats.js import api
+from nats.js.errors import NotFoundError
+
+from transport.connection import ANSWER_SECONDS, streams_of
+from transport.errors import Unfit
+
+MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLES", "LOG"
+MEMBERS, LOCKS, SEEN, PEOPLE, BUDGETS = "members", "locks", "seen", "people", "budgets"
+BLOBS, EVIDENCE = "blobs", "evidence"
+
+DAY_SECONDS = 86_400
+REPEATS_SECONDS = 300
+"""How long a message that is published again is known: catch-up and a second gateway publish what another has."""
+MOST_BYTES = 4 * 1024**3
+"""Of messages that wait; beyond it the server refuses, and gateways wait."""
+NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the configuration decides of the streams.
+
+    Attributes:
+        partitions: fixed once the stream of messages exists.
+        lease_seconds: after so long a silence others take over.
+        replicas: servers that keep each message.
+    """
+
+    partitions: int = 32
+    lease_seconds: float = 3.0
+    replicas: int = 1
+
+    def scopes(self) -> list[str]:
+        """Whose files are kept in the log: of each partition, and of the single writers."""
+        return [*(scope(number) for number in range(self.partitions)), TEAM, KNOWLEDGE]
+
+
+TEAM, KNOWLEDGE = "team", "knowledge"
+
+
+def scope(partition: int) -> str:
+    return f"p{partition:02}"
+
+
+def wanted(layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """The configuration of each stream, in the words of the server."""
+    common = {"storage": "file", "num_replicas": layout.replicas}
+    queue = {**common, "retention": "workqueue", "discard": "new", "duplicate_window": REPEATS_SECONDS * NANOS}
+    transform = {"src": "messages.*", "dest": f"messages.{{{{partition({layout.partitions},1)}}}}.{{{{wildcard(1)}}}}"}
+    yield {
+        **queue,
+        "name": MESSAGES,
+        "subjects": ["messages.*"],
+        "subject_transform": transform,
+        "max_age": DAY_SECONDS * NANOS,
+        "max_bytes": MOST_BYTES,
+        "allow_msg_ttl": True,
+    }
+    # What the team teaches waits for as long as it takes.
+    yield {**queue, "name": CAPTURES, "subjects": ["captures.*"], "max_bytes": MOST_BYTES}
+    # Holds nothing: its consumers are the locks of roles without a queue.
+    yield {**queue, "name": ROLES, "subjects": ["roles.*"]}
+    kept = {**common, "retention": "limits", "allow_rollup_hdrs": True, "allow_direct": True}
+    yield {**kept, "name": PLACES, "subjects": ["places.*"], "max_msgs_per_subject": 20_000}
+    yield {**kept, "name": LOG, "subjects": ["log.>"], "allow_msg_ttl": True}
+
+
+async def prepare(client: Client, layout: Layout) -> None:
+    """Make what is missing.
+
+    Raises:
+        Unfit: what is there is not as the configuration says.
+    """
+    for stream in wanted(layout):
+        found = await _configured(client, stream["name"])
+        if found is None:
+            await _made(client, stream)
+            found = await _configured(client, stream["name"]) or {}
+        compare(stream, found)
+    streams = streams_of(client)
+    # In memory it would be gone after a restart of a single server, and nobody could tell who is alive.
+    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None), (PEOPLE, None), (BUDGETS, None)):
+        try:
+            await streams.key_value(bucket)
+        except NotFoundError:
+            kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
+            await streams.create_key_value(kept)
+    if await _configured(client, f"KV_{LOCKS}") is None:
+        await _made(client, _locks(layout))
+    for bucket in (BLOBS, EVIDENCE):
+        try:
+            await streams.object_store(bucket)
+        except NotFoundError:
+            await streams.create_object_store(bucket, api.ObjectStoreConfig(replicas=layout.replicas))
+
+
+def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raises Unfit: the server keeps a stream otherwise than is wanted."""
+    for key, value in stream.items():
+        there = found.get(key)
+        if there != value:
+            if key == "subject_transform" and isinstance(there, dict):
+                shown = cast("dict[str, str]", there).get("dest", "")
+                raise Unfit(
+                    f"nats.partitions: the stream {MESSAGES} was made as {shown}; set the number that it says, "
+                    "or begin with another server (--export, --adopt)"
+                )
+            name = "nats.replicas" if key == "num_replicas" else f"nats: the stream {stream['name']}: {key}"
+            raise Unfit(
+                f"{name}: the server has {there}, wanted is {value}; edit it with `nats stream edit`, or set it so"
+            )
+
+
+async def clear(client: Client) -> None:
+    """Delete everything of it, for tests and the drill."""
+    listed = await _asked(client, "STREAM.NAMES", {})
+    for name in listed.get("streams") or ():
+        await _asked(client, f"STREAM.DELETE.{name}", {})
+
+
+def _locks(layout: Layout) -> Mapping[str, Any]:
+    """A bucket whose single keys expire: nats-py has no word for that."""
+    return {
+        "name": f"KV_{LOCKS}",
+        "subjects": [f"$KV.{LOCKS}.>"],
+        "storage": "file",
+        "num_replicas": layout.replicas,
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "deny_delete": True,
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": NANOS,
+    }
+
+
+async def _configured(client: Client, name: str) -> dict[str, Any] | None:
+    answer = await _asked(client, f"STREAM.INFO.{name}", {})
+    return answer.get("config")
+
+
+async def _made(client: Client, stream: Mapping[str, Any]) -> None:
+    """Raises Unfit: the server refuses. Another process that makes the same at this moment is no refusal."""
+    answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
+    if "error" in answer:
+        error = answer["error"]
+        if await _configured(client, stream["name"]) is None:
+            raise Unfit(f"nats: the stream {stream['name']} cannot be made: {error.get('description')}")
+
+
+async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    # In the words of the server: the client does not know all of these settings, and would leave them out.
+    answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
+    return cast("dict[str, Any]", json.loads(answer.data))
