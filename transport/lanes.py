@@ -1,5 +1,8 @@
 """Publishing to JetStream: in order within a subject, many subjects at once, each message until the server has it."""
 
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
 from __future__ import annotations
 
 import asyncio
@@ -85,7 +88,9 @@ class Lanes:
             nats.errors.Error: the connection was closed for good.
         """
         while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
-            self._complain("NATS is behind", f"{number_of(self.waiting, 'message')} wait, and no more are taken from Discord")
+            self._complain(
+                "NATS is behind", f"{number_of(self.waiting, 'message')} wait, and no more are taken from Discord"
+            )
             await self._changed()
         self._check()
         self.waiting += 1
@@ -238,7 +243,8 @@ class Lanes:
                 await subscription.unsubscribe()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
+        if self._failure is None:
+            self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
         self._less.set()
 
 

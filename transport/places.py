@@ -68,6 +68,7 @@ def thread_facts(client: discord.Client) -> ThreadFacts:
             "owner_id": str(thread.owner_id),
             "name": thread.name,
             "thread_metadata": state,
+            "applied_tags": [str(tag.id) for tag in thread.applied_tags],
         }
 
     return known
