@@ -88,9 +88,8 @@ class Lanes:
             nats.errors.Error: the connection was closed for good.
         """
         while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
-            self._complain(
-                "NATS is behind", f"{number_of(self.waiting, 'message')} wait, and no more are taken from Discord"
-            )
+            many = number_of(self.waiting, "message")
+            self._complain("behind", f"NATS is behind: {many} wait, and no more are taken from Discord until it is not")
             await self._changed()
         self._check()
         self.waiting += 1
@@ -191,7 +190,8 @@ class Lanes:
 
     def _again(self, letter: Letter, seconds: float, why: str | None) -> None:
         if why is not None:
-            self._complain(f"NATS does not take {letter.subject.partition('.')[0]}", why)
+            stream = letter.subject.partition(".")[0]
+            self._complain(stream, f"NATS does not take {stream}: {why}; trying until it does")
         loop = asyncio.get_running_loop()
         self._put_off[letter.subject] = loop.call_later(seconds, self._resume, letter.subject)
         self._wake.set()
@@ -220,12 +220,12 @@ class Lanes:
         if letter.settled is not None:
             letter.settled()
 
-    def _complain(self, subject: str, why: str) -> None:
+    def _complain(self, about: str, line: str) -> None:
         """One line a minute."""
         at = asyncio.get_running_loop().time()
-        if at - self._complained.get(subject, float("-inf")) >= COMPLAIN_SECONDS:
-            self._complained[subject] = at
-            log.warning("%s: %s; trying until it does", subject, why)
+        if at - self._complained.get(about, float("-inf")) >= COMPLAIN_SECONDS:
+            self._complained[about] = at
+            log.warning("%s", line)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
