@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 
 import pytest
 from nats.aio.client import Client
@@ -19,3 +20,9 @@ async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
     await prepare(connected, Layout())
     yield connected
     await connected.close()
+
+
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 (nobody tells when it is so)
+            await asyncio.sleep(0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
-from tests.transport.connected import client
+from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.errors import Unfit
 from transport.identify import identify_turns, same_shard_count
@@ -39,8 +39,8 @@ async def test_two_processes_take_turns_for_each_key(client: Client, other: Clie
     at_once = time.monotonic() - begun
     times: list[float] = []
 
-    async def turn(take: object) -> None:
-        await take(2)  # pyright: ignore[reportCallIssue, reportUnknownVariableType, reportGeneralTypeIssues]
+    async def turn(take: Callable[[int], Awaitable[None]]) -> None:
+        await take(2)
         times.append(time.monotonic())
 
     await asyncio.gather(turn(first), turn(second))
@@ -52,9 +52,8 @@ async def test_two_processes_take_turns_for_each_key(client: Client, other: Clie
 async def test_a_turn_waits_for_a_server_that_is_away(client: Client, nats_server: NatsServer) -> None:
     bucket = await streams_of(client).key_value(LOCKS)
     nats_server.end()
-    while client.is_connected:
-        await asyncio.sleep(0)
-    turn = asyncio.create_task(identify_turns(bucket, 1, "one", look_seconds=0.02)(5))
+    await until(lambda: not client.is_connected)
+    turn = asyncio.ensure_future(identify_turns(bucket, 1, "one", look_seconds=0.02)(5))
     nats_server.start()
     async with asyncio.timeout(30):
         await turn
@@ -89,8 +88,10 @@ async def test_while_a_gateway_runs_the_number_stays(client: Client, other: Clie
         bucket = await streams_of(client).key_value(LOCKS)
         first = (await bucket.get("shards")).revision or 0
         async with asyncio.timeout(30):
-            while ((await bucket.get("shards")).revision or 0) < first + 3:
-                await asyncio.sleep(0)
+            for _ in range(1000):
+                if ((await bucket.get("shards")).revision or 0) >= first + 3:
+                    break
+                await asyncio.sleep(0.01)
         with pytest.raises(Unfit):
             async with same_shard_count(streams_of(other), 32):
                 pass
@@ -102,7 +103,5 @@ async def test_a_gateway_that_slept_while_the_number_was_changed_says_so(
     bucket = await streams_of(client).key_value(LOCKS)
     async with same_shard_count(streams_of(client), 64, renew_seconds=0.05):
         await bucket.put("shards", b"32")
-        async with asyncio.timeout(30):
-            while not [each for each in caplog.records if each.levelno == logging.ERROR]:
-                await asyncio.sleep(0)
+        await until(lambda: [each for each in caplog.records if each.levelno == logging.ERROR])
         assert (await bucket.get("shards")).value == b"32"

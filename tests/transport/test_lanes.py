@@ -126,7 +126,7 @@ async def test_two_answers_to_one_letter_count_once(server: Server, few: Lanes) 
     server.answers = [None, STORED | {"duplicate": True}]
     await few.put(letter("a"))
     await few.drain()
-    await few._answered(Msg(cast("Client", server), "_INBOX.x.0", "", json.dumps(STORED).encode()))
+    await few._answered(Msg(cast("Client", server), "_INBOX.x.0", "", json.dumps(STORED).encode()))  # pyright: ignore[reportPrivateUsage]
     assert (few.stored, few.repeats) == (1, 1)
 
 
@@ -177,7 +177,7 @@ async def test_beyond_its_bounds_whoever_puts_waits(
     server: Server, few: Lanes, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     server.is_connected = False
-    putting = asyncio.create_task(put_all(few, [letter("a", text) for _ in range(5)]))
+    putting = asyncio.create_task(put_all(few, 5 * [letter("a", text)]))
     await asyncio.sleep(100)
     assert few.waiting == (3 if text == "x" else 2)
     assert not putting.done()
