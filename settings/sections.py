@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretS
 
 from settings import prompts
 from settings.kinds import (
+    LOCAL,
     Addresses,
     AddressesOrNone,
     ApiKey,
@@ -31,12 +32,14 @@ from settings.kinds import (
     MinutesOrOff,
     OutputMethod,
     OwnToken,
+    Partitions,
     PathBeside,
     PathOrNone,
     Port,
     QaIdOrEmpty,
     Rate,
     Renderer,
+    Replicas,
     ReplyLanguage,
     ReplyLanguageOrNone,
     ReplyMode,
@@ -55,6 +58,7 @@ from settings.kinds import (
     TextOrNone,
     TopicNames,
     TopicNamesOrNone,
+    Transport,
     Url,
     Weight,
     WhenUnsure,
@@ -489,6 +493,19 @@ class GuildSettings(SettingsSection):
     limits: GuildLimitSettings = section(GuildLimitSettings)
 
 
+class NatsSettings(SettingsSection):
+    """How NATS JetStream is used where `transport` names its servers."""
+
+    partitions: Partitions = setting(
+        32, "Into how many parts channels are divided among workers; fixed once the streams exist."
+    )
+    lease_seconds: Seconds = setting(3, "After so long a silence of a process others take over what it did.")
+    replicas: Replicas = setting(1, "Servers that keep each message: 1, or 3 or 5 in a cluster.")
+    credentials_env: Word = setting(
+        "NATS_CREDS", "The environment variable that holds the path of a file of NATS credentials, if any."
+    )
+
+
 class Settings(SettingsSection):
     """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
 
@@ -504,6 +521,10 @@ class Settings(SettingsSection):
     dashboard: DashboardSettings = section(DashboardSettings)
     mcp: McpSettings = section(McpSettings)
     report: ReportSettings = section(ReportSettings)
+    transport: Transport = setting(
+        "local", "One process on this machine, or the servers of NATS between processes on several."
+    )
+    nats: NatsSettings = section(NatsSettings)
     guilds: Annotated[Mapping[Snowflake, GuildSettings], BeforeValidator(commented_out)] = Field(
         default_factory=dict[int, GuildSettings],
         description="Servers with a team, knowledge or limits of their own, by server id. Such a server is answered "
@@ -523,6 +544,11 @@ class Settings(SettingsSection):
         changed = self.model_copy()
         changed._servers = dict(servers)  # noqa: SLF001 (its own copy)
         return changed
+
+    @property
+    def local(self) -> bool:
+        """Whether one process does everything, without servers of NATS."""
+        return self.transport == LOCAL
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
@@ -553,14 +579,27 @@ class Settings(SettingsSection):
 
         Call it on settings that are `placed`.
         """
+        return self._moved(data, lambda follows: follows.learned)
+
+    def living_in(self, data: Path) -> Self:
+        """For a process whose data come from elsewhere: everything, the documents as well, is below `data`.
+
+        Call it on settings that are `placed`.
+        """
+        return self._moved(data, lambda _: True)
+
+    def _moved(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
         app = self.app.model_copy(update={"data_dir": data})
 
         def move(name: str, path: Path, follows: FollowsData) -> Path:
-            return data / _below_data(name) if follows.learned else path
+            return data / _below_data(name) if chosen(follows) else path
 
         moved = self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
         return moved.with_servers(
-            {guild_id: server.rehearsed_in(data / GUILDS / str(guild_id)) for guild_id, server in self.servers.items()}
+            {
+                guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
+                for guild_id, server in self.servers.items()
+            }
         )
 
 
