@@ -28,9 +28,16 @@ class Change:
     data: bytes = b""
     length: int = 0
 
-    def after(self, before: bytes) -> bytes:
-        """The content of the file once the change is made; of `remove`, nothing."""
-        return before[: self.length] + self.data
+    def apply(self, content: bytearray) -> None:
+        """Change the content of the file accordingly; `remove` leaves nothing.
+
+        Raises:
+            ValueError: it is not the content that was changed.
+        """
+        if len(content) < self.length:
+            raise ValueError(f"{self.path}: {len(content)} bytes, where {self.length} were changed")
+        del content[self.length :]
+        content += self.data
 
 
 class Journal(Protocol):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from services.storage.changes import committed, is_journaled
-from services.storage.changes import journaled as journaled
+from services.storage.changes import journaled as journaled  # noqa: PLC0414 (for whoever makes such a folder)
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,17 +12,16 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import cast
 
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from services.storage import Change
-from services.storage.changes import Kind
 from transport.fence import ROLLUP, TTL
 from transport.layout import BLOBS
 
@@ -31,6 +30,8 @@ CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
 LARGE_BYTES = 512 * 1024
 REMOVED_SECONDS = 86_400
 """How long it is told that a file is gone. Who has not looked for longer compares its folder with the whole log."""
+
+log = logging.getLogger(__name__)
 
 _KINDS = ("replace", "append", "truncate", "remove")
 
@@ -84,13 +85,17 @@ class Entry:
         return Change(self.change.kind, self.change.path, data, self.change.length)
 
 
-def read(message: Msg) -> Entry:
-    """Raises NotAPath, ValueError: it was not written by this program."""
+def read(message: Msg) -> Entry | None:
+    """None, and a warning: it was not written by this program."""
     headers = message.headers or {}
-    kind = headers.get(CHANGE, "")
-    if kind not in _KINDS:
-        raise ValueError(kind)
-    change = Change(cast("Kind", kind), path_of(message.subject), message.data, int(headers.get(LENGTH) or 0))
+    try:
+        kind, length = headers.get(CHANGE, ""), int(headers.get(LENGTH) or 0)
+        if kind not in _KINDS:
+            raise ValueError(f"{CHANGE}: {kind}")  # noqa: TRY301 (one line for all that can be wrong)
+        change = Change(kind, path_of(message.subject), message.data, length)
+    except (NotAPath, ValueError) as error:
+        log.warning("nats: %r is left out, it was not written by this program: %r", message.subject, error)
+        return None
     return Entry(change, headers.get(BLOB, ""))
 
 
