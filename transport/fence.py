@@ -154,7 +154,8 @@ class FencedLog:
         out, and it is told again behind the one before. Raises Fenced: neither.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
-        mine = (last.headers or {}).get(MESSAGE_ID) == message_id
+        found: object = (last.headers or {}).get(MESSAGE_ID)
+        mine = found == message_id
         # Whoever takes over begins with an epoch, which does not run out and is newer than all that we know.
         if not mine and (last.seq or 0) >= known:
             raise Fenced(self.scope)
