@@ -87,6 +87,8 @@ async def test_what_people_write_is_inert_on_a_terminal() -> None:
 async def test_a_quiet_week_is_told_in_a_few_lines() -> None:
     text = markdown(document(await report([], PERIOD)))
     assert "Nobody asked anything." in text
+    assert "Asked, and not answered" not in text
+    assert "every question had an answer" not in text
     assert "No model was asked." in text
 
 
