@@ -47,8 +47,8 @@ _POST = TypeAdapter(Post)
 class Posts:
     """An index over the newest posts. With a `path`, each new one is appended to that file.
 
-    Most are never asked about again, so they are packed, and found by tables: 300 bytes each with a short question,
-    where objects and dictionaries take 750.
+    Most are never asked about again, so they are packed, and found by tables: 350 bytes each with a question of 110
+    characters, where objects and dictionaries take 750.
     """
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
