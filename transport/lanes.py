@@ -111,6 +111,11 @@ class Lanes:
         while self.waiting:
             await self._changed()
 
+    async def emptied(self, subject: str) -> None:
+        """Wait until the server has everything of one subject. Raises as `drain`."""
+        while subject in self._lanes:
+            await self._changed()
+
     async def _changed(self) -> None:
         self._check()
         self._less.clear()
