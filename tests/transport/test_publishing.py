@@ -311,6 +311,18 @@ async def test_a_stream_that_is_full_is_waited_for(
     assert out.lanes.refused == 0
 
 
+async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection(
+    client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = len(line_of(message(1, content="")))
+    await out.publish(message(1, content="x" * (client.max_payload - line)))
+    await out.publish(message(2))
+    await out.drain()
+    assert out.lanes.refused == 1
+    assert client.stats["reconnects"] == 0
+    assert "max_payload" in caplog.text
+
+
 def test_an_interaction_nested_too_deep_is_a_value_error() -> None:
     deep: object = "x"
     for _ in range(100_000):
