@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 
 import aiohttp
@@ -94,6 +94,23 @@ class Client(discord.Client):
             self.http.connector = discord.utils.MISSING
             raise
         self._logged_in = True
+
+    def read(self, type_: str, payload: Mapping[str, Any]) -> None:
+        """Have discord.py read a dispatch that another process has received: its cache, and calls of commands, are then
+        as if it were connected.
+        """
+        read_it = self._connection.parsers.get(type_)
+        if read_it is None:
+            return
+        try:
+            read_it(payload)
+        except Exception as error:  # noqa: BLE001 (an odd payload can make a parser raise anything)
+            log.warning("discord.py cannot read one %s (%s); it is dropped", type_, type(error).__name__)
+
+    def own_payload(self) -> Mapping[str, Any]:
+        """The bot itself, as READY says it. Only once it is logged in."""
+        assert self.user is not None, "it is not logged in"  # noqa: S101 (for the type checker)
+        return {"id": str(self.user.id), "username": self.user.name, "bot": True}
 
     async def identifies_at_once(self) -> int:
         """How many shards Discord lets begin a session at a time; they are told apart by their number modulo this. To
