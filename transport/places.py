@@ -9,9 +9,7 @@ from typing import Any, cast
 import discord
 
 from services.discord import Dispatch
-
-PLACE = "Place"
-"""The header of a message in a thread: its facts as compact JSON in ASCII."""
+from transport.wire import PLACE
 
 _OF_A_SERVER = frozenset(
     {
@@ -75,7 +73,7 @@ def thread_facts(client: discord.Client) -> ThreadFacts:
 
 
 def rendered(facts: Mapping[str, object]) -> str:
-    """The value of the header."""
+    """The value of the header, in ASCII: a name may hold anything."""
     return json.dumps(facts, separators=(",", ":"))
 
 

@@ -25,8 +25,9 @@ from transport.lanes import Lanes, Letter, lanes
 from transport.layout import PLACES
 from transport.lines import line_of, packed, unpacked
 from transport.marks import Marks
-from transport.places import PLACE, ThreadFacts, rendered, stripped
+from transport.places import ThreadFacts, rendered, stripped
 from transport.snapshots import Snapshot
+from transport.wire import PLACE
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ _WRITTEN = frozenset(
 ) | {"INTERACTION_CREATE"}  # fmt: skip
 
 
-class Publisher:
+class DispatchPublisher:
     """Made by `publisher`. Takes the dispatches of all the shards of a process, those of one place in order.
 
     Attributes:
@@ -181,12 +182,12 @@ class Publisher:
 @asynccontextmanager
 async def publisher(
     client: Client, marks: Marks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
-) -> AsyncGenerator[Publisher]:
+) -> AsyncGenerator[DispatchPublisher]:
     """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
     a message says where it was written (`transport.places`).
     """
     async with lanes(client) as on_the_way:
-        yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
+        yield DispatchPublisher(streams_of(client), on_the_way, marks, threads, fold_after)
 
 
 def _id(payload: object, name: str) -> int | None:
