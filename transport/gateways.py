@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from streams.gateway import Gateway
-from transport.publishing import DispatchPublisher
+from transport.publishing import Publisher
 
 
-async def publish_all(gateways: Sequence[Gateway], publisher: DispatchPublisher) -> None:
+async def publish_all(gateways: Sequence[Gateway], publisher: Publisher) -> None:
     """Run the gateways until each has stopped, and publish what they say in order of arrival. What is published is on
-    its way then: see `DispatchPublisher.drain`.
+    its way then: see `Publisher.drain`.
 
     Raises:
         GatewayRefused: Discord refuses the bot for good; the others have been stopped and cut off.

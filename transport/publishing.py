@@ -56,7 +56,7 @@ _WRITTEN = frozenset(
 ) | {"INTERACTION_CREATE"}  # fmt: skip
 
 
-class DispatchPublisher:
+class Publisher:
     """Made by `publisher`. Takes the dispatches of all the shards of a process, those of one place in order.
 
     Attributes:
@@ -182,12 +182,12 @@ class DispatchPublisher:
 @asynccontextmanager
 async def publisher(
     client: Client, marks: Marks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
-) -> AsyncGenerator[DispatchPublisher]:
+) -> AsyncGenerator[Publisher]:
     """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
     a message says where it was written (`transport.places`).
     """
     async with lanes(client) as on_the_way:
-        yield DispatchPublisher(streams_of(client), on_the_way, marks, threads, fold_after)
+        yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
 
 
 def _id(payload: object, name: str) -> int | None:

@@ -23,7 +23,7 @@ from transport.connection import streams_of
 from transport.lines import dispatch_of, line_of, unpacked
 from transport.marks import Marks, open_marks
 from transport.places import place_payload
-from transport.publishing import DispatchPublisher, publisher
+from transport.publishing import Publisher, publisher
 
 __all__ = ["client"]
 
@@ -40,7 +40,7 @@ async def marks(client: Client) -> AsyncGenerator[Marks]:
 
 
 @pytest.fixture
-async def out(client: Client, marks: Marks) -> AsyncGenerator[DispatchPublisher]:
+async def out(client: Client, marks: Marks) -> AsyncGenerator[Publisher]:
     async with publisher(client, marks) as made:
         yield made
 
@@ -67,7 +67,7 @@ async def told(client: Client) -> list[Dispatch]:
     return [unpacked(data) for _, _, data in await stored(client, "PLACES")]
 
 
-async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Client, out: DispatchPublisher) -> None:
+async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Client, out: Publisher) -> None:
     places = {number: 10 + number * number % 50 for number in range(1, 1001)}
     for number, place in places.items():
         await out.publish(message(number, place))
@@ -85,9 +85,7 @@ async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Cli
     assert len({subject for subject, _, _ in found}) == len(by_place)
 
 
-async def test_what_another_gateway_has_published_is_refused(
-    client: Client, marks: Marks, out: DispatchPublisher
-) -> None:
+async def test_what_another_gateway_has_published_is_refused(client: Client, marks: Marks, out: Publisher) -> None:
     messages = [message(number, number % 30) for number in range(1, 401)]
     for each in messages:
         await out.publish(each)
@@ -101,9 +99,7 @@ async def test_what_another_gateway_has_published_is_refused(
     assert len(await sent(client)) == 400
 
 
-async def test_edits_and_deletions_count_once_too_and_each_edit_for_itself(
-    client: Client, out: DispatchPublisher
-) -> None:
+async def test_edits_and_deletions_count_once_too_and_each_edit_for_itself(client: Client, out: Publisher) -> None:
     place = {"id": "5", "channel_id": "10", "guild_id": str(GUILD)}
     for time in ("t1", "t2", "t2"):
         await out.publish(Dispatch(1.0, "MESSAGE_UPDATE", {**place, "edited_timestamp": time}))
@@ -113,9 +109,7 @@ async def test_edits_and_deletions_count_once_too_and_each_edit_for_itself(
     assert [each.t for each in await sent(client)] == ["MESSAGE_UPDATE", "MESSAGE_UPDATE", "MESSAGE_DELETE"]
 
 
-async def test_types_that_nobody_reads_and_those_without_a_place_go_nowhere(
-    client: Client, out: DispatchPublisher
-) -> None:
+async def test_types_that_nobody_reads_and_those_without_a_place_go_nowhere(client: Client, out: Publisher) -> None:
     for each in (
         READY,
         Dispatch(1.0, "RESUMED", {}),
@@ -130,7 +124,7 @@ async def test_types_that_nobody_reads_and_those_without_a_place_go_nowhere(
 
 
 async def test_what_is_no_json_is_one_line_and_left_out(
-    client: Client, out: DispatchPublisher, caplog: pytest.LogCaptureFixture
+    client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     await out.publish(message(1, odd=float("nan")))
     await out.publish(message(2))
@@ -140,7 +134,7 @@ async def test_what_is_no_json_is_one_line_and_left_out(
 
 
 async def test_a_channel_and_a_thread_are_told_to_the_server_and_to_their_own_lane(
-    client: Client, out: DispatchPublisher
+    client: Client, out: Publisher
 ) -> None:
     for type_ in ("CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_CREATE", "THREAD_DELETE"):
         await out.publish(Dispatch(1.0, type_, {"id": "11", "guild_id": str(GUILD), "type": 0}))
@@ -174,7 +168,7 @@ GUILD_PAYLOAD: dict[str, Any] = {
 
 
 async def test_a_server_is_told_without_its_people_and_replaces_what_was_told_before(
-    client: Client, out: DispatchPublisher
+    client: Client, out: Publisher
 ) -> None:
     await out.publish(READY)
     await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD | {"name": "Old"}))
@@ -191,16 +185,14 @@ async def test_a_server_is_told_without_its_people_and_replaces_what_was_told_be
     assert Decoder().decode(found[0]) == Decoder().decode(Dispatch(2.0, "GUILD_CREATE", GUILD_PAYLOAD))
 
 
-async def test_of_a_server_that_the_bot_has_left_nothing_is_kept_but_that(
-    client: Client, out: DispatchPublisher
-) -> None:
+async def test_of_a_server_that_the_bot_has_left_nothing_is_kept_but_that(client: Client, out: Publisher) -> None:
     await out.publish(Dispatch(2.0, "GUILD_CREATE", GUILD_PAYLOAD))
     await out.publish(Dispatch(3.0, "GUILD_DELETE", {"id": str(GUILD)}))
     await out.drain()
     assert await told(client) == [Dispatch(3.0, "GUILD_DELETE", {"id": str(GUILD)})]
 
 
-async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: Client, out: DispatchPublisher) -> None:
+async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: Client, out: Publisher) -> None:
     await out.publish(Dispatch(1.0, "GUILD_UPDATE", {"id": str(GUILD), "name": "Dock", "emojis": [{"id": "3"}]}))
     await out.drain()
     assert await told(client) == [Dispatch(1.0, "GUILD_UPDATE", {"id": str(GUILD), "name": "Dock"})]
@@ -220,7 +212,7 @@ async def test_after_many_changes_a_server_is_told_whole_again(client: Client, m
     assert (last.t, last.d["id"]) == ("CHANNEL_CREATE", "14")
 
 
-async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: Client, out: DispatchPublisher) -> None:
+async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: Client, out: Publisher) -> None:
     asked = Dispatch(1.5, "INTERACTION_CREATE", {"id": "9", "channel_id": "10", "guild_id": "7", "token": "secret"})
     for _ in range(2):
         await out.publish(asked)
@@ -254,7 +246,7 @@ def test_a_header_that_says_no_place_is_none(written: str) -> None:
 
 
 async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
-    client: Client, nats_server: NatsServer, out: DispatchPublisher, marks: Marks, caplog: pytest.LogCaptureFixture
+    client: Client, nats_server: NatsServer, out: Publisher, marks: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
 
@@ -287,7 +279,7 @@ def by_number(places: dict[object, list[int]]) -> dict[int, list[int]]:
 
 
 async def test_marks_never_pass_what_is_not_confirmed(
-    client: Client, nats_server: NatsServer, out: DispatchPublisher, marks: Marks
+    client: Client, nats_server: NatsServer, out: Publisher, marks: Marks
 ) -> None:
     """Pitfall 25."""
     await out.publish(message(100, 10))
@@ -304,7 +296,7 @@ async def test_marks_never_pass_what_is_not_confirmed(
 
 
 async def test_a_stream_that_is_full_is_waited_for(
-    client: Client, out: DispatchPublisher, caplog: pytest.LogCaptureFixture
+    client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     streams = streams_of(client)
     config = (await streams.stream_info("MESSAGES")).config
@@ -320,7 +312,7 @@ async def test_a_stream_that_is_full_is_waited_for(
 
 
 async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection(
-    client: Client, out: DispatchPublisher, caplog: pytest.LogCaptureFixture
+    client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     line = len(line_of(message(1, content="")))
     await out.publish(message(1, content="x" * (client.max_payload - line)))
