@@ -39,13 +39,17 @@ from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_f
 from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
 from services.llm.tools import Told, Tool, ToolLimits, misfit
 from services.llm.usage import (
+    DAY,
+    HOUR,
     Budget,
     BudgetLimits,
     Limiter,
     ObserveTokens,
+    Refusals,
     Spending,
     Spent,
     Usage,
+    day_that_counts,
     read_spent,
     render_spent,
 )
