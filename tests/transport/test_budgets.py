@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
@@ -25,7 +26,7 @@ from tests.loopback.nats_server import NatsServer
 from transport import bucket, budgets
 from transport.budgets import SharedBudget, SharedBudgets, read, write
 
-NAME = "budgets-tried"
+NAME, NUMBERS = "budgets-tried", itertools.count(1)
 DAY, HOUR = 86_400.0, 3600.0
 NOW = 20_780 * DAY + 40_000.0
 HOURLY, ANSWERS, TOKENS = (
@@ -64,23 +65,24 @@ class Processes:
     url: str
     stack: AsyncExitStack
     streams: JetStreamContext
+    name: str
     shared: list[SharedBudgets] = field(default_factory=list[SharedBudgets])
 
     async def workers(self, limits: BudgetLimits, spent: Spent | None = None, count: int = 3) -> list[Limiter]:
         if spent is not None:
-            await write(self.streams, "shared", spent, NAME)
+            await write(self.streams, "shared", spent, self.name)
         return [(await self.process()).of("shared", limits) for _ in range(count)]
 
     async def process(self, change: Callable[[JetStreamContext], Any] | None = None) -> SharedBudgets:
         streams = await connected(self.stack, self.url)
-        process = SharedBudgets(streams if change is None else change(streams), NAME)
+        process = SharedBudgets(streams if change is None else change(streams), self.name)
         self.shared.append(await self.stack.enter_async_context(process))
         return process
 
     async def spent(self) -> Spent:
         for each in self.shared:
             await each.flush()
-        return (await read(self.streams, NAME)).get("shared", Spent())
+        return (await read(self.streams, self.name)).get("shared", Spent())
 
 
 async def connected(stack: AsyncExitStack, url: str) -> JetStreamContext:
@@ -95,11 +97,13 @@ async def unheard(error: Exception) -> None:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncGenerator[Processes]:
+    # Of its own for each test: a server that restarts must not find what an earlier bucket of that name held.
+    name = f"{NAME}-{next(NUMBERS)}"
     async with AsyncExitStack() as stack:
         streams = await connected(stack, url)
-        await streams.create_key_value(api.KeyValueConfig(NAME))
-        stack.push_async_callback(streams.delete_key_value, NAME)
-        yield Processes(url, stack, streams)
+        await streams.create_key_value(api.KeyValueConfig(name))
+        stack.push_async_callback(streams.delete_key_value, name)
+        yield Processes(url, stack, streams, name)
 
 
 @pytest.fixture
@@ -315,7 +319,7 @@ async def test_groups_are_counted_by_themselves_and_named_by_their_section(proce
     assert process.of("41", BudgetLimits(1), "guilds.41") is own
     assert [await each.begin_chain(7, NOW) for each in (shared, own)] == [None, None]
     assert await own.begin_chain(7, NOW) == "guilds.41.chains_per_user_per_hour"
-    assert set(await read(processes.streams, NAME)) == {"shared", "41"}
+    assert set(await read(processes.streams, processes.name)) == {"shared", "41"}
 
 
 @real_time
@@ -337,7 +341,7 @@ async def test_the_server_forgets_an_askers_chains_itself(processes: Processes) 
     """Pitfall 67: nothing else would know that they are there."""
     (worker,) = await processes.workers(BudgetLimits(5), count=1)
     await worker.begin_chain(7, NOW)
-    kept = await processes.streams.get_last_msg(f"KV_{NAME}", f"$KV.{NAME}.shared.chains.7")
+    kept = await processes.streams.get_last_msg(f"KV_{processes.name}", f"$KV.{processes.name}.shared.chains.7")
     assert (kept.headers or {})["Nats-TTL"] == "4200"
 
 
@@ -347,7 +351,7 @@ async def test_nothing_names_a_person_that_was_forgotten(processes: Processes) -
     (worker,) = await processes.workers(BudgetLimits(5), count=1)
     await worker.begin_chain(7, NOW)
     await worker.forget(7)
-    state = (await processes.streams.stream_info(f"KV_{NAME}")).state
+    state = (await processes.streams.stream_info(f"KV_{processes.name}")).state
     assert state.messages == 0
 
 
@@ -355,15 +359,15 @@ async def test_nothing_names_a_person_that_was_forgotten(processes: Processes) -
 async def test_an_installation_moves_with_what_it_has_spent(processes: Processes) -> None:
     spent = Spent(20_780, answers=3, tokens=400, chains={7: deque([NOW - 5, NOW - 4]), 8: deque([NOW])})
     own = Spent(20_779, answers=1, tokens=2)
-    await write(processes.streams, "shared", Spent(20_780, answers=900, chains={9: deque([NOW])}), NAME)
-    await write(processes.streams, "shared", spent, NAME)
-    await write(processes.streams, "41", own, NAME)
-    assert await read(processes.streams, NAME) == {"shared": spent, "41": own}
+    await write(processes.streams, "shared", Spent(20_780, answers=900, chains={9: deque([NOW])}), processes.name)
+    await write(processes.streams, "shared", spent, processes.name)
+    await write(processes.streams, "41", own, processes.name)
+    assert await read(processes.streams, processes.name) == {"shared": spent, "41": own}
     (worker,) = await processes.workers(BudgetLimits(3), count=1)
     assert [await worker.begin_chain(7, NOW) for _ in range(2)] == [None, HOURLY]
     worker.answered(NOW)
     await processes.spent()
-    moved = (await read(processes.streams, NAME))["shared"]
+    moved = (await read(processes.streams, processes.name))["shared"]
     assert (moved.answers, moved.tokens) == (4, 400)
     assert render_spent(moved).startswith(b'{\n"day": 20780')
 
@@ -375,7 +379,7 @@ async def test_damaged_counts_are_told_and_begin_at_zero(
 ) -> None:
     """Pitfall 66."""
     for key in ("shared.day", "shared.chains.7"):
-        await processes.streams.publish(f"$KV.{NAME}.{key}", value)
+        await processes.streams.publish(f"$KV.{processes.name}.{key}", value)
     (worker,) = await processes.workers(BudgetLimits(1, answers_per_day=1, tokens_per_day=1), count=1)
     assert [await worker.begin_chain(7, NOW) for _ in range(2)] == [None, HOURLY]
     assert "is damaged" in caplog.text
