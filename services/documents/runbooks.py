@@ -18,7 +18,6 @@ from services.storage import files, in_thread, json_state
 
 log = logging.getLogger(__name__)
 
-USER_PREFIX = "user_"
 _MIB = 1024 * 1024
 
 
@@ -58,7 +57,7 @@ class Runbooks:
     async def open(self) -> None:
         """Look at what there is. Raises StoreUnavailable."""
         self._shown = await in_thread(json_state.read_ids, self.shown_path)
-        for name in await self.store.list_collections(USER_PREFIX):
+        for name in await self.store.list_collections(naming.USER_PREFIX):
             described = await self.store.describe(name)
             if described is not None and described.collection.scope_id is not None:
                 self._note(int(described.collection.scope_id), described.documents)
