@@ -23,4 +23,4 @@ from services.documents.store.protocol import (
     Weights,
     unfinished,
 )
-from services.documents.store.shared import SharedNotes, SharedStore
+from services.documents.store.shared import Together

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from services.documents.store.protocol import DocumentStore
@@ -27,10 +28,18 @@ class SharedNotes(Protocol):
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
         """As `SharedStore.follow`, of the keys that begin with `prefix`, a word with a dot; without it. None: the value
-        is gone. Raises OSError.
+        is gone. Raises StoreUnavailable.
         """
         ...
 
     async def put(self, key: str, value: bytes | None) -> None:
         """Keep a value; None: no longer. Raises OSError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What is kept together with other processes, in place of the files of this one's data folder."""
+
+    store: SharedStore
+    notes: SharedNotes
