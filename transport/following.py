@@ -33,7 +33,7 @@ async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TR
         try:
             async with asyncio.timeout(seconds):
                 return await work()
-        except (Error, TimeoutError) as error:
+        except (Error, OSError, TimeoutError) as error:
             if asyncio.get_running_loop().time() > until:
                 why = str(error).removeprefix("nats: ") or type(error).__name__
                 raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
@@ -44,7 +44,7 @@ async def unsubscribed(subscription: JetStreamContext.PushSubscription) -> None:
     """End it; a server that is away has forgotten it already."""
     try:
         await subscription.unsubscribe()
-    except (Error, TimeoutError):
+    except (Error, OSError, TimeoutError):
         return
 
 

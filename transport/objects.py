@@ -115,7 +115,7 @@ class Bucket:
                     silent += 1  # the server is slow, or has deleted them
                     if silent > MOST_SILENCES or (await self.look(head.name)).revision != head.revision:
                         return None
-        except Error:
+        except (Error, OSError):
             return None
         finally:
             await unsubscribed(reading)
@@ -223,7 +223,7 @@ class Bucket:
         """What cannot be dropped now is an orphan, and dropped later."""
         try:
             await self._streams.purge_stream(self._stream, subject=self._piece_of(pieces))
-        except (Error, TimeoutError):
+        except (Error, OSError, TimeoutError):
             return
 
     def _head_of(self, name: str) -> str:

@@ -209,7 +209,7 @@ async def test_what_all_share_stays_with_the_process(one: KeptElsewhere, two: Ke
 async def test_killed_between_the_bytes_and_the_head_nothing_is_half(
     one: KeptElsewhere, two: KeptElsewhere, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pitfall 14: what was killed on its way leaves the old state, and what it left is deleted later."""
+    """What was killed on its way leaves the old state, and what it left is deleted later."""
     await cases.post(one, "shop.log", cases.LOG)
     await one.flush()
     before = await described(two)
