@@ -21,6 +21,8 @@ from transport.fence import READ_SECONDS, TRY_SECONDS
 PATIENCE_SECONDS = 10.0
 """How long a look or a write waits for a server that is away."""
 
+HEARTBEAT_SECONDS = 1.0
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,8 @@ async def follow(
             caught_up.set()
 
     async def subscribed() -> JetStreamContext.PushSubscription:
-        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT)
+        # A server that was restarted has forgotten who follows: after two beats that are missing the client asks again.
+        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT, idle_heartbeat=HEARTBEAT_SECONDS)
         return await streams.subscribe(subject, stream=stream, cb=told, ordered_consumer=True, config=config)
 
     reading = await patiently(subscribed)

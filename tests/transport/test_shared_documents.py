@@ -126,6 +126,18 @@ async def test_that_a_thread_was_closed_is_known_everywhere(one: Documents, two:
     assert one.cases.gone.holds(FILE)
 
 
+async def test_what_changes_is_still_heard_after_a_restart_of_the_server(
+    one: Documents, two: Documents, nats_server: NatsServer
+) -> None:
+    await one.cases.gone.close(cases.OTHER_THREAD, 2000.0)
+    await until(lambda: two.cases.gone.is_unannounced(cases.OTHER_THREAD))
+    nats_server.end()
+    nats_server.start()
+    await one.cases.gone.close(cases.THREAD, 2000.0)
+    await cases.post(one.store, "shop.log", cases.LOG)
+    await until(lambda: two.cases.gone.is_unannounced(cases.THREAD) and two.cases.has_files(cases.THREAD))
+
+
 async def test_all_of_a_person_is_forgotten_by_one_process(one: Documents, two: Documents) -> None:
     origin = Origin("shop.log", uploader_id=cases.FRAN, message_id=70, attachment_id=700)
     new = cases.new("shop.log", cases.LOG)
