@@ -14,7 +14,8 @@ from reactivex.subject import Subject
 from assembly.answering import library_of
 from assembly.bot import DiscordParts, open_discord
 from assembly.distributed.process import EVERYTHING, Process
-from assembly.documents import Documents, documents_for
+from assembly.distributed.standing import Standing
+from assembly.documents import Documents, documents_for, embedded_store
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
@@ -30,6 +31,7 @@ from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
+from services.documents.store import Together
 from services.knowledge import Library, LibrarySearch
 from services.llm import AttachedImages, ImageSource
 from services.storage import files
@@ -43,9 +45,11 @@ from transport.budgets import SharedBudgets
 from transport.captures import HandOver
 from transport.connection import streams_of
 from transport.errors import Fenced
+from transport.evidence import shared_store
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, TEAM, scope
 from transport.mirror import LogJournal, ScopeFollower, restore
+from transport.notes import KeptNotes
 from transport.partition import Partition
 from transport.shares import WORKER, Shares
 
@@ -102,6 +106,7 @@ class Workshop:
 
     process: Process
     shared: Shared
+    standing: Standing
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
     broadcast: Broadcast = field(init=False)
 
@@ -157,7 +162,7 @@ class Workshop:
                 images=shared.images,
                 documents=shared.documents,
                 gauge=shared.meters.gauge,
-                results=[*shared.meters.results, journal, state.record.add, told],
+                results=[*shared.meters.results, self.standing.add, journal, state.record.add, told],
                 servers=shared.servers,
             )
             await stack.enter_async_context(autosave(state))
@@ -219,8 +224,14 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
+        kept = shared_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        stack.push_async_callback(kept.close)
+        notes = KeptNotes(streams_of(process.client))
+        stack.push_async_callback(notes.aclose)
         documents = await enter(
-            documents_for(settings, answering, discord.attachments, embedder, observe=meters.observe)
+            documents_for(
+                settings, answering, discord.attachments, embedder, observe=meters.observe, shared=Together(kept, notes)
+            )
         )
         search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
         budgets = await enter(SharedBudgets(streams_of(process.client)))
@@ -247,12 +258,16 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
         )
 
 
-async def work(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Play the role until `stopping` is set and all work has ended."""
     async with open_shared(process, meters) as shared:
-        workshop = Workshop(process, shared)
+        workshop = Workshop(process, shared, standing)
         await workshop.broadcast.catch_up()
         shares = Shares(process.client, process.layout, process.members, workshop.take)
+
+        standing.owned = lambda: {
+            number: workshop.partitions[number].in_flight for number in shares.owned if number in workshop.partitions
+        }
 
         def guild_ids() -> set[int]:
             return {guild.id for guild in shared.discord.client.guilds}
