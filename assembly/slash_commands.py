@@ -132,10 +132,12 @@ async def slash_commands(
     llm: StructuredLLM | None,
     documents: Documents | None = None,
     servers: Mapping[int, ServerParts] = MappingProxyType({}),
+    forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
 
-    `llm`: the one that answers; None: the extractive assistant does. Unless `ai_response.reply_language` fixes one,
+    `llm`: the one that answers; None: the extractive assistant does. `forget`: does what `/privacy forget` does; None:
+    this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,
     commands speak the language that Discord speaks to the caller.
     """
     search = parts.services.search
@@ -155,7 +157,9 @@ async def slash_commands(
 
     with ExitStack() as opened:
         ask = asking(settings, parts, llm, opened)
-        callbacks = Callbacks(ask, privacy.opt_out, privacy.opt_in, privacy.forget, speaks, runbooks, evidence)
+        callbacks = Callbacks(
+            ask, privacy.opt_out, privacy.opt_in, forget or privacy.forget, speaks, runbooks, evidence
+        )
         commands = Commands(client, callbacks)
         try:
             yield commands
