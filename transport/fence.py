@@ -158,13 +158,14 @@ class FencedLog:
         out, and it is told again behind the one before. Raises Fenced: neither.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
-        found: object = (last.headers or {}).get(MESSAGE_ID)
-        mine = found == message_id
+        if (last.headers or {}).get(MESSAGE_ID) == message_id:
+            self._last = last.seq or 0
+            return True
         # Whoever takes over begins with an epoch, which does not run out and is newer than all that we know.
-        if not mine and (last.seq or 0) >= known:
+        if (last.seq or 0) >= known:
             raise Fenced(self.scope)
         self._last = last.seq or 0
-        return mine
+        return False
 
 
 async def read_all(

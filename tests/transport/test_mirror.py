@@ -4,47 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from services.storage import Change, files
 from tests.loopback.nats_server import NatsServer
-from transport.connection import Address, Beside
+from tests.transport.folders import contents, copied, opened
+from transport.connection import Beside
 from transport.errors import Fenced
-from transport.fence import FencedLog
-from transport.layout import BLOBS, Layout, clear, prepare
+from transport.layout import BLOBS
 from transport.mirror import LogJournal, NotAPath, ScopeFollower, publish, restore
 from transport.mirror.entries import path_of, token
 
 pytestmark = pytest.mark.real_time
 
 SECONDS = 20.0
-
-
-@pytest.fixture
-async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
-    async with Beside(Address((nats_server.url,)), "test") as opened:
-        assert opened.client is not None
-        await opened.do(clear(opened.client))
-        await opened.do(prepare(opened.client, Layout()))
-        yield opened
-
-
-async def opened(beside: Beside, scope: str = "p03", owner: str = "a") -> FencedLog:
-    log = FencedLog(beside.streams, scope)
-    await beside.do(log.open(owner, 1.0))
-    return log
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-async def copied(beside: Beside, log: FencedLog, root: Path, subfolders: Collection[str] = (".",)) -> dict[str, bytes]:
-    await beside.do(restore(log, root, subfolders))
-    return contents(root)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -234,8 +210,7 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
         await until(lambda: contents(copy) == contents(one))
         told.clear()
         await asyncio.to_thread(files.append, one / "lines.jsonl", b"more\n")
-        await until(lambda: "lines.jsonl" in told)
-        assert contents(copy) == contents(one)
+        await until(lambda: contents(copy) == contents(one) and "lines.jsonl" in told)
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following
