@@ -8,5 +8,5 @@
 from transport.mirror.copying import restore
 from transport.mirror.entries import NotAPath
 from transport.mirror.following import ScopeFollower
-from transport.mirror.publishing import Published, publish
+from transport.mirror.publishing import FolderPublisher, Published, publish
 from transport.mirror.writing import LogJournal, Writer

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from services.storage import Change
 from transport.fence import FencedLog
@@ -22,6 +23,69 @@ class Published:
     removed: int = 0
 
 
+class FolderPublisher:
+    """Brings the log to what folders hold, again and again: what did not change since is not read again."""
+
+    def __init__(
+        self,
+        scope: FencedLog,
+        root: Path,
+        subfolders: Collection[str],
+        last: Collection[str] = (),
+        elsewhere: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
+        """`subfolders`: folders or files below `root`; `last`: files that name others, and come after them;
+        `elsewhere`: where on the disk some of the subfolders are, instead of below `root`.
+        """
+        self._writer = Writer(scope)
+        self._root, self._subfolders, self._last, self._elsewhere = root, subfolders, last, elsewhere
+        self._stamps: dict[str, tuple[int, int]] = {}
+
+    async def publish(self, on_file: Callable[[str], object] = lambda _: None) -> Published:
+        """On the loop of the connection; nothing else may write the scope.
+
+        Raises:
+            Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
+        """
+        known = await self._writer.recorded()
+        found, done = await asyncio.to_thread(self._found), Published()
+        for path in sorted(found, key=lambda path: (path in self._last, path)):
+            stamp = await asyncio.to_thread(_stamp, found[path])
+            if self._stamps.get(path) == stamp and path in known:
+                continue
+            data = await asyncio.to_thread(found[path].read_bytes)
+            digest = entries.digest(data)
+            if path not in known or known[path].digest != digest:
+                await self._writer.write(Change("replace", path, data), digest)
+                done.told += 1
+                on_file(path)
+            self._stamps[path] = stamp
+        for path in [path for path in known if is_in(path, self._subfolders) and path not in found]:
+            await self._writer.write(Change("remove", path))
+            self._stamps.pop(path, None)
+            done.removed += 1
+        return done
+
+    def _found(self) -> dict[str, Path]:
+        """The files, by their paths in the log."""
+        found = {
+            path: self._root / path
+            for path in files_below(self._root, self._subfolders)
+            if not is_in(path, self._elsewhere)
+        }
+        for prefix, place in self._elsewhere.items():
+            if place.is_file():
+                found[prefix] = place
+            elif place.is_dir():
+                found |= {f"{prefix}/{path}": place / path for path in files_below(place, (".",))}
+        return found
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
 async def publish(
     scope: FencedLog,
     root: Path,
@@ -29,24 +93,5 @@ async def publish(
     last: Collection[str] = (),
     on_file: Callable[[str], object] = lambda _: None,
 ) -> Published:
-    """Bring the log to what these folders (or files) below `root` hold: what is new or differs first, the files of
-    `last` after the others, then what is gone. On the loop of the connection; nothing else may write the scope.
-
-    Raises:
-        Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
-    """
-    writer = Writer(scope)
-    known = await writer.recorded()
-    found = await asyncio.to_thread(lambda: list(files_below(root, subfolders)))
-    done = Published()
-    for path in sorted(found, key=lambda path: (path in last, path)):
-        data = await asyncio.to_thread((root / path).read_bytes)
-        digest = entries.digest(data)
-        if path not in known or known[path].digest != digest:
-            await writer.write(Change("replace", path, data), digest)
-            done.told += 1
-            on_file(path)
-    for path in [path for path in known if is_in(path, subfolders) and path not in found]:
-        await writer.write(Change("remove", path))
-        done.removed += 1
-    return done
+    """Once: as `FolderPublisher.publish`."""
+    return await FolderPublisher(scope, root, subfolders, last).publish(on_file)
