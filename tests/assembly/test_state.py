@@ -84,7 +84,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
     async def saves(number: int) -> None:
         state = read_state(load(config))
         state.seen.met(number, 1_500_000_000.0)
-        state.budget.begin_chain(number, 1_500_000_000.0)
+        await state.budget.begin_chain(number, 1_500_000_000.0)
         await state.save()
 
     run(lambda: saves(1))
@@ -118,7 +118,7 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     before = said(1, ahead - hour)
     state.seen.arrived(before)
     state.seen.settled(Removed(1, before.id))
-    while state.budget.begin_chain(5, ahead) is None:
+    while await state.budget.begin_chain(5, ahead) is None:
         pass
     await state.save()
     again = read_state(load(config))
@@ -127,8 +127,8 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     assert not again.seen_before.has_end(1, said(1, ahead - hour + 60).id)
     starting = starts(again.seen.below(), [Spot(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
     assert starting == {1: before.id}
-    assert again.budget.begin_chain(5, ahead - hour) is not None
-    assert again.budget.begin_chain(5, ahead + hour) is None
+    assert await again.budget.begin_chain(5, ahead - hour) is not None
+    assert await again.budget.begin_chain(5, ahead + hour) is None
 
 
 def said(place_id: int, at: float) -> Message:
