@@ -92,14 +92,15 @@ async def prepare(client: Client, layout: Layout) -> None:
         compare(stream, found)
     streams = streams_of(client)
     # In memory it would be gone after a restart of a single server, and nobody could tell who is alive.
-    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None), (PEOPLE, None), (BUDGETS, None)):
+    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None)):
         try:
             await streams.key_value(bucket)
         except NotFoundError:
             kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
             await streams.create_key_value(kept)
-    if await _configured(client, f"KV_{LOCKS}") is None:
-        await _made(client, _locks(layout))
+    for bucket in (LOCKS, PEOPLE, BUDGETS):
+        if await _configured(client, f"KV_{bucket}") is None:
+            await _made(client, _expiring(bucket, layout))
     for bucket in (BLOBS, EVIDENCE):
         try:
             await streams.object_store(bucket)
@@ -131,11 +132,11 @@ async def clear(client: Client) -> None:
         await _asked(client, f"STREAM.DELETE.{name}", {})
 
 
-def _locks(layout: Layout) -> Mapping[str, Any]:
+def _expiring(bucket: str, layout: Layout) -> Mapping[str, Any]:
     """A bucket whose single keys expire: nats-py has no word for that."""
     return {
-        "name": f"KV_{LOCKS}",
-        "subjects": [f"$KV.{LOCKS}.>"],
+        "name": f"KV_{bucket}",
+        "subjects": [f"$KV.{bucket}.>"],
         "storage": "file",
         "num_replicas": layout.replicas,
         "max_msgs_per_subject": 1,

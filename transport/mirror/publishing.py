@@ -48,7 +48,7 @@ class FolderPublisher:
             Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
         """
         known = await self._writer.recorded()
-        found, done = await asyncio.to_thread(self._found), Published()
+        found, done = await self.found(), Published()
         for path in sorted(found, key=lambda path: (path in self._last, path)):
             stamp = await asyncio.to_thread(_stamp, found[path])
             if self._stamps.get(path) == stamp and path in known:
@@ -66,8 +66,11 @@ class FolderPublisher:
             done.removed += 1
         return done
 
+    async def found(self) -> dict[str, Path]:
+        """The files on the disk, by their paths in the log."""
+        return await asyncio.to_thread(self._found)
+
     def _found(self) -> dict[str, Path]:
-        """The files, by their paths in the log."""
         found = {
             path: self._root / path
             for path in files_below(self._root, self._subfolders)
