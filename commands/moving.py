@@ -13,7 +13,6 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.backup import check_named
 from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from services.storage import lock
@@ -47,7 +46,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def adopt(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
     """Gives the exit code: 1 where a database is damaged."""
-    check_named("--adopt", folder)
+    _check_named("--adopt", folder)
     if not folder.is_dir():
         raise Unusable(f"--adopt: {folder} is no folder; name a data folder, such as {settings.app.data_dir}")
     try:
@@ -65,7 +64,7 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
 
 def export(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
     """Gives the exit code."""
-    check_named("--export", folder)
+    _check_named("--export", folder)
     try:
         with _told(moved):
             run_async(move(settings, folder, moved))
@@ -77,14 +76,20 @@ def export(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
     return DONE
 
 
+def _check_named(option: str, folder: Path) -> None:
+    """Raises Unusable: the name is empty, as that of a variable of a shell that is not set."""
+    if folder == Path():
+        raise Unusable(f"{option} needs the name of a folder")
+
+
 def _told(moved: Moved) -> AbstractContextManager[None]:
     """Tell how far it is while the block runs."""
-    return counted(Console(file=sys.stderr), lambda: Count(moved.files, None, "file"))
+    return counted(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
 
 
 def _sum(moved: Moved) -> str:
     collections = number_of(moved.collections, "collection of documents", "collections of documents")
-    return f"{number_of(moved.files, 'file')} and {collections}"
+    return f"{number_of(len(moved.paths), 'file')} and {collections}"
 
 
 def _said(line: str) -> int:

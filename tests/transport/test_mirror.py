@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.storage import Change, files
+from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import Beside
@@ -90,9 +90,9 @@ async def test_what_was_committed_before_a_crash_is_healed(beside: Beside, tmp_p
         files.replace(root / "a", b"before")
         files.append(root / "b", b"before\n")
     for change in (
-        Change("replace", "a", b"after"),
-        Change("append", "b", b"after\n", 7),
-        Change("replace", "c", b"c"),
+        FileChange("replace", "a", b"after"),
+        FileChange("append", "b", b"after\n", 7),
+        FileChange("replace", "c", b"c"),
     ):
         journal.commit(change)
     assert await copied(beside, log, root) == {"a": b"after", "b": b"before\nafter\n", "c": b"c"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from services.storage import Change
+from services.storage import FileChange
 from transport.fence import FencedLog
 from transport.mirror import entries
 from transport.mirror.folders import files_below, is_in
@@ -56,12 +56,12 @@ class FolderPublisher:
             data = await asyncio.to_thread(found[path].read_bytes)
             digest = entries.digest(data)
             if path not in known or known[path].digest != digest:
-                await self._writer.write(Change("replace", path, data), digest)
+                await self._writer.write(FileChange("replace", path, data), digest)
                 done.told += 1
                 on_file(path)
             self._stamps[path] = stamp
         for path in [path for path in known if is_in(path, self._subfolders) and path not in found]:
-            await self._writer.write(Change("remove", path))
+            await self._writer.write(FileChange("remove", path))
             self._stamps.pop(path, None)
             done.removed += 1
         return done

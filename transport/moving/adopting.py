@@ -26,9 +26,9 @@ OWNER = "app.py --adopt"
 
 @dataclass(slots=True)
 class Moved:
-    """How much was moved so far."""
+    """How much was moved so far: the paths of files, and how many collections of documents."""
 
-    files: int = 0
+    paths: set[str] = field(default_factory=set[str])
     collections: int = 0
 
 
@@ -91,13 +91,10 @@ async def adopt(streams: JetStreamContext, layout: Layout, installation: Install
         for name, publisher in publishers.items():
             await _must_be_equal(streams, name, publisher)
 
-        def told(_path: str) -> None:
-            moved.files += 1
-
         for name, publisher in publishers.items():
             if await publisher.found():
                 await logs[name].open(OWNER, now())
-                await publisher.publish(told)
+                await publisher.publish(moved.paths.add)
                 await logs[name].hand_back(now())
     folder = installation.folder
     await shared.tell_people(streams, folder)

@@ -37,12 +37,12 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
     folder = DataFolder(building)
     try:
         for name in (KNOWLEDGE, TEAM):
-            moved.files += len(await restore(FencedLog(streams, name), building))
+            moved.paths.update(await restore(FencedLog(streams, name), building))
         with TemporaryDirectory() as scratch:
             parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
             for part in parts:
                 await restore(FencedLog(streams, part.name), part)
-            moved.files += await asyncio.to_thread(merging.merge, parts, building)
+            moved.paths.update(await asyncio.to_thread(merging.merge, parts, building))
             await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
         await shared.write_budgets(streams, folder)
         await _mark_servers(streams, folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from transport.mirror.folders import files_below
 from transport.moving.splitting import SHARED, STATE, lines_of
 
 
-def merge(partitions: Sequence[Path], into: Path) -> int:
-    """Write the state below `into`, of folders with one part of it each. Gives how many files there are.
+def merge(partitions: Sequence[Path], into: Path) -> Collection[str]:
+    """Write the state below `into`, of folders with one part of it each. Gives the paths of the files.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -28,7 +28,7 @@ def merge(partitions: Sequence[Path], into: Path) -> int:
                 holders[path].append(root / path)
     for path, parts in holders.items():
         files.renew(into / path, _merged(DataFolder(into), into / path, parts), flush=False)
-    return len(holders)
+    return holders.keys()
 
 
 def _merged(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:

@@ -20,7 +20,7 @@ from nats.js.errors import NotFoundError, ObjectNotFoundError
 from services.conversations import Mark, read_marks
 from services.llm import read_spent, render_spent
 from services.storage import DataFolder, files, json_state
-from services.storage.backups import copy_database
+from services.storage.backups import DamagedDatabase, databases
 from transport import budgets
 from transport.layout import EVIDENCE, PEOPLE, SEEN
 
@@ -146,7 +146,10 @@ def collections_in(folder: DataFolder) -> Sequence[str]:
 def _packed(path: Path) -> bytes:
     with TemporaryDirectory() as scratch:
         copy = Path(scratch, path.name)
-        copy_database(path, copy)  # with what is in its log
+        try:
+            databases.copy(path, copy)  # with what is in its log
+        except DamagedDatabase as error:
+            raise DamagedDatabase(f"{path}: {error}") from None
         return zlib.compress(copy.read_bytes(), LEVEL)
 
 
