@@ -9,7 +9,9 @@ from typing import Any, cast
 import discord
 
 from services.discord import Dispatch
-from transport.wire import PLACE
+
+PLACE = "Place"
+"""The header of a message in a thread: its facts as compact JSON in ASCII."""
 
 _OF_A_SERVER = frozenset(
     {
