@@ -117,9 +117,14 @@ def test_a_folder_that_is_in_use_is_not_adopted(tmp_path: Path, config: Callable
 
 
 def test_a_server_that_is_away_is_one_line(
-    tmp_path: Path, config: Callable[[str, bool], Path], run: Run, nats_server: NatsServer
+    tmp_path: Path,
+    config: Callable[[str, bool], Path],
+    run: Run,
+    nats_server: NatsServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nats = config("data", True)
+    monkeypatch.setattr("transport.connection.CONNECT_SECONDS", 0.2)
     (tmp_path / "data").mkdir()
     nats_server.end()
     try:
