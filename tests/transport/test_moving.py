@@ -110,6 +110,7 @@ async def test_adopted_and_exported_an_installation_is_the_same(beside: Beside, 
     await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
     after = DataFolder(tmp_path / "after")
     was, now = plain(before.root), plain(after.root)
+    del now[".exported.json"]
     assert sorted(now) == sorted(was)
     different = {path for path in was if now[path] != was[path]}
     assert different == {"feedback.jsonl"}  # its damaged line is the first one now
@@ -201,11 +202,42 @@ async def test_an_adoption_that_was_cut_off_is_finished(
     monkeypatch.undo()
     await beside.do(adopt(beside.streams, Layout(), full, Moved()))
     await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
-    assert sorted(plain(tmp_path / "after")) == sorted(plain(before.root))
+    assert sorted(plain(tmp_path / "after")) == sorted([*plain(before.root), ".exported.json"])
 
 
 async def _cut_off(*_: object) -> None:
     raise OSError("cut off")
+
+
+async def test_what_was_changed_in_an_exported_folder_is_brought_back(beside: Beside, tmp_path: Path) -> None:
+    """That is how a person is forgotten, and team knowledge corrected."""
+    before = installation(tmp_path / "before")
+    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
+    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    after = DataFolder(tmp_path / "after")
+    files.remove(after.posts)
+    files.remove(after.evidence / "case_1.sqlite")
+    files.replace(after.opt_outs, render_ids({6, 9}))
+    files.replace(after.team_topics / "gpu.txt", b"corrected")
+    files.remove_folder(after.team_knowledge / "pending")
+    for _ in range(2):  # as one that was cut off is done again
+        await beside.do(adopt(beside.streams, Layout(), Installation(after.root), Moved()))
+    await beside.do(export(beside.streams, Layout(), tmp_path / "again", Moved()))
+    mark = {".exported.json": b""}
+    assert {**plain(tmp_path / "again"), **mark} == {**plain(after.root), **mark}
+    assert list((tmp_path / "again" / "evidence").glob("*")) == []
+
+
+async def test_what_nats_has_learned_since_an_export_is_not_lost(beside: Beside, tmp_path: Path) -> None:
+    before = installation(tmp_path / "before")
+    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
+    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    files.replace(tmp_path / "after" / "team-knowledge" / "topics" / "gpu.txt", b"corrected")
+    log = FencedLog(beside.streams, TEAM)
+    await beside.do(log.open("a process", 1.0))
+    await beside.do(log.append(f"file.{entries.token('team-knowledge/new')}", b"x", {"Change": "replace"}))
+    with pytest.raises(Unfit, match=r"--adopt: NATS holds other data .* perhaps since this folder was exported"):
+        await beside.do(adopt(beside.streams, Layout(), Installation(tmp_path / "after"), Moved()))
 
 
 async def test_servers_with_other_data_are_refused(beside: Beside, tmp_path: Path) -> None:
@@ -213,7 +245,7 @@ async def test_servers_with_other_data_are_refused(beside: Beside, tmp_path: Pat
     log = FencedLog(beside.streams, TEAM)
     await beside.do(log.open("a", 1.0))
     await beside.do(log.append(f"file.{entries.token('team-knowledge/raw/x')}", b"x", {"Change": "replace"}))
-    with pytest.raises(Unfit, match=r"--adopt: NATS holds other data already \(team: 'team-knowledge/raw/x'\)"):
+    with pytest.raises(Unfit, match=r"--adopt: NATS holds other data \(team: 'team-knowledge/raw/x'\)"):
         await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
 
 

@@ -19,9 +19,8 @@ from transport.members import Member, Members
 from transport.mirror import FolderPublisher, entries
 from transport.mirror.writing import recorded
 from transport.moving import shared
+from transport.moving.origin import Origin, read_origin, untouched
 from transport.moving.splitting import Splitter
-
-OWNER = "app.py --adopt"
 
 
 @dataclass(slots=True)
@@ -67,16 +66,18 @@ class Installation:
 
 
 async def adopt(streams: JetStreamContext, layout: Layout, installation: Installation, moved: Moved) -> None:
-    """Tell the log and the buckets of an installation; what an adoption that was cut off has told stays.
+    """Make the log and the buckets what an installation is; what an adoption that was cut off has told stays.
 
-    `moved` is counted up meanwhile.
+    `moved` is counted up meanwhile. A folder that was exported from these servers may have been changed: what it does
+    not have any more is removed.
 
     Raises:
-        Unfit: somebody works with it, or the log holds other files.
+        Unfit: somebody works with it, or the log holds other files, or newer ones than were exported.
         Fenced: somebody has begun to work with it.
         OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
     """
-    members = await Members(streams, Member(OWNER, ())).alive()
+    origin = await asyncio.to_thread(read_origin, installation.root)
+    members = await Members(streams, Member(origin.owner, ())).alive()
     if members:
         raise Unfit(f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first")
     with TemporaryDirectory() as scratch:
@@ -89,13 +90,12 @@ async def adopt(streams: JetStreamContext, layout: Layout, installation: Install
             for name, fenced in logs.items()
         }
         for name, publisher in publishers.items():
-            await _must_be_equal(streams, name, publisher)
+            await _must_be_ours(streams, name, publisher, origin)
 
         for name, publisher in publishers.items():
-            if await publisher.found():
-                await logs[name].open(OWNER, now())
+            if await publisher.found() or await recorded(streams, name):
+                await logs[name].open(origin.owner, now())
                 await publisher.publish(moved.paths.add)
-                await logs[name].hand_back(now())
     folder = installation.folder
     await shared.tell_people(streams, folder)
     await shared.tell_budgets(streams, folder, installation.servers)
@@ -111,15 +111,17 @@ def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, 
     return parts
 
 
-async def _must_be_equal(streams: JetStreamContext, name: str, publisher: FolderPublisher) -> None:
-    """Raises Unfit: the log has files that are not those of the installation."""
+async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: Origin) -> None:
+    """Raises Unfit: the log has files that the installation does not have, and did not have when it was exported."""
+    if await untouched(streams, name, origin):
+        return
     found = await publisher.found()
     for path, known in (await recorded(streams, name)).items():
         place = found.get(path)
         if place is None or known.digest != await asyncio.to_thread(_digest, place):
             raise Unfit(
-                f"--adopt: NATS holds other data already ({name}: {path!r}); take them out with --export DIR, and use "
-                "another server, or delete its streams"
+                f"--adopt: NATS holds other data ({name}: {path!r}), perhaps since this folder was exported; export "
+                "again and work with that, or adopt it with another server"
             )
 
 

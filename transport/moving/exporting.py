@@ -19,6 +19,7 @@ from transport.layout import KNOWLEDGE, TEAM, Layout, scope
 from transport.mirror import restore
 from transport.moving import merging, shared
 from transport.moving.adopting import Moved
+from transport.moving.origin import origin_of, write_origin
 
 UNFINISHED = ".unfinished-export"
 """Ends the name of a folder that an export is building; the next one begins it anew."""
@@ -36,6 +37,7 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
     target, building = await asyncio.to_thread(_begun, into)
     folder = DataFolder(building)
     try:
+        write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
         for name in (KNOWLEDGE, TEAM):
             moved.paths.update(await restore(FencedLog(streams, name), building))
         with TemporaryDirectory() as scratch:

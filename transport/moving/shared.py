@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError, ObjectNotFoundError
+from nats.js.object_store import ObjectStore
 
 from services.conversations import Mark, read_marks
 from services.llm import read_spent, render_spent
@@ -29,15 +31,19 @@ TOGETHER = "shared"
 """The group of budgets of the servers without limits of their own."""
 COLLECTIONS = ("evidence", "runbooks")
 SUFFIX = ".sqlite"
+_COLLECTION = re.compile(r"(?:evidence|runbooks)/[^/\0]+\.sqlite")
 LEVEL = 1
 
 
 async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
-    people = await streams.key_value(PEOPLE)
+    people, known = await streams.key_value(PEOPLE), await _keys(streams, PEOPLE)
     for prefix, path in ((OPT_OUTS, folder.opt_outs), (SHOWN, folder.shown_runbooks)):
-        for user_id in sorted(await asyncio.to_thread(json_state.read_ids, path)):
-            await people.put(f"{prefix}{user_id}", b"true")
+        keys = {f"{prefix}{user_id}" for user_id in await asyncio.to_thread(json_state.read_ids, path)}
+        for key in sorted(keys - known.keys()):
+            await people.put(key, b"true")
+        for key in sorted(each for each in known if each.startswith(prefix) and each not in keys):
+            await people.purge(key)
     if folder.feedback_key.exists():
         await people.put(FEEDBACK_KEY, folder.feedback_key.read_bytes())
 
@@ -109,25 +115,19 @@ async def tell_collections(streams: JetStreamContext, folder: DataFolder) -> int
     Raises:
         OSError, DamagedDatabase: a file cannot be read.
     """
-    bucket, count = await streams.object_store(EVIDENCE), 0
-    for path in collections_in(folder):
-        content = await asyncio.to_thread(_packed, folder.root / path)
-        await bucket.put(path, content)
-        count += 1
-    return count
+    bucket, paths = await streams.object_store(EVIDENCE), collections_in(folder)
+    for path in paths:
+        await bucket.put(path, await asyncio.to_thread(_packed, folder.root / path))
+    for name in await _objects(bucket):
+        if name not in paths:
+            await bucket.delete(name)
+    return len(paths)
 
 
 async def write_collections(streams: JetStreamContext, folder: DataFolder) -> int:
     """Gives how many."""
     bucket, count = await streams.object_store(EVIDENCE), 0
-    try:
-        kept = await bucket.list(ignore_deletes=True)
-    except NotFoundError:
-        return 0
-    for each in kept:
-        name = each.name or ""
-        if name.split("/")[0] not in COLLECTIONS or not name.endswith(SUFFIX) or name.count("/") != 1:
-            continue
+    for name in await _objects(bucket):
         try:
             content = (await bucket.get(name)).data or b""
         except ObjectNotFoundError:
@@ -135,6 +135,15 @@ async def write_collections(streams: JetStreamContext, folder: DataFolder) -> in
         await asyncio.to_thread(_unpack, folder.root / name, content)
         count += 1
     return count
+
+
+async def _objects(bucket: ObjectStore) -> Sequence[str]:
+    """The names of collections; others are nobody's path."""
+    try:
+        kept = [each.name or "" for each in await bucket.list(ignore_deletes=True)]
+    except NotFoundError:
+        return ()
+    return [name for name in kept if _COLLECTION.fullmatch(name)]
 
 
 def collections_in(folder: DataFolder) -> Sequence[str]:
