@@ -72,6 +72,9 @@ def export(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
         return _said(f"interrupted; nothing was written to {folder}")
     _print(f"{folder}: {_sum(moved)} from {settings.transport}.")
     _print(NOT_MOVED)
+    if moved.messages or moved.captures:
+        waiting = f"{number_of(moved.messages, 'message')}, {number_of(moved.captures, 'capture')} of team answers"
+        _print(f"Not in it, since they are still on their way: {waiting}. Let the roles finish them, and export again.")
     _print(f"To work with it, set transport: local and app.data_dir: {folder}; --adopt {folder} brings it back.")
     return DONE
 

@@ -21,7 +21,7 @@ from tests.transport.folders import contents
 from transport.connection import Beside
 from transport.errors import Unfit
 from transport.fence import FencedLog
-from transport.layout import MESSAGES, TEAM, Layout, scope
+from transport.layout import CAPTURES, MESSAGES, TEAM, Layout, scope
 from transport.members import Member, Members
 from transport.mirror import entries, restore
 from transport.moving import Installation, Moved, adopt, export, partition_of
@@ -261,6 +261,13 @@ async def test_a_folder_with_something_in_it_is_not_written(beside: Beside, tmp_
     with pytest.raises(Unfit, match=r"--export: .*after is not an empty folder"):
         await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
     assert contents(tmp_path) == {"after/a": b"x"}
+
+
+async def test_what_is_on_its_way_is_counted(beside: Beside, tmp_path: Path) -> None:
+    for subject, stream in ((f"messages.{CHANNEL}", MESSAGES), ("captures.1", CAPTURES), ("captures.2", CAPTURES)):
+        await beside.do(beside.streams.publish(subject, b"x", stream=stream))
+    await beside.do(export(beside.streams, Layout(), tmp_path / "after", moved := Moved()))
+    assert (moved.messages, moved.captures) == (1, 2)
 
 
 async def test_an_export_that_fails_leaves_nothing(

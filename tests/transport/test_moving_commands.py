@@ -87,7 +87,7 @@ def test_a_learned_day_is_the_same_after_a_move_there_and_back(
 
 
 def kept(root: Path) -> dict[str, bytes]:
-    """Without databases, whose bytes may differ, and the lock."""
+    """Without databases, whose bytes may differ, and without what says who uses it and where it is from."""
     return {
         path: data
         for path, data in contents(root).items()

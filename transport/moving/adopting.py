@@ -25,10 +25,14 @@ from transport.moving.splitting import Splitter
 
 @dataclass(slots=True)
 class Moved:
-    """How much was moved so far: the paths of files, and how many collections of documents."""
+    """How much was moved so far: the paths of files, and how many collections of documents. `messages`, `captures`: how
+    many are on their way in NATS, which no folder has.
+    """
 
     paths: set[str] = field(default_factory=set[str])
     collections: int = 0
+    messages: int = 0
+    captures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

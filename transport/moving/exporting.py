@@ -15,7 +15,7 @@ from services.conversations import read_marks, render_marks
 from services.storage import DataFolder, files
 from transport.errors import Unfit
 from transport.fence import FencedLog
-from transport.layout import KNOWLEDGE, TEAM, Layout, scope
+from transport.layout import CAPTURES, KNOWLEDGE, MESSAGES, TEAM, Layout, scope
 from transport.mirror import restore
 from transport.moving import merging, shared
 from transport.moving.adopting import Moved
@@ -49,6 +49,8 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
         await shared.write_budgets(streams, folder)
         await _mark_servers(streams, folder)
         moved.collections = await shared.write_collections(streams, folder)
+        moved.messages = (await streams.stream_info(MESSAGES)).state.messages
+        moved.captures = (await streams.stream_info(CAPTURES)).state.messages
         await asyncio.to_thread(_flush, building)
         building.rename(target)
     except BaseException:
