@@ -14,7 +14,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import Beside
 from transport.errors import Fenced
-from transport.layout import BLOBS
+from transport.layout import BLOBS, LOG
 from transport.mirror import LogJournal, NotAPath, ScopeFollower, publish, restore
 from transport.mirror.entries import path_of, token
 
@@ -114,6 +114,31 @@ async def test_an_append_that_failed_on_the_disk_counts_once(
                 files.append(root / "b", b"two, which is tried again\n")
         files.append(root / "b", b"two\n")
     assert await copied(beside, log, tmp_path / "two") == contents(root) == {"b": b"one\ntwo\n"}
+
+
+async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
+    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transport.mirror.writing.MOST_ENTRIES", 3)
+    log, root, copy = await opened(beside), tmp_path / "one", tmp_path / "two"
+    follower = ScopeFollower(beside, "p03", copy)
+    following = asyncio.create_task(follower.run())
+    await asyncio.wait_for(follower.caught_up(), SECONDS)
+    for _ in range(2):  # the second time by a process that has to find out what there is
+        with files.journaled(root, LogJournal(beside, log)):
+            for number in range(5):
+                files.append(root / "lines", f"{number}\n".encode())
+    assert contents(root) == {"lines": b"0\n1\n2\n3\n4\n" * 2}
+    assert await copied(beside, log, tmp_path / "three") == contents(root)
+    assert await entries_of(beside, "p03") <= 3
+    await until(lambda: contents(copy) == contents(root))
+    following.cancel()
+    await asyncio.wait([following])
+
+
+async def entries_of(beside: Beside, scope: str) -> int:
+    info = await beside.do(beside.streams.stream_info(LOG, subjects_filter=f"log.{scope}.file.>"))
+    return sum((info.state.subjects or {}).values())
 
 
 async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(beside: Beside, tmp_path: Path) -> None:
