@@ -25,9 +25,8 @@ from transport.lanes import Lanes, Letter, lanes
 from transport.layout import PLACES
 from transport.lines import line_of, packed, unpacked
 from transport.marks import Marks
-from transport.places import ThreadFacts, rendered, stripped
+from transport.places import PLACE, ThreadFacts, rendered, stripped
 from transport.snapshots import Snapshot
-from transport.wire import PLACE
 
 log = logging.getLogger(__name__)
 
