@@ -216,6 +216,10 @@ class GraphRun:
             on_error=self.finished.set_exception, on_completed=lambda: self.finished.set_result(None)
         )
 
+    def cut_off(self) -> None:
+        """End at once: nothing more comes of it."""
+        self._subscription.dispose()
+
     async def drain(self, grace_seconds: float) -> bool:
         """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
 

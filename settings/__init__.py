@@ -30,5 +30,6 @@ from settings.sections import (
     LLMSettings,
     McpSettings,
     MetricsSettings,
+    NatsSettings,
     Settings,
 )

@@ -579,14 +579,27 @@ class Settings(SettingsSection):
 
         Call it on settings that are `placed`.
         """
+        return self._moved(data, lambda follows: follows.learned)
+
+    def living_in(self, data: Path) -> Self:
+        """For a process whose data come from elsewhere: everything, the documents as well, is below `data`.
+
+        Call it on settings that are `placed`.
+        """
+        return self._moved(data, lambda _: True)
+
+    def _moved(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
         app = self.app.model_copy(update={"data_dir": data})
 
         def move(name: str, path: Path, follows: FollowsData) -> Path:
-            return data / _below_data(name) if follows.learned else path
+            return data / _below_data(name) if chosen(follows) else path
 
         moved = self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
         return moved.with_servers(
-            {guild_id: server.rehearsed_in(data / GUILDS / str(guild_id)) for guild_id, server in self.servers.items()}
+            {
+                guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
+                for guild_id, server in self.servers.items()
+            }
         )
 
 

@@ -84,6 +84,22 @@ def captures(
     return rx.merge(*(late(each, shared) for each in described), shared)
 
 
+def handed_over(
+    handed: Observable[Capture], archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+) -> Observable[Outcome]:
+    """Store what was captured in other processes, in order; one outcome for each.
+
+    handed       --c1-c2-------|
+    handed over  -----o1-o2----|
+    """
+
+    def failed(capture: Capture, error: Exception) -> Outcome:
+        assert capture.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
+        return failure_of(capture.part, "archive", error)
+
+    return handed.pipe(map_async(archive, on_failure=failed, max_concurrent=STORED_AT_ONCE, ordered=True))
+
+
 def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
     """What could only be stored long after its job, until `outcomes` end."""
     ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
@@ -56,6 +56,8 @@ class Gateway:
     `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
     nothing live can move a mark past what was missed. `met` gets the id of each guild that arrives, and when;
     `introduce`: see `streams.catch_up`. `access_changed` is called when the bot may be allowed what it was not before.
+    `before_identify`: see `keep_session`. `most_waiting`: with so many dispatches that nobody has taken, no more are
+    read from the connection; None: whoever takes them is fast.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -76,6 +78,8 @@ class Gateway:
         denylist: Collection[int] = (),
         health: Health | None = None,
         pause: Callable[[int], float] = pause,
+        before_identify: Callable[[int], Awaitable[None]] | None = None,
+        most_waiting: int | None = None,
     ) -> None:
         self._client = client
         self._token = token
@@ -87,6 +91,9 @@ class Gateway:
         self._catch_up_minutes = catch_up_minutes
         self._lists = (frozenset(allowlist), frozenset(denylist))
         self._pause = pause
+        self._before_identify = before_identify
+        self._most_waiting = most_waiting
+        self._taken = asyncio.Event()
         self._queue: asyncio.Queue[Dispatch | _CatchUp | None] = asyncio.Queue()
         self._stopped = False
         self._catching_up: dict[int, _CatchUp] = {}  # by guild
@@ -114,13 +121,22 @@ class Gateway:
         Raises:
             GatewayRefused: Discord refuses the bot for good.
         """
-        keeping = keep_session(self._client, self._token, self.health, self._receive, pause=self._pause)
+        keeping = keep_session(
+            self._client,
+            self._token,
+            self.health,
+            self._receive,
+            pause=self._pause,
+            before_identify=self._before_identify,
+            room=None if self._most_waiting is None else self._room,
+        )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
         marks: Mapping[int, int] = {}
         released: deque[Dispatch] = deque()
         try:
             while (item := released.popleft() if released else await self._queue.get()) is not None:
+                self._taken.set()
                 if isinstance(item, _CatchUp):
                     del self._catching_up[item.guild_id]
                     for missed in item.missed:
@@ -161,6 +177,11 @@ class Gateway:
         of_place = dispatch.t.startswith(("CHANNEL_", "THREAD_"))
         place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
         return None if place_id is None or place_id in catching_up.complete else catching_up
+
+    async def _room(self) -> None:
+        while self._queue.qsize() >= (self._most_waiting or 1):
+            self._taken.clear()
+            await self._taken.wait()
 
     def _receive(self, frame: str) -> None:
         at = now()

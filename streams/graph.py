@@ -40,18 +40,29 @@ from operators.inferred_votes import inferred_votes
 from operators.route import cut, route
 from operators.screen import screen
 from services.assistant import CaptureJob, Inquiry
+from services.team import Capture
 from streams.answers import answers
-from streams.captures import captures
+from streams.captures import captures, handed_over
 from streams.conversations import batches, observed, settled, votes
 from streams.curation import curations, stored
 from streams.evidence import evidence
 from streams.unfinished import unfinished
 from streams.wiring import Rules, Services, Sinks
 
+NOTHING_HANDED: Observable[Capture] = rx.empty()
 
-def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+
+def graph(
+    events: Observable[Event],
+    services: Services,
+    sinks: Sinks,
+    rules: Rules,
+    handed: Observable[Capture] = NOTHING_HANDED,
+) -> Observable[Result]:
     """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
     What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
+
+    `handed`: what was captured elsewhere, and is to be kept here.
     """
     s = services
     following = follow(s.follower, s.people, s.history, rules.screen.withheld)
@@ -67,7 +78,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
     pictures = {guild_id: each.capture_images for guild_id, each in s.learning.items()}
     capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, pictures, patient=patient)
-    captured = capturing.pipe(fork("captures"))
+    captured = rx.merge(capturing, handed_over(handed, sinks.archive)).pipe(fork("captures"))
     sorters = {guild_id: each.curation for guild_id, each in s.learning.items()}
     curated = curations(stored(captured), s.curation, sorters, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))

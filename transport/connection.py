@@ -19,6 +19,7 @@ import nats
 from nats.aio.client import Client
 from nats.errors import Error, NoServersError
 from nats.js import JetStreamContext
+from nats.js.errors import APIError
 
 from transport.errors import Unfit
 
@@ -28,6 +29,9 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 PING_SECONDS = 2
 RETRY_SECONDS = 0.2
+
+AWAY = (Error, TimeoutError, APIError)
+"""What calls of a server raise that is away, or cannot do it now."""
 
 T = TypeVar("T")
 

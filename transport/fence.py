@@ -88,6 +88,10 @@ class FencedLog:
         """Say more of the epoch that runs. Raises as `append`."""
         await self.append("epoch", _rendered(epoch), {ROLLUP: "sub"})
 
+    async def hand_back(self, at: float) -> None:
+        """Say that nobody owns the scope: the last entry of an owner who ends in order. Raises as `append`."""
+        await self.note(Epoch("", at))
+
     async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Add an entry below the scope; gives its number.
 

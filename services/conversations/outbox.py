@@ -81,14 +81,15 @@ _REPLY = TypeAdapter(StartedReply)
 
 
 class Outbox:
-    """The replies that have been started. With a `folder`, each is a file there until it is complete or taken back.
+    """The replies that have been started. With a `folder`, each of at least so many `pieces` is a file there until it
+    is complete or taken back.
 
     Attributes:
         left: those of an earlier run, which are to be finished.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:
+        self._folder, self._pieces = folder, pieces
         self.left: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
         self._unsettled = {reply.id for reply in self.left}
         self._settled = asyncio.Event()
@@ -97,7 +98,7 @@ class Outbox:
 
     async def begin(self, reply: StartedReply) -> None:
         """Before its first piece. A file that cannot be written is logged: the reply is posted all the same."""
-        if self._folder is not None and len(reply.pieces) > 1:
+        if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
             except OSError as error:
@@ -105,7 +106,7 @@ class Outbox:
 
     async def end(self, reply: StartedReply) -> None:
         """It is complete and recorded, or nothing is left of it."""
-        if self._folder is not None and len(reply.pieces) > 1:
+        if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.remove, self._path(self._folder, reply))
             except OSError as error:

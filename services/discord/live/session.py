@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 
 import aiohttp
@@ -40,9 +40,12 @@ def intents(*, feedback: bool) -> discord.Intents:
 
 
 class Client(discord.Client):
-    """A client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway."""
+    """A client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway.
 
-    def __init__(self, *, feedback: bool = False) -> None:
+    `shard_id` of `shard_count`: it is told of this share of the servers alone; None: of all.
+    """
+
+    def __init__(self, *, feedback: bool = False, shard_id: int | None = None, shard_count: int | None = None) -> None:
         # Voice is not used: no warnings that its libraries are missing.
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
         super().__init__(
@@ -55,6 +58,8 @@ class Client(discord.Client):
             # discord.py's own `ready` is not used; without the delay no task of it is left at the end.
             guild_ready_timeout=0,
             enable_debug_events=True,
+            shard_id=shard_id,
+            shard_count=shard_count,
         )
         self._received: Callable[[str], None] | None = None
         self._logged_in = False
@@ -90,13 +95,51 @@ class Client(discord.Client):
             raise
         self._logged_in = True
 
+    def read(self, type_: str, payload: Mapping[str, Any]) -> None:
+        """Have discord.py read a dispatch that another process has received: its cache, and calls of commands, are then
+        as if it were connected.
+        """
+        read_it = self._connection.parsers.get(type_)
+        if read_it is None:
+            return
+        try:
+            read_it(payload)
+        except Exception as error:  # noqa: BLE001 (an odd payload can make a parser raise anything)
+            log.warning("discord.py cannot read one %s (%s); it is dropped", type_, type(error).__name__)
+
+    def own_payload(self) -> Mapping[str, Any]:
+        """The bot itself, as READY says it. Only once it is logged in."""
+        assert self.user is not None, "it is not logged in"  # noqa: S101 (for the type checker)
+        return {"id": str(self.user.id), "username": self.user.name, "bot": True}
+
+    async def identifies_at_once(self) -> int:
+        """How many shards Discord lets begin a session at a time; they are told apart by their number modulo this. To
+        be asked after `log_in`.
+
+        Raises:
+            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        """
+        _, _, limits = await self.http.get_bot_gateway()
+        return max(1, int(limits["max_concurrency"]))
+
     @property
     def resumable(self) -> bool:
         """Whether there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
-    async def hold_session(self, received: Callable[[str], None] | None = None, *, resume: bool) -> NoReturn:
+    async def hold_session(
+        self,
+        received: Callable[[str], None] | None = None,
+        *,
+        resume: bool,
+        paced: bool = False,
+        room: Callable[[], Awaitable[None]] | None = None,
+    ) -> NoReturn:
         """Connect, and deliver frames until the connection ends.
+
+        `paced`: the caller has seen to it that Discord takes an IDENTIFY now. `room` is awaited before each frame is
+        read from the connection. While it waits, no answer to a heartbeat is read either: after a minute discord.py
+        ends the connection, and it is resumed.
 
         `received` gets the text of every gateway frame, decompressed, in order of arrival, before discord.py parses
         it. That is the one source of dispatches: it includes types that the parser does not know, and payloads that
@@ -116,16 +159,23 @@ class Client(discord.Client):
         if last is None:
             # Not `initial`: discord.py then waits five seconds before it identifies, as Discord asks after an
             # invalid session.
-            opening = DiscordWebSocket.from_client(self, initial=not self.is_ready())
+            opening = DiscordWebSocket.from_client(self, initial=paced or not self.is_ready(), shard_id=self.shard_id)
         else:
             opening = DiscordWebSocket.from_client(
-                self, gateway=last.gateway, session=last.session_id, sequence=last.sequence, resume=True
+                self,
+                gateway=last.gateway,
+                session=last.session_id,
+                sequence=last.sequence,
+                resume=True,
+                shard_id=self.shard_id,
             )
         # Not `wait_for`: before 3.12 it forgets that it was cancelled while a connection came about.
         async with asyncio.timeout(CONNECT_SECONDS):
             self.ws = await opening
         try:
             while True:
+                if room is not None:
+                    await room()
                 await self._next_frame(self.ws)
         except Exception:
             # A code other than 1000 keeps the session, so that it can be resumed; this also ends the heartbeat.
@@ -205,11 +255,14 @@ async def keep_session(
     received: Callable[[str], None] | None = None,
     *,
     pause: Callable[[int], float] = pause,
+    before_identify: Callable[[int], Awaitable[None]] | None = None,
+    room: Callable[[], Awaitable[None]] | None = None,
 ) -> NoReturn:
     """Log in and hold a gateway session, again and again, until cancelled. `received` gets each frame.
 
     A lost connection is resumed, so that Discord replays what was missed; where it does not, a new session begins.
-    `pause` gives the seconds before each new try.
+    `pause` gives the seconds before each new try. `before_identify` is awaited with the number of the shard before each
+    new session: other processes may be about to begin theirs. `room`: see `Client.hold_session`.
 
     Raises:
         GatewayRefused: Discord answered what it will answer again: the token or an intent is refused, for example.
@@ -223,8 +276,10 @@ async def keep_session(
             resume = client.resumable and (failures == 0 or failures % NEW_SESSION_EVERY != 0)
             if not resume:
                 await asyncio.sleep(identifies.wait(now()))
+                if before_identify is not None:
+                    await before_identify(client.shard_id or 0)
                 identifies.spent(now())
-            await client.hold_session(received, resume=resume)
+            await client.hold_session(received, resume=resume, paced=before_identify is not None, room=room)
         except Exception as error:  # an odd payload can make a parser raise anything
             # The address at which to resume may be outdated; a new session has another.
             resuming_refused = resume and isinstance(error, aiohttp.WSServerHandshakeError)

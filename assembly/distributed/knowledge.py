@@ -1,0 +1,129 @@
+"""The role that keeps the documents up to date: one process at a time, others wait to take over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from assembly.distributed.process import Process
+from assembly.knowledge import kept_up_to_date
+from assembly.llm import open_llms
+from assembly.running import Meters
+from assembly.servers import servers_up_to_date
+from assembly.state import read_state
+from clock import now
+from services.storage import files
+from settings import Settings
+from transport.errors import Fenced
+from transport.fence import FencedLog
+from transport.layout import KNOWLEDGE, ROLES
+from transport.lease import Lease
+from transport.mirror import Publisher, restore
+from transport.standby import first_of, standing_by
+
+SUBJECT = "roles.knowledge"
+PUBLISH_SECONDS = 1.0
+"""Between two looks at what has changed on the disk."""
+
+log = logging.getLogger(__name__)
+
+
+class _Held:
+    """`transport.standby.Holder`, of a lease without messages."""
+
+    def __init__(self, process: Process) -> None:
+        seconds = process.layout.lease_seconds
+        self.lease = Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+
+    async def take(self) -> bool:
+        return await self.lease.take(_nothing)
+
+    async def release(self) -> None:
+        await self.lease.release()
+
+
+async def _nothing(_message: object) -> None:
+    """Nothing is ever sent there."""
+
+
+async def update(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+    """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
+    async for held in standing_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
+        try:
+            await _keep(process, held.lease.lost, stopping, meters)
+        except Fenced:
+            log.warning("the knowledge is kept by another process now")
+
+
+async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
+    """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process does it now."""
+    beside, settings = process.beside, with_documents(process)
+    fenced = FencedLog(beside.streams, KNOWLEDGE)
+    loop = asyncio.get_running_loop()
+    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
+    await beside.do(fenced.open(process.name, now()))
+    # What was fetched and described elsewhere is not paid for again.
+    await restore(beside, KNOWLEDGE, settings.app.data_dir)
+    published = Publisher(beside.streams, fenced, last=_indexes(settings))
+    await beside.do(published.begin())
+    folders = _folders(settings)
+
+    async def publish() -> None:
+        try:
+            changed = await beside.do(published.publish(folders))
+        except OSError as error:
+            log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+        else:
+            if changed:
+                log.info("knowledge: %d files are handed on", changed)
+
+    async with AsyncExitStack() as stack:
+        _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        await stack.enter_async_context(kept_up_to_date(settings, asker, state.usage, meters=meters))
+        await stack.enter_async_context(servers_up_to_date(settings, asker, state, meters))
+        log.info("the knowledge is kept here")
+        while not stopping.is_set() and not lost.is_set():
+            await publish()
+            await first_of(PUBLISH_SECONDS, stopping, lost)
+    if lost.is_set():
+        raise Fenced(KNOWLEDGE)
+    await publish()
+    await beside.do(fenced.hand_back(now()))
+
+
+def with_documents(process: Process) -> Settings:
+    """In a folder of its own, but for the documents, which are the operator's; where there are none, those that the log
+    has are left.
+    """
+    moved, written = process.settings_for(KNOWLEDGE), process.configured
+    servers = {guild_id: _documented(server, written.servers[guild_id]) for guild_id, server in moved.servers.items()}
+    return _documented(moved, written).with_servers(servers)
+
+
+def _documented(moved: Settings, written: Settings) -> Settings:
+    given = {
+        name: getattr(written.kb, name)
+        for name in ("sources_dir", "links_file_path")
+        if getattr(written.kb, name).exists()
+    }
+    return moved.model_copy(update={"kb": moved.kb.model_copy(update=given)})
+
+
+def _folders(settings: Settings) -> Mapping[str, Path]:
+    """What is handed on, by its place in the default layout."""
+    found: dict[str, Path] = {}
+    homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
+    for home, each in homes.items():
+        found[f"{home}knowledge-base"] = each.app.data_dir / "knowledge-base"
+        found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
+        found[f"{home}knowledge-base/links.txt"] = each.kb.links_file_path
+    return found
+
+
+def _indexes(settings: Settings) -> list[str]:
+    names = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
+    return [f"{home}knowledge-base/index.txt" for home in names]

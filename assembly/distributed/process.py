@@ -1,0 +1,133 @@
+"""What every process has, whatever its roles: its name, its folder, its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from assembly import Unusable
+from assembly.running import in_background
+from services.storage import FolderBusy, lock
+from settings import NatsSettings, Settings
+from transport.connection import AWAY, Address, Beside, Client, connect, streams_of
+from transport.errors import Unfit
+from transport.layout import Layout, prepare
+from transport.members import Member, Members
+
+ROLES = ("gateway", "worker", "team", "knowledge")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process.
+
+    Attributes:
+        folder: its own, below `app.data_dir`; nothing in it is needed by another, or after its end.
+        configured: the settings as they are written.
+        client: its connection on the running loop; beside: one in a thread, for writes that block.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    folder: Path
+    configured: Settings
+    layout: Layout
+    client: Client
+    beside: Beside
+    members: Members
+
+    @property
+    def grace_seconds(self) -> float:
+        return self.configured.app.shutdown_grace_seconds
+
+    def settings_for(self, role: str) -> Settings:
+        """With everything in a folder that is this role's alone: what one role writes another one follows."""
+        return self.configured.living_in(self.folder / role)
+
+
+def layout_of(settings: NatsSettings) -> Layout:
+    return Layout(settings.partitions, settings.lease_seconds, settings.replicas)
+
+
+def address_of(settings: Settings) -> Address:
+    return Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
+
+
+def named() -> str:
+    """Unlike that of any other process, also in containers, and allowed as a key."""
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
+    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+@asynccontextmanager
+async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerator[Process]:
+    """Connected, and seen by the others until the end of the block.
+
+    Raises:
+        Unusable: the servers cannot be used.
+        OSError: the data folder cannot be written.
+    """
+    address, layout, name = address_of(settings), layout_of(settings.nats), named()
+    async with AsyncExitStack() as stack:
+        folder = _own_folder(stack, settings.app.data_dir / "nats")
+        try:
+            client = await connect(address, name)
+            stack.push_async_callback(client.close)
+            await prepare(client, layout)
+            beside = await stack.enter_async_context(Beside(address, f"{name}-files"))
+        except Unfit as error:
+            raise Unusable(str(error)) from None
+        members = Members(streams_of(client), Member(name, tuple(roles)))
+        await members.beat()
+        stack.push_async_callback(_leave, members)
+        await stack.enter_async_context(in_background(_beating(members, layout.lease_seconds / 3)))
+        log.info("process %s: %s", name, ", ".join(roles))
+        yield Process(
+            name=name,
+            roles=tuple(roles),
+            folder=folder,
+            configured=settings,
+            layout=layout,
+            client=client,
+            beside=beside,
+            members=members,
+        )
+
+
+def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
+    """The first that no process has: what search has made of the knowledge is found again after a restart."""
+    for number in count(1):
+        folder = above / str(number)
+        try:
+            stack.enter_context(lock(folder, "app.py --role"))
+        except FolderBusy:
+            continue
+        return folder
+    raise AssertionError  # there is always another number
+
+
+async def _beating(members: Members, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await members.beat()
+        except AWAY as error:
+            log.debug("nats: not seen by the others (%s)", error)
+
+
+async def _leave(members: Members) -> None:
+    try:
+        await members.leave()
+    except AWAY:
+        return  # it is forgotten after a while

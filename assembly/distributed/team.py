@@ -1,0 +1,103 @@
+"""The role that keeps what the team teaches: one process at a time, others wait to take over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+
+import reactivex as rx
+from reactivex import Observable
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from assembly.answering import library_of
+from assembly.distributed.process import Process
+from assembly.graph_parts import assemble, capture_parts
+from assembly.llm import assistant_of, open_llms
+from assembly.running import GraphRun, Meters
+from assembly.searching import open_search
+from assembly.servers import Learners, open_servers, server_libraries
+from assembly.state import read_state
+from assembly.team import curation_parts
+from clock import now
+from model.events import Event
+from services.discord import Rehearsal
+from services.storage import files
+from sinks.results import journal
+from streams.graph import graph
+from transport.captures import Handed
+from transport.errors import Fenced
+from transport.fence import FencedLog
+from transport.layout import CAPTURES, TEAM
+from transport.mirror import LogJournal, restore
+from transport.standby import standing_by
+
+log = logging.getLogger(__name__)
+
+
+async def write(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+    """Play the role: stand by, and keep the archive while the lease is held, until `stopping` is set."""
+
+    def handed() -> Handed:
+        return Handed(process.client, process.name, lease_seconds=process.layout.lease_seconds)
+
+    async for given in standing_by(process.client, CAPTURES, process.members, handed, stopping):
+        try:
+            await _keep(process, given, stopping, meters)
+        except Fenced:
+            log.warning("the archive is kept by another process now")
+
+
+async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meters: Meters) -> None:
+    """Store and file captures until `stopping` is set. Raises Fenced: another process does now."""
+    beside, settings = process.beside, process.settings_for(TEAM)
+    fenced, folder = FencedLog(beside.streams, TEAM), settings.app.data_dir
+    loop, lost = asyncio.get_running_loop(), handed.lease.lost
+    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
+    await beside.do(fenced.open(process.name, now()))
+    await restore(beside, TEAM, folder)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+        _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        library = library_of(settings)
+        search = await stack.enter_async_context(open_search(settings, library, None))
+        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
+        libraries = server_libraries(settings, library)
+        learners = Learners(asker=knowledge)
+        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, None, learners))
+        parts = assemble(
+            settings,
+            state=state,
+            assistant=assistant_of(settings, search, None),
+            library=library,
+            search=search,
+            poster=Rehearsal(),
+            captures=capture_parts(settings, state, curation=curation),
+            gauge=meters.gauge,
+            results=[*meters.results, journal, handed.settled],
+            servers=servers,
+        )
+        stopped: Subject[None] = Subject()
+        nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
+        results = graph(nothing, parts.services, parts.sinks, parts.rules, handed.captures)
+        run = GraphRun(results, parts.services.in_flight)
+        handed.begin()
+        log.info("the archive is kept here")
+        await until(run.finished, stopping, lost)
+        if lost.is_set():
+            run.cut_off()
+            raise Fenced(TEAM)
+        handed.stop()
+        stopped.on_next(None)
+        await run.drain(process.grace_seconds)
+    await beside.do(fenced.hand_back(now()))
+
+
+async def until(finished: asyncio.Future[None], *events: asyncio.Event) -> None:
+    """Wait for the first of all these."""
+    waiting = [asyncio.ensure_future(each.wait()) for each in events]
+    await asyncio.wait([*waiting, finished], return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()

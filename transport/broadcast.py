@@ -1,0 +1,83 @@
+"""What all workers are told: servers, their channels, roles and threads."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error
+from nats.js import api
+from nats.js.errors import APIError
+
+from services.discord import Dispatch
+from transport.connection import streams_of
+from transport.fence import read_stream
+from transport.layout import PLACES
+from transport.wire import parsed
+
+ALL = "places.>"
+AGAIN_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Broadcast:
+    """Everything said of places so far, and what comes: in the order of each server.
+
+    `heard`: called with each dispatch that is new.
+    """
+
+    def __init__(self, client: Client, heard: Callable[[Dispatch], None]) -> None:
+        self._client, self._heard = client, heard
+        self._last = 0
+        self._by_server: dict[str, list[Dispatch]] = {}
+
+    def so_far(self) -> Iterator[Dispatch]:
+        """What a newcomer has to be told."""
+        for said in self._by_server.values():
+            yield from said
+
+    async def catch_up(self) -> None:
+        """Read what is there. Raises as the client."""
+        async for message in read_stream(streams_of(self._client), PLACES, ALL):
+            self._take(message)
+
+    async def follow(self) -> None:
+        """Until cancelled; begins again where a server was away."""
+        while True:
+            try:
+                await self._listen()
+            except (Error, TimeoutError, APIError) as error:
+                log.info("places: the server does not answer (%s)", error or type(error).__name__)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _listen(self) -> None:
+        config = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self._last + 1, inactive_threshold=30
+        )
+        listening = await streams_of(self._client).subscribe(ALL, stream=PLACES, ordered_consumer=True, config=config)
+        try:
+            async for message in listening.messages:
+                self._take(message)
+        finally:
+            await listening.unsubscribe()
+
+    def _take(self, message: Msg) -> None:
+        number = message.metadata.sequence.stream
+        if number <= self._last:
+            return
+        self._last = number
+        dispatch = parsed(message.data)
+        if dispatch is None:
+            return
+        server = message.subject.rpartition(".")[2]
+        if dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}:
+            self._by_server[server] = []  # it says everything anew
+        self._by_server.setdefault(server, []).append(dispatch)
+        self._heard(dispatch)

@@ -1,0 +1,172 @@
+"""What the team writes, on its way from the workers to the one process that keeps the archive."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error
+from nats.js.errors import APIError
+from reactivex.subject import Subject
+
+from clock import now
+from clock.backoff import Backoff
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.outcomes import Outcome, OutcomeKind, Reason, Result
+from services.team import Capture, Waiting, pending
+from transport.connection import streams_of
+from transport.layout import CAPTURES
+from transport.lease import Lease
+
+SUBJECTS = "captures.>"
+PART = "Part"
+"""The header with what a stored capture says of where it is from."""
+TRY_SECONDS, LONGEST_SECONDS = 2.0, 10.0
+MOST_OPEN = 256
+"""Captures that the writer has in hand: as many as may share an append, and some that wait for it."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Gives captures to whoever keeps the archive."""
+
+    client: Client
+
+    async def give(self, capture: Capture) -> None:
+        """Returns when the server has it. A server that is away is waited for: who is cancelled meanwhile has not given
+        it, and its messages come again.
+        """
+        part = capture.part
+        assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
+        data = pending.render(Waiting(now(), capture, ()))
+        # The same messages, captured again by another worker after a crash, are known.
+        message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
+        headers = {"Nats-Msg-Id": message_id, PART: rendered_part(part)}
+        backoff = Backoff(0.2, LONGEST_SECONDS)
+        while True:
+            try:
+                subject = f"captures.{part.guild_id or 0}"
+                await streams_of(self.client).publish(subject, data, TRY_SECONDS, CAPTURES, headers)
+            except (Error, TimeoutError, APIError) as error:
+                pause = backoff.pause()
+                log.warning("a capture waits: NATS does not take it (%s); tried again in %g s", error, pause)
+                await asyncio.sleep(pause)
+            else:
+                return
+
+
+class Handed:
+    """The captures that workers have given, for one writer at a time.
+
+    Attributes:
+        captures: those that come; completed by `stop`.
+    """
+
+    def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:
+        self.captures: Subject[Capture] = Subject()
+        self.lease = Lease(client, CAPTURES, SUBJECTS, process, seconds=lease_seconds, most_open=MOST_OPEN)
+        self._client = client
+        self._numbers = 0
+        self._waiting: dict[int, Msg] = {}  # by the number of the part
+        self._held: list[Msg] = []
+        self._open = self._closed = False
+        self._acks: set[asyncio.Task[None]] = set()
+
+    async def take(self) -> bool:
+        """Whether nobody else is the writer. What comes is kept until `begin`. Raises as the client."""
+        return await self.lease.take(self._deliver)
+
+    def begin(self) -> None:
+        """Have somebody subscribed first."""
+        self._open = True
+        held, self._held = self._held, []
+        for message in held:
+            self._emit(message)
+
+    def stop(self) -> None:
+        """Take up no more; what is in hand is brought to its end."""
+        self._closed = True
+        self.captures.on_completed()
+
+    def settled(self, result: Result) -> None:
+        """To be called with each result of the graph: what is stored, or taught nothing, does not come again."""
+        if not isinstance(result, Outcome):
+            return
+        stays = result.result is OutcomeKind.FAILED or (
+            result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN
+        )
+        message = self._waiting.pop(result.part.number, None)
+        if message is not None and not stays:
+            task = asyncio.get_running_loop().create_task(self._acknowledge(message))
+            self._acks.add(task)
+            task.add_done_callback(self._acks.discard)
+
+    async def release(self) -> None:
+        """Give the right back, once what is settled is acknowledged."""
+        while self._acks:
+            await asyncio.gather(*self._acks, return_exceptions=True)
+        await self.lease.release()
+
+    async def _deliver(self, message: Msg) -> None:
+        if self._closed:
+            return
+        if self._open:
+            self._emit(message)
+        else:
+            self._held.append(message)
+
+    def _emit(self, message: Msg) -> None:
+        self._numbers += 1
+        headers = cast("Mapping[str, str]", message.headers or {})
+        try:
+            capture = pending.parse(message.data).capture
+            part = parsed_part(headers[PART], self._numbers)
+        except (pending.Damaged, KeyError, ValueError) as error:
+            log.error("a capture cannot be read, and stays where it is: %s", error)  # noqa: TRY400 (a line for the operator)
+            return
+        self._waiting[self._numbers] = message
+        self.captures.on_next(replace(capture, part=part))
+
+    async def _acknowledge(self, message: Msg) -> None:
+        try:
+            await message.ack_sync(timeout=TRY_SECONDS)
+        except (Error, TimeoutError):
+            return  # it comes again, and is known to be stored
+
+
+def rendered_part(part: Part) -> str:
+    """Ids, and nothing that was written."""
+    place = part.place
+    ids = {
+        "place": place.id,
+        "parent": place.parent_id,
+        "thread": place.is_thread,
+        "guild": part.guild_id,
+        "author": part.author.id,
+        "messages": list(part.message_ids),
+    }
+    return json.dumps(ids)
+
+
+def parsed_part(text: str, number: int) -> Part:
+    """The inverse, as far as it goes. Raises ValueError, KeyError."""
+    ids = cast("dict[str, Any]", json.loads(text))
+    kind = PlaceKind.THREAD if ids["thread"] else PlaceKind.CHANNEL
+    place = Place(ids["place"], kind, guild_id=ids["guild"], parent_id=ids["parent"])
+    author = Author(ids["author"], "")
+    written = tuple(
+        Message(each, place.id, author, "", snowflake_time(each), place.guild_id) for each in ids["messages"]
+    )
+    return Part(number, written, AuthorType.TEAM_MEMBER, place, now())

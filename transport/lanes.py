@@ -1,0 +1,263 @@
+"""Publishing to JetStream: in order within a subject, many subjects at once, each message until the server has it."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from services.telemetry import number_of
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 256
+"""Subjects with a message under way. From 64 on a server on the same machine takes no more a second."""
+MOST_WAITING = 20_000
+MOST_BYTES = 64 * 1024 * 1024
+ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once more
+LOOK_SECONDS = 0.25
+COMPLAIN_SECONDS = 60.0
+
+BEING_STORED, FULL = 10158, 10077  # the server's error codes
+_PAUSES = {BEING_STORED: 0.05, FULL: 1.0}
+_PAUSE_SECONDS = 0.5  # after any other error that may pass
+_OURS = range(400, 500)  # codes of errors that the same message would meet again
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One message on its way. `settled` is called once the server has it, or refuses it for good.
+
+    `headers` hold a `Nats-Msg-Id`: it may be sent more than once.
+    """
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    settled: Callable[[], object] | None = None
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A letter that waits for its answer. `at`: when it was sent last, on the clock of the loop."""
+
+    letter: Letter
+    at: float
+
+
+class Lanes:
+    """Made by `lanes`. One lane a subject: its next letter goes when the server has confirmed the one before.
+
+    Attributes:
+        stored: how many the server has taken; `repeats`: how many of them it had already; `refused`: not one of those.
+    """
+
+    def __init__(self, client: Client, *, at_once: int, most: int, most_bytes: int, answer_seconds: float) -> None:
+        self._client = client
+        self._at_once, self._most, self._most_bytes = at_once, most, most_bytes
+        self._answer_seconds = answer_seconds
+        self._lanes: dict[str, deque[Letter]] = {}  # by subject; the first is under way, ready or put off
+        self._ready: deque[str] = deque()  # subjects whose first letter may go
+        self._sent: dict[int, _Sent] = {}  # by the number in the answer's subject
+        self._put_off: dict[str, asyncio.TimerHandle] = {}
+        self._numbers = itertools.count()
+        self._inbox = client.new_inbox()
+        self._wake, self._less = asyncio.Event(), asyncio.Event()
+        self._failure: BaseException | None = None
+        self._complained: dict[str, float] = {}
+        self.waiting = self.waiting_bytes = 0
+        self.stored = self.repeats = self.refused = 0
+
+    async def put(self, letter: Letter) -> None:
+        """Take a letter; returns at once, unless too many wait already.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
+            many = number_of(self.waiting, "message")
+            self._complain("behind", f"NATS is behind: {many} wait, and no more are taken from Discord until it is not")
+            await self._changed()
+        self._check()
+        self.waiting += 1
+        self.waiting_bytes += len(letter.data)
+        lane = self._lanes.get(letter.subject)
+        if lane is None:
+            self._lanes[letter.subject] = deque((letter,))
+            self._ready.append(letter.subject)
+            self._wake.set()
+        else:
+            lane.append(letter)
+
+    async def drain(self) -> None:
+        """Wait until the server has everything. It waits for as long as the server is away: the caller sets a limit.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        while self.waiting:
+            await self._changed()
+
+    async def _changed(self) -> None:
+        self._check()
+        self._less.clear()
+        await self._less.wait()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    async def _sending(self) -> None:
+        while True:
+            while self._ready and len(self._sent) < self._at_once and self._client.is_connected:
+                letter = self._lanes[self._ready.popleft()][0]
+                number = next(self._numbers)
+                self._sent[number] = _Sent(letter, 0.0)
+                await self._send(number)
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _repeating(self) -> None:
+        """An answer that is lost with a connection never comes: what waits too long goes again."""
+        connection = self._client.stats["reconnects"]
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._client.is_connected:
+                self._check_connection()
+                continue
+            anew, connection = self._client.stats["reconnects"] != connection, self._client.stats["reconnects"]
+            limit = asyncio.get_running_loop().time() - self._answer_seconds
+            for number in [number for number, sent in self._sent.items() if anew or sent.at < limit]:
+                await self._send(number)
+            self._wake.set()
+
+    def _check_connection(self) -> None:
+        if self._client.is_closed:
+            raise nats.errors.ConnectionClosedError
+
+    async def _send(self, number: int) -> None:
+        sent = self._sent.get(number)
+        if sent is None:
+            return  # answered meanwhile
+        sent.at = asyncio.get_running_loop().time()
+        letter = sent.letter
+        try:
+            await self._client.publish(
+                letter.subject, letter.data, reply=f"{self._inbox}.{number}", headers=dict(letter.headers)
+            )
+        except nats.errors.MaxPayloadError:
+            del self._sent[number]
+            self._refuse(letter, f"{len(letter.data):,} bytes are more than the server's max_payload")
+        except nats.errors.ConnectionClosedError:
+            raise
+        except (nats.errors.Error, OSError) as error:
+            log.debug("not sent, and tried again: %s", error)
+
+    async def _answered(self, message: Msg) -> None:
+        sent = self._sent.pop(int(message.subject.rpartition(".")[2]), None)
+        if sent is None:
+            return  # the second answer to a letter that was sent twice
+        letter = sent.letter
+        if not message.data:  # "no responders": the stream is not there, or its server is not ready
+            self._again(letter, _PAUSE_SECONDS, f"no stream takes {letter.subject.partition('.')[0]}.*")
+            return
+        answer = cast("dict[str, Any]", json.loads(message.data))
+        error = answer.get("error")
+        if error is None:
+            self.stored += 1
+            self.repeats += bool(answer.get("duplicate"))
+            self._settle(letter)
+        elif error.get("err_code") in _PAUSES or error.get("code") not in _OURS:
+            number = error.get("err_code")
+            what = None if number == BEING_STORED else f"{error.get('description')} (error {number})"
+            self._again(letter, _PAUSES.get(number, _PAUSE_SECONDS), what)
+        else:
+            self._refuse(letter, f"{error.get('description')} (error {error.get('err_code')})")
+
+    def _again(self, letter: Letter, seconds: float, why: str | None) -> None:
+        if why is not None:
+            stream = letter.subject.partition(".")[0]
+            self._complain(stream, f"NATS does not take {stream}: {why}; trying until it does")
+        loop = asyncio.get_running_loop()
+        self._put_off[letter.subject] = loop.call_later(seconds, self._resume, letter.subject)
+        self._wake.set()
+
+    def _resume(self, subject: str) -> None:
+        del self._put_off[subject]
+        self._ready.append(subject)
+        self._wake.set()
+
+    def _refuse(self, letter: Letter, why: str) -> None:
+        self.refused += 1
+        log.error("NATS refuses one message for %s, which is left out: %s", letter.subject, why)
+        self._settle(letter)
+
+    def _settle(self, letter: Letter) -> None:
+        lane = self._lanes[letter.subject]
+        lane.popleft()
+        self.waiting -= 1
+        self.waiting_bytes -= len(letter.data)
+        if lane:
+            self._ready.append(letter.subject)
+        else:
+            del self._lanes[letter.subject]
+        self._wake.set()
+        self._less.set()
+        if letter.settled is not None:
+            letter.settled()
+
+    def _complain(self, about: str, line: str) -> None:
+        """One line a minute."""
+        at = asyncio.get_running_loop().time()
+        if at - self._complained.get(about, float("-inf")) >= COMPLAIN_SECONDS:
+            self._complained[about] = at
+            log.warning("%s", line)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
+        tasks = [asyncio.create_task(self._sending()), asyncio.create_task(self._repeating())]
+        for task in tasks:
+            task.add_done_callback(self._ended)
+        try:
+            yield
+        finally:
+            for each in (*tasks, *self._put_off.values()):
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._client.is_connected:
+                await subscription.unsubscribe()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._failure is None:
+            self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
+        self._less.set()
+
+
+@asynccontextmanager
+async def lanes(
+    client: Client,
+    *,
+    at_once: int = AT_ONCE,
+    most: int = MOST_WAITING,
+    most_bytes: int = MOST_BYTES,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> AsyncGenerator[Lanes]:
+    """What was put and not drained by the end of the block is given up."""
+    made = Lanes(client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds)
+    async with made.running():
+        yield made

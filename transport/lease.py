@@ -1,0 +1,106 @@
+"""Who may do a piece of work: the process whose consumer is there.
+
+A work-queue stream refuses a second consumer of the same subjects, so making one is taking the lock. It is deleted by
+the server when nobody listens for `lease_seconds`, and whoever makes the next is sent every message that was not
+acknowledged, oldest first.
+"""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error
+from nats.js import api
+from nats.js.errors import APIError, NotFoundError
+
+from transport.connection import streams_of
+
+NOT_UNIQUE = 10100
+ACK_SECONDS = 600.0
+"""After that an unacknowledged message comes again to the same owner: a backstop, for one whose answer was lost."""
+
+
+class Lease:
+    """One subject of a work queue, and perhaps the right to work on it.
+
+    Attributes:
+        consumer: its name while it is held.
+        seconds: it ends after so long a silence.
+        lost: set when it is known that another has it.
+    """
+
+    def __init__(
+        self, client: Client, stream: str, subject: str, process: str, *, seconds: float, most_open: int
+    ) -> None:
+        self.stream, self.subject = stream, subject
+        self.consumer: str | None = None
+        self.seconds = seconds
+        self.lost = asyncio.Event()
+        self._client, self._process, self._most_open = client, process, most_open
+        self._subscription: Subscription | None = None
+
+    @property
+    def unread(self) -> int:
+        """How many messages have come that `deliver` was not given yet."""
+        return 0 if self._subscription is None else self._subscription.pending_msgs
+
+    async def waiting(self) -> int:
+        """How many messages are still to come. Raises as the client."""
+        info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
+        return (info.num_pending or 0) + (info.num_ack_pending or 0)
+
+    async def unacknowledged(self) -> int:
+        """How many of those that came the server still waits for. Raises as the client."""
+        info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
+        return info.num_ack_pending or 0
+
+    async def take(self, deliver: Callable[[Msg], Awaitable[None]]) -> bool:
+        """Whether it was free. From then on `deliver` is awaited for each message, in order. Raises as the client."""
+        inbox = self._client.new_inbox()
+        # Each name once: what a former life of this process still sends goes nowhere.
+        name = f"{self.subject.replace('.', '-').strip('->')}-{time.time_ns():x}"
+        subscription = await self._client.subscribe(
+            inbox, cb=deliver, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
+        )
+        config = api.ConsumerConfig(
+            name=name,
+            filter_subject=self.subject,
+            deliver_subject=inbox,
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=ACK_SECONDS,
+            max_ack_pending=self._most_open,
+            inactive_threshold=self.seconds,
+            metadata={"process": self._process},
+        )
+        try:
+            await streams_of(self._client).add_consumer(self.stream, config)
+        except BaseException as error:
+            await subscription.unsubscribe()
+            if isinstance(error, APIError) and error.err_code == NOT_UNIQUE:
+                return False
+            raise
+        self._subscription, self.consumer = subscription, name
+        return True
+
+    async def release(self) -> None:
+        """Give it back at once. Where the server does not answer, it ends by itself. What was delivered and not
+        acknowledged goes to the next owner; so does what is delivered while the work is brought to its end, which
+        nobody takes up here any more: without a listener the lease would run out meanwhile.
+        """
+        if self._subscription is not None:
+            subscription, self._subscription = self._subscription, None
+            await subscription.unsubscribe()
+        if self.consumer is not None:
+            name, self.consumer = self.consumer, None
+            try:
+                await streams_of(self._client).delete_consumer(self.stream, name)
+            except (NotFoundError, Error, TimeoutError):
+                return

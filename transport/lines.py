@@ -1,0 +1,48 @@
+"""Dispatches as messages of a stream: a line of the recording format, those of servers compressed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from clock import rfc3339
+from services.discord import BadLine, Dispatch, parse_line, render_line
+
+QUICKLY = 1
+"""The level of compression: a server's 500 channels take 1 ms of the loop, and a tenth of their size."""
+
+
+def line_of(dispatch: Dispatch) -> bytes:
+    """The line of a dispatch in UTF-8, also of an interaction, which no recording holds: it carries a token.
+
+    Raises:
+        ValueError: `d` is no JSON, or nested too deep.
+    """
+    if not dispatch.t.startswith("INTERACTION_"):
+        return render_line(dispatch).encode()
+    fields = {"at": rfc3339(dispatch.at, digits=6), "t": dispatch.t, "d": dispatch.d}
+    try:
+        return json.dumps(fields, allow_nan=False).encode()
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def dispatch_of(data: bytes) -> Dispatch:
+    """Raises BadLine: it is none."""
+    try:
+        return parse_line(data.decode())
+    except UnicodeDecodeError:
+        raise BadLine("not UTF-8") from None
+
+
+def packed(dispatch: Dispatch) -> bytes:
+    """The same, compressed (zlib). Raises as `line_of`."""
+    return zlib.compress(line_of(dispatch), QUICKLY)
+
+
+def unpacked(data: bytes) -> Dispatch:
+    """Raises BadLine: it is none."""
+    try:
+        return dispatch_of(zlib.decompress(data))
+    except zlib.error:
+        raise BadLine("not compressed by zlib") from None

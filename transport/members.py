@@ -1,0 +1,60 @@
+"""Which processes are alive, and what they do: a bucket whose keys expire."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from nats.js import JetStreamContext
+from nats.js.kv import KeyValue
+
+from transport.layout import MEMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process, by its name, and the roles that it plays."""
+
+    name: str
+    roles: tuple[str, ...]
+
+
+class Members:
+    """The bucket, as one process sees it."""
+
+    def __init__(self, streams: JetStreamContext, me: Member) -> None:
+        self.me = me
+        self._streams = streams
+        self._value = json.dumps({"roles": list(me.roles)}).encode()
+        self._kept: KeyValue | None = None
+
+    async def beat(self) -> None:
+        """Be seen for another while."""
+        await (await self._bucket()).put(self.me.name, self._value)
+
+    async def leave(self) -> None:
+        await (await self._bucket()).purge(self.me.name)
+
+    async def alive(self) -> Mapping[str, Member]:
+        """Everybody who was heard of within the lease, by name."""
+        found: dict[str, Member] = {}
+        watching = await (await self._bucket()).watchall(ignore_deletes=True)
+        try:
+            async for entry in watching:
+                if entry is None:  # that was all
+                    break
+                roles = cast("Mapping[str, Any]", json.loads(entry.value or b"{}")).get("roles", ())
+                found[entry.key] = Member(entry.key, tuple(cast("Sequence[str]", roles)))
+        finally:
+            await watching.stop()
+        return found
+
+    async def _bucket(self) -> KeyValue:
+        if self._kept is None:
+            self._kept = await self._streams.key_value(MEMBERS)
+        return self._kept

@@ -1,0 +1,94 @@
+"""What a worker is told of places: servers without their people, and of threads the facts beside their messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import discord
+
+from services.discord import Dispatch
+
+PLACE = "Place"
+"""The header of a message in a thread: its facts as compact JSON in ASCII."""
+
+_OF_A_SERVER = frozenset(
+    {
+        "id",
+        "name",
+        "owner_id",
+        "unavailable",
+        "roles",
+        "channels",
+        "threads",
+        "joined_at",
+        "large",
+        "member_count",
+        "features",
+        "preferred_locale",
+    }
+)
+"""Fields that the decoder, or discord.py's cache of channels and permissions, reads."""
+
+ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
+"""By the ids of a server and a thread in it: the thread's payload as far as it is known; None for what is no thread."""
+
+
+def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
+    """A GUILD_CREATE with what is needed of it: of the members only the bot itself, and nothing said or shown."""
+    fields: dict[str, object] = {name: value for name, value in dispatch.d.items() if name in _OF_A_SERVER}
+    members = dispatch.d.get("members")
+    if isinstance(members, list):
+        fields["members"] = [each for each in cast("list[object]", members) if _user_id(each) == own_id]
+    return Dispatch(dispatch.at, dispatch.t, fields)
+
+
+def _user_id(member: object) -> int | None:
+    try:
+        return int(cast("dict[str, Any]", member)["user"]["id"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def thread_facts(client: discord.Client) -> ThreadFacts:
+    """From the cache of a gateway's client, which has read the frame of a message before anybody asks."""
+
+    def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
+        guild = client.get_guild(guild_id)
+        thread = None if guild is None else guild.get_thread(thread_id)
+        if thread is None:
+            return None
+        state: dict[str, object] = {"archived": thread.archived, "locked": thread.locked}
+        return {
+            "id": str(thread.id),
+            "type": thread.type.value,
+            "guild_id": str(guild_id),
+            "parent_id": str(thread.parent_id),
+            "owner_id": str(thread.owner_id),
+            "name": thread.name,
+            "thread_metadata": state,
+            "applied_tags": [str(tag.id) for tag in thread.applied_tags],
+        }
+
+    return known
+
+
+def rendered(facts: Mapping[str, object]) -> str:
+    """The value of the header."""
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def place_payload(headers: Mapping[str, str] | None) -> dict[str, object] | None:
+    """The thread that a message was written in, for a decoder that has not seen it; None where the message names none.
+
+    To be shown to a decoder that does not know the place: it says less than the thread's own events.
+    """
+    written = None if headers is None else headers.get(PLACE)
+    if written is None:
+        return None
+    try:
+        read: object = json.loads(written)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, object]", read) if isinstance(read, dict) else None

@@ -1,0 +1,153 @@
+"""What a gateway hands on: each dispatch to the stream, and the lane, of its place."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from nats.aio.client import Client
+
+from services.discord import Dispatch
+from services.discord.wire import USED_TYPES
+from transport.fence import MESSAGE_ID, ROLLUP, TTL
+from transport.lanes import Lanes, Letter, lanes
+from transport.lines import line_of, packed
+from transport.marks import Marks
+from transport.places import PLACE, ThreadFacts, rendered, stripped
+
+log = logging.getLogger(__name__)
+
+INTERACTION_TTL = "15m"
+"""For as long as the token of an interaction is good (API reference, "Interactions")."""
+
+_SNOWFLAKE = re.compile(r"[0-9]{1,20}")
+
+_SERVER_ITSELF = frozenset({"GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"})
+_OF_A_PLACE = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_")))
+_OF_A_SERVER = _OF_A_PLACE | {
+    "GUILD_ROLE_CREATE",
+    "GUILD_ROLE_UPDATE",
+    "GUILD_ROLE_DELETE",
+    "GUILD_MEMBER_UPDATE",
+    "THREAD_LIST_SYNC",
+    "THREAD_MEMBERS_UPDATE",
+}
+_WRITTEN = frozenset(
+    each for each in USED_TYPES if each.startswith(("MESSAGE_", "TYPING_"))
+) | {"INTERACTION_CREATE"}  # fmt: skip
+
+
+class Publisher:
+    """Made by `publisher`. Takes the dispatches of all the shards of a process, those of one place in order.
+
+    Attributes:
+        lanes: what is on its way, and counts of what arrived.
+    """
+
+    def __init__(self, on_the_way: Lanes, marks: Marks, threads: ThreadFacts | None) -> None:
+        self.lanes = on_the_way
+        self._marks = marks
+        self._threads = threads
+        self._own_id: int | None = None
+        self._process = uuid.uuid4().hex
+        self._numbers = itertools.count()
+
+    async def publish(self, dispatch: Dispatch) -> None:
+        """Put it on its way; returns before it has arrived, unless too much waits. Types without a place, and those
+        that no part of the program reads, go nowhere.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        if dispatch.t == "READY":
+            user = dispatch.d.get("user")
+            self._own_id = _id(user, "id") if isinstance(user, dict) else None  # pyright: ignore[reportUnknownArgumentType] (JSON)
+            return
+        try:
+            letters = self._letters(dispatch)
+        except ValueError as error:
+            log.warning("one %s cannot be handed on: %s", dispatch.t, error)
+            return
+        for letter in letters:
+            await self.lanes.put(letter)
+
+    async def drain(self) -> None:
+        """Wait until the server has everything; the caller sets a limit. Raises as `publish`."""
+        await self.lanes.drain()
+
+    def _letters(self, dispatch: Dispatch) -> list[Letter]:
+        type_, d = dispatch.t, dispatch.d
+        letters: list[Letter] = []
+        if type_ in _SERVER_ITSELF or type_ in _OF_A_SERVER:
+            guild_id = _id(d, "id" if type_ in _SERVER_ITSELF else "guild_id")
+            if guild_id is not None:
+                letters.append(self._of_a_server(dispatch, guild_id))
+        if type_ in _WRITTEN or type_ in _OF_A_PLACE:
+            place_id = _id(d, "channel_id" if type_ in _WRITTEN else "id")
+            if place_id is not None:
+                letters.append(self._of_a_place(dispatch, place_id))
+        return letters
+
+    def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> Letter:
+        headers = {MESSAGE_ID: self._once()}
+        if dispatch.t == "GUILD_CREATE":
+            dispatch = stripped(dispatch, self._own_id)
+        if dispatch.t == "GUILD_CREATE" or (dispatch.t == "GUILD_DELETE" and not dispatch.d.get("unavailable")):
+            headers[ROLLUP] = "sub"  # nothing before it matters any more
+        return Letter(f"places.{guild_id}", packed(dispatch), headers)
+
+    def _of_a_place(self, dispatch: Dispatch, place_id: int) -> Letter:
+        headers = {MESSAGE_ID: self._message_id(dispatch)}
+        guild_id = _id(dispatch.d, "guild_id")
+        if dispatch.t == "INTERACTION_CREATE":
+            headers[TTL] = INTERACTION_TTL
+        if dispatch.t in _WRITTEN and self._threads is not None and guild_id is not None:
+            facts = self._threads(guild_id, place_id)
+            if facts is not None:
+                headers[PLACE] = rendered(facts)
+        line = line_of(dispatch)
+        settled = None
+        if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
+            settled = self._marks.under_way(guild_id or 0, place_id, message_id)
+        return Letter(f"messages.{place_id}", line, headers, settled)
+
+    def _message_id(self, dispatch: Dispatch) -> str:
+        """The same in every gateway and after a restart, where Discord says what makes a dispatch the same."""
+        id_ = dispatch.d.get("id")
+        match dispatch.t:
+            case "MESSAGE_CREATE":
+                return f"C:{id_}"
+            case "MESSAGE_UPDATE":
+                return f"U:{id_}:{dispatch.d.get('edited_timestamp')}"
+            case "MESSAGE_DELETE":
+                return f"D:{id_}"
+            case "INTERACTION_CREATE":
+                return f"I:{id_}"
+            case _:
+                return self._once()
+
+    def _once(self) -> str:
+        """For what may be sent again by nobody but this process."""
+        return f"{self._process}:{next(self._numbers)}"
+
+
+@asynccontextmanager
+async def publisher(client: Client, marks: Marks, threads: ThreadFacts | None = None) -> AsyncGenerator[Publisher]:
+    """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
+    a message says where it was written (`transport.places`).
+    """
+    async with lanes(client) as on_the_way:
+        yield Publisher(on_the_way, marks, threads)
+
+
+def _id(payload: object, name: str) -> int | None:
+    """An id as Discord sends it; None for what is none: subjects are made of them."""
+    value: object = payload.get(name) if hasattr(payload, "get") else None  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return int(value) if isinstance(value, str) and _SNOWFLAKE.fullmatch(value) else None

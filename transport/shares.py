@@ -1,0 +1,124 @@
+"""Which of the partitions this worker owns: its share of them, no more and no fewer, as workers come and go."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import api
+
+from transport.connection import AWAY, streams_of
+from transport.layout import MESSAGES, Layout
+from transport.members import Members
+from transport.standby import evict, first_of
+
+WORKER = "worker"
+LOOK_SECONDS = 1.0
+"""Between two looks at who owns what, where nothing is heard of a change."""
+
+log = logging.getLogger(__name__)
+
+
+class Owned(Protocol):
+    """A partition in hand."""
+
+    @property
+    def consumer(self) -> str | None:
+        """That of its lease."""
+        ...
+
+    def lose(self) -> None:
+        """It belongs to another process now: nothing of it is accepted any more."""
+        ...
+
+    async def release(self, *, drain: bool) -> None:
+        """Give it back; `drain`: after all work on it has ended. Must not raise."""
+        ...
+
+
+class Shares:
+    """Takes and gives back partitions until cancelled.
+
+    `take`: gives a partition in hand, or None where another process has it.
+    """
+
+    def __init__(
+        self, client: Client, layout: Layout, members: Members, take: Callable[[int], Awaitable[Owned | None]]
+    ) -> None:
+        self.owned: dict[int, Owned] = {}
+        self._client, self._layout, self._members, self._take = client, layout, members, take
+        self._changed = asyncio.Event()
+        self._suspects: set[str] = set()
+
+    async def keep(self) -> None:
+        """Own what is due. Ends by being cancelled; `release` gives everything back then."""
+        subject = f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{MESSAGES}.>"
+        listening = await self._client.subscribe(subject, cb=self._deleted)
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self._settle()
+                except AWAY as error:
+                    log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
+                await first_of(LOOK_SECONDS, self._changed)
+        finally:
+            await listening.unsubscribe()
+
+    async def release(self) -> None:
+        """Give everything back, when all work on it has ended."""
+        owned, self.owned = list(self.owned.values()), {}
+        await asyncio.gather(*(each.release(drain=True) for each in owned))
+
+    async def _deleted(self, advisory: Msg) -> None:
+        name = advisory.subject.rpartition(".")[2]
+        for each in self.owned.values():
+            if each.consumer == name:
+                each.lose()
+        self._changed.set()
+
+    async def _settle(self) -> None:
+        alive = await self._members.alive()
+        me = self._members.me.name
+        workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
+        share = math.ceil(self._layout.partitions / len(workers))
+        consumers = await streams_of(self._client).consumers_info(MESSAGES)
+        self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
+        there = {each.name for each in consumers}
+        for number, each in list(self.owned.items()):
+            if each.consumer not in there:
+                del self.owned[number]
+                each.lose()
+                await each.release(drain=False)
+        surplus = list(self.owned)[share:]
+        if surplus:
+            log.info("partitions: %d of %d are given to other workers", len(surplus), len(self.owned))
+            await asyncio.gather(*(self.owned.pop(number).release(drain=True) for number in surplus))
+        await self._fill(share, {number_of(each) for each in consumers})
+
+    async def _fill(self, share: int, taken: set[int | None]) -> None:
+        free = [number for number in range(self._layout.partitions) if number not in taken]
+        random.shuffle(free)
+        wanted = share - len(self.owned)
+        if not free or wanted <= 0:
+            return
+        chosen = free[:wanted]
+        for number, each in zip(chosen, await asyncio.gather(*map(self._take, chosen)), strict=True):
+            if each is not None:
+                self.owned[number] = each
+        log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
+
+
+def number_of(consumer: api.ConsumerInfo) -> int | None:
+    """The partition that a consumer is the lease of."""
+    number = (consumer.config.filter_subject or "").split(".")[1:2]
+    return int(number[0]) if number and number[0].isdigit() else None

@@ -1,0 +1,108 @@
+"""Roles that one process plays at a time: the others stand by, and take over when it is gone or frozen."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import api
+from nats.js.errors import APIError
+
+from transport.connection import AWAY, streams_of
+from transport.lease import Lease
+from transport.members import Members
+
+LOOK_SECONDS = 0.5
+"""Between two looks at who does it."""
+
+log = logging.getLogger(__name__)
+
+
+class Holder(Protocol):
+    """What is held together with a lease."""
+
+    @property
+    def lease(self) -> Lease: ...
+
+    async def take(self) -> bool: ...
+
+    async def release(self) -> None: ...
+
+
+H = TypeVar("H", bound=Holder)
+
+
+async def standing_by(
+    client: Client, stream: str, members: Members, make: Callable[[], H], stopping: asyncio.Event
+) -> AsyncGenerator[H]:
+    """Gives what `make` made each time that it could be taken, until `stopping` is set; released after each round.
+    `Lease.lost` of what is given is set when another has it.
+    """
+    changed, suspects, held = asyncio.Event(), set[str](), list[H]()
+
+    async def deleted(advisory: Msg) -> None:
+        name = advisory.subject.rpartition(".")[2]
+        for each in held:
+            if each.lease.consumer == name:
+                each.lease.lost.set()
+        changed.set()
+
+    listening = await client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.>", cb=deleted)
+    try:
+        while not stopping.is_set():
+            changed.clear()
+            try:
+                mine = make()
+                if await mine.take():
+                    held = [mine]
+                    try:
+                        yield mine
+                    finally:
+                        held = []
+                        await mine.release()
+                    continue
+                consumers = await streams_of(client).consumers_info(stream)
+                suspects = await evict(client, stream, consumers, await members.alive(), members.me.name, suspects)
+            except AWAY as error:
+                log.info("%s: the server does not answer (%s)", stream, error or type(error).__name__)
+            await first_of(LOOK_SECONDS, changed, stopping)
+    finally:
+        await listening.unsubscribe()
+
+
+async def evict(
+    client: Client,
+    stream: str,
+    consumers: Iterable[api.ConsumerInfo],
+    alive: Mapping[str, object],
+    me: str,
+    suspects: set[str],
+) -> set[str]:
+    """Delete the consumers of processes that were silent at the last look as well: a frozen one keeps its connection.
+    Gives those that are silent now. Whoever cannot see itself must not take the silence of others for theirs.
+    """
+    if me not in alive:
+        return set()
+    silent = {each.name for each in consumers if (each.config.metadata or {}).get("process") not in alive}
+    for name in silent & suspects:
+        log.warning("%s: the owner of %s is silent; another takes over", stream, name)
+        try:
+            await streams_of(client).delete_consumer(stream, name)
+        except APIError:
+            continue  # it is gone
+    return silent
+
+
+async def first_of(seconds: float, *events: asyncio.Event) -> None:
+    """Wait until one of the events is set, but no longer."""
+    waiting = [asyncio.ensure_future(each.wait()) for each in events]
+    await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()
