@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.scale import findings, same, throughput
-from benchmarks.scale.faults import Faults
+from benchmarks.scale.faults import STEPS, Faults
 from benchmarks.scale.findings import Requirement
 from benchmarks.scale.scene import scene
 from benchmarks.scale.traffic import plan
@@ -33,7 +33,12 @@ NO_CATCH_UP = {"discord": {"catch_up_minutes": 0}}
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a drill is. `rate`: messages a second while things go wrong; `questions`: for the answers' part."""
+    """How large a drill is.
+
+    Attributes:
+        rate: messages a second while things go wrong, which are those of `steps`.
+        questions: of the part about answers.
+    """
 
     messages: int = 20_000
     channels: int = 300
@@ -41,6 +46,7 @@ class Size:
     frozen_seconds: float = 60.0
     same_messages: int = 5_000
     questions: int = 400
+    steps: Sequence[str] = STEPS
     workers: int = 2
 
 
@@ -86,7 +92,7 @@ async def faults_part(folder: Path, size: Size) -> list[Requirement]:
     sayings = plan(size.messages, size.channels, size.messages / size.rate)
     # The last channel is the poison's: whoever reads on there would be shown the word, too.
     async with scene(folder, sayings, size.channels + 1, LATENCY_SECONDS) as here:
-        story = await Faults(here, size.frozen_seconds).run(size.channels)
+        story = await Faults(here, size.frozen_seconds, size.channels).run(size.steps)
         sent, posts = await here.discord.report()
         log = here.watch.log
         return findings.of_messages(sent, posts, log) + findings.of_story(story, sent, log)

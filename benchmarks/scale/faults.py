@@ -17,6 +17,7 @@ PATIENCE_SECONDS = 30.0
 AWAY_SECONDS = 3.0
 """How long the server of NATS is away."""
 POISON_SECONDS = 120.0
+STEPS = ("join", "kill", "freeze", "restart", "join", "drain", "poison")
 CALM_SECONDS = 2.0
 """Between two things that go wrong."""
 
@@ -35,6 +36,7 @@ class Story:
     """What happened.
 
     Attributes:
+        steps: what went wrong, in its order.
         share_seconds: until a newcomer had its share, after it was seen; None: never.
         drained: how a worker ended that was told to stop.
         repeated: cases of that worker that the model was asked again afterwards, by another.
@@ -43,6 +45,7 @@ class Story:
         codes: how those ended that were told to stop at the end.
     """
 
+    steps: Sequence[str] = STEPS
     share_seconds: float | None = None
     killed: Loss | None = None
     frozen: Loss | None = None
@@ -61,34 +64,40 @@ class Story:
 class Faults:
     """The story of one scene, told once."""
 
-    def __init__(self, scene: Scene, frozen_seconds: float) -> None:
+    def __init__(self, scene: Scene, frozen_seconds: float, poison_channel: int) -> None:
         self.story = Story()
-        self._scene, self._frozen_seconds = scene, frozen_seconds
+        self._scene, self._frozen_seconds, self._poison_channel = scene, frozen_seconds, poison_channel
         self._ended_by_us: set[str] = set()
 
-    async def run(self, poison_channel: int) -> Story:
+    async def run(self, steps: Sequence[str] = STEPS) -> Story:
         scene, story = self._scene, self.story
+        story.steps = steps
         await scene.started(gateway=1, worker=2, team=2, knowledge=1)
         playing = asyncio.create_task(scene.discord.play())
         await asyncio.sleep(CALM_SECONDS)
-        await self._join("worker-3")
-        await self._kill_worker()
-        await self._freeze()
-        await self._restart_server()
-        await self._join("worker-4")
-        await self._drain()
-        await self._poison(poison_channel)
+        told = {
+            "join": self._join,
+            "kill": self._kill_worker,
+            "freeze": self._freeze,
+            "restart": self._restart_server,
+            "drain": self._drain,
+            "poison": self._poison,
+        }
+        for step in steps:
+            await told[step]()
         story.said = await playing
         story.settled = await scene.settled(PATIENCE_SECONDS + LEASE_SECONDS) is not None
         await scene.watch.caught_up()
         await self._stop_all()
         return story
 
-    async def _join(self, name: str) -> None:
+    async def _join(self) -> None:
         """A newcomer: how long until it has its share."""
-        newcomer = await self._scene.processes.start(name, "worker")
+        newcomer = await self._one_more()
         share = PARTITIONS // len(self._scene.processes.of("worker"))
-        assert await until(lambda: self._scene.name_of(newcomer), PATIENCE_SECONDS) is not None, f"{name} is not seen"
+        assert await until(lambda: self._scene.name_of(newcomer), PATIENCE_SECONDS) is not None, (
+            "a newcomer is not seen"
+        )
         seconds = await until(lambda: self._has(newcomer, share), PATIENCE_SECONDS)
         if self.story.share_seconds is None:
             self.story.share_seconds = seconds
@@ -151,10 +160,10 @@ class Faults:
         later = [each for each in self._scene.model.asked[before:] if each.case in its and each.who != worker.name]
         self.story.repeated = sorted({each.case for each in later})
 
-    async def _poison(self, channel: int) -> None:
+    async def _poison(self) -> None:
         """A message that ends its worker each time; whoever runs the program starts another one."""
         scene, story = self._scene, self.story
-        story.poison = await scene.discord.ask(channel, f"what is {POISON}?")
+        story.poison = await scene.discord.ask(self._poison_channel, f"what is {POISON}?")
         buried = set[str]()
 
         async def given_up() -> bool:
@@ -162,11 +171,16 @@ class Faults:
                 if each.role == "worker" and each.over and each.name not in self._ended_by_us | buried:
                     buried.add(each.name)
                     story.deaths += 1
-                    await scene.processes.start(f"worker-{len(scene.processes.all)}", "worker")
+                    await self._one_more()
             return story.poison in scene.watch.log.kinds
 
         await until(given_up, POISON_SECONDS)
         self._ended_by_us |= buried
+
+    async def _one_more(self) -> Running:
+        processes = self._scene.processes
+        number = 1 + sum(each.role == "worker" for each in processes.all.values())
+        return await processes.start(f"worker-{number}", "worker")
 
     async def _lose(self, running: Running, number: signal.Signals) -> Loss:
         log, at = self._scene.watch.log, now()

@@ -50,31 +50,45 @@ def of_messages(sent: Sequence[Sent], posts: Sequence[Posted], log: Log) -> list
 
 def of_story(story: Story, sent: Sequence[Sent], log: Log) -> list[Requirement]:
     """What was wanted of each thing that went wrong."""
-    share = "never" if story.share_seconds is None else f"{story.share_seconds:.2f} s"
-    poisoned = [ended for ended in log.ended if story.poison in ended.ids]
-    alone = [ended.kind for ended in poisoned] == ["failed"] and poisoned[0].ids == (story.poison,)
-    became = ", ".join(ended.kind for ended in poisoned) or "nothing"
-    others = [ended for ended in log.ended if ended.kind == "failed" and story.poison not in ended.ids]
-    return [
+    found = [
         (story.settled, f"everything had its outcome at the end: {story.settled}"),
-        failover("fail-over after kill -9 of a worker", story.killed, sent, log, FAILOVER_SECONDS),
-        failover("taking over from a frozen worker", story.frozen, sent, log),
-        failover("fail-over after kill -9 of the team writer", story.team_killed, sent, log, FAILOVER_SECONDS),
-        failover("taking over from a frozen team writer", story.team_frozen, sent, log),
-        (
-            story.share_seconds is not None and story.share_seconds <= SHARE_SECONDS,
-            f"a newcomer has its share: {share} after it was seen, {SHARE_SECONDS:g} s at most wanted",
-        ),
-        (story.drained == 0, f"a worker told to stop ends with {story.drained}, 0 wanted"),
-        none("questions of that worker that the model was asked again", story.repeated),
-        (
-            alone and story.deaths == KILLS,
-            f"a poison message ended {story.deaths} workers: {became}; {KILLS} and failed wanted, it alone",
-        ),
-        none("other messages that failed", [each.ids[0] for each in others]),
         none("processes that ended by themselves", story.by_themselves),
         none("exit codes other than 0 of those told to stop", [code for code in story.codes if code]),
     ]
+    for step in dict.fromkeys(story.steps):
+        found += of_step(step, story, sent, log)
+    return found
+
+
+def of_step(step: str, story: Story, sent: Sequence[Sent], log: Log) -> list[Requirement]:
+    if step == "kill":
+        return [failover("fail-over after kill -9 of a worker", story.killed, sent, log, FAILOVER_SECONDS)]
+    if step == "freeze":
+        return [
+            failover("taking over from a frozen worker", story.frozen, sent, log),
+            failover("fail-over after kill -9 of the team writer", story.team_killed, sent, log, FAILOVER_SECONDS),
+            failover("taking over from a frozen team writer", story.team_frozen, sent, log),
+        ]
+    if step == "join":
+        seconds = story.share_seconds
+        took = "never" if seconds is None else f"{seconds:.2f} s after it was seen"
+        in_time = seconds is not None and seconds <= SHARE_SECONDS
+        return [(in_time, f"a newcomer has its share: {took}, {SHARE_SECONDS:g} s at most wanted")]
+    if step == "drain":
+        return [
+            (story.drained == 0, f"a worker told to stop ends with {story.drained}, 0 wanted"),
+            none("questions of that worker that the model was asked again", story.repeated),
+        ]
+    return of_poison(story, log) if step == "poison" else []
+
+
+def of_poison(story: Story, log: Log) -> list[Requirement]:
+    poisoned = [ended for ended in log.ended if story.poison in ended.ids]
+    alone = [ended.kind for ended in poisoned] == ["failed"] and poisoned[0].ids == (story.poison,)
+    became = ", ".join(ended.kind for ended in poisoned) or "nothing"
+    others = [ended.ids[0] for ended in log.ended if ended.kind == "failed" and story.poison not in ended.ids]
+    line = f"a poison message ended {story.deaths} workers: {became}; {KILLS} and failed wanted, it alone"
+    return [(alone and story.deaths == KILLS, line), none("other messages that failed", others)]
 
 
 def failover(what: str, loss: Loss | None, sent: Sequence[Sent], log: Log, at_most: float | None = None) -> Requirement:

@@ -203,8 +203,8 @@ class TakenOver:
 
     Attributes:
         epochs: until a scope had another owner.
-        outcomes: until its first outcome by another; of scopes in which a message waited.
-        never: scopes in which a message waited, without an outcome by another.
+        outcomes: until its first outcome by another; of scopes in which messages had come in before it had that owner.
+        never: such scopes without an outcome by another.
     """
 
     epochs: Sequence[float]
@@ -217,10 +217,13 @@ def taken_over(sent: Iterable[Sent], log: Log, owner: str, scopes: Iterable[str]
     said = {each.id: each.at for each in sent}
     epochs, outcomes, never = list[float](), list[float](), 0
     for scope in scopes:
+        taken = next((each.at for each in log.epochs if each.scope == scope and each.at > at and each.owner), None)
         after = [each for each in log.ended if each.scope == scope and each.at > at]
-        waited = any(said.get(message_id, at) < at for each in after for message_id in each.ids)
+        latest = at if taken is None else taken
+        waited = any(said.get(message_id, latest) < latest for each in after for message_id in each.ids)
         done = next((each.at - at for each in after if each.by != owner), None)
-        epochs += [each.at - at for each in log.epochs if each.scope == scope and each.at > at and each.owner][:1]
+        if taken is not None:
+            epochs.append(taken - at)
         if waited and done is not None:
             outcomes.append(done)
         never += waited and done is None

@@ -30,7 +30,7 @@ from transport.layout import Layout, prepare
 
 LINE_BYTES = 1 << 24
 STARTING_SECONDS = 60.0
-QUIET_SECONDS = 0.3
+QUIET_SECONDS = 0.15
 PARTITIONS, LEASE_SECONDS = 32, 3.0
 
 

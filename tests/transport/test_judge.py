@@ -15,7 +15,7 @@ from nats.aio.client import Client
 
 from benchmarks.scale import judge
 from benchmarks.scale.faults import Loss, Story
-from benchmarks.scale.findings import FAILOVER_SECONDS, failover, of_messages, of_story
+from benchmarks.scale.findings import FAILOVER_SECONDS, failover, of_messages, of_poison
 from benchmarks.scale.judge import Entry, Log, Posted, Sent
 from benchmarks.scale.watch import Watch, connected, until
 from tests.loopback.nats_server import NatsServer
@@ -220,7 +220,7 @@ def test_a_poison_message_ends_failed_and_alone_after_three_deaths(
     written: Written, ids: tuple[int, ...], kind: str, deaths: int, met: bool
 ) -> None:
     written.done("one", *ids, kind=kind)
-    found = of_story(Story(poison=4, deaths=deaths), SENT, written.log)
+    found = of_poison(Story(poison=4, deaths=deaths), written.log)
     assert [met for met, what in found if what.startswith("a poison message")] == [met]
 
 
