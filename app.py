@@ -140,6 +140,10 @@ def parser() -> argparse.ArgumentParser:
     )
     live = cli.add_argument_group("while running")
     live.add_argument("--record", type=Path, metavar="FILE", help="record the live stream")
+    live.add_argument(
+        "--role", type=roles, metavar="ROLES", help="with NATS: some of gateway,worker,team,knowledge (all of them)"
+    )
+    live.add_argument("--shards", type=shards, metavar="0-15/64", help="with NATS: this gateway's share of the shards")
     live.add_argument("--dry-run", action="store_true", help="never post: log what would be posted")
     llm = cli.add_argument_group("the language model")
     llm.add_argument("--llm-record", type=Path, metavar="FILE", help="append each exchange with the model to FILE")
@@ -171,6 +175,20 @@ def days(text: str) -> float:
     if unit is None:
         raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
     return positive(text[:-1]) * unit
+
+
+def roles(text: str) -> tuple[str, ...]:
+    """For argparse; imported only where it is given."""
+    from commands.roles import roles_of  # noqa: PLC0415
+
+    return roles_of(text)
+
+
+def shards(text: str) -> tuple[range, int]:
+    """Likewise."""
+    from commands.shards import shards_of  # noqa: PLC0415
+
+    return shards_of(text)
 
 
 def user_id(text: str) -> int:

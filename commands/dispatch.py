@@ -59,6 +59,8 @@ WITH = {
     "from_votes": ("eval",),
     "guild": ("ask", "eval", "import", "kb", "report"),
     "record": ("bot",),
+    "role": ("bot",),
+    "shards": ("bot",),
     "llm_record": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
 }
@@ -139,6 +141,29 @@ def check_guild(settings: Settings, options: argparse.Namespace) -> None:
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
+ON_FILES = {"import", "regen", "forget", "backup", "restore", "kb", "report", "usage", "init_kb", "mcp"}
+"""Commands that work on the data folder, which lies in the log where the transport is NATS."""
+
+
+def check_transport(settings: Settings, options: argparse.Namespace) -> None:
+    """Raises Unusable: a command or an option does not go with the transport; names the remedy."""
+    command = command_of(options)
+    if settings.local:
+        for option in ("role", "shards"):
+            if _given(options, option):
+                raise Unusable(f"--{option} needs servers of NATS: set transport to nats://…, or leave it out")
+        return
+    if command in ON_FILES:
+        name = command.replace("_", "-")
+        raise Unusable(
+            f"--{name} works on files: take them out of NATS with --export DIR, and run it with transport: local and "
+            "app.data_dir: DIR; --adopt DIR brings them back"
+        )
+    for option in ("record", "llm_record", "llm_replay"):
+        if command == "bot" and _given(options, option):
+            raise Unusable(f"--{option.replace('_', '-')} needs transport: local; leave it out")
+
+
 def asks_a_model(settings: Settings, command: str) -> bool:
     """Whether a command asks any of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
@@ -208,6 +233,7 @@ def run(options: argparse.Namespace) -> int:
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
             check_guild(settings, options)
+            check_transport(settings, options)
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values

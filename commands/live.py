@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from assembly import Unusable
 from assembly.answering import library_of
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
@@ -36,6 +37,7 @@ from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from clock import now
 from commands.exit_codes import DONE, FAILED
+from commands.roles import ROLES
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
@@ -57,6 +59,8 @@ class LiveOptions:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
+    if not settings.local:
+        return play_roles(settings, options)
     return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
 
 
@@ -68,6 +72,21 @@ def live(settings: Settings, options: LiveOptions) -> int:
     allocate_together()
     with written_alone(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
+
+
+def play_roles(settings: Settings, options: argparse.Namespace) -> int:
+    """The same between the streams of NATS. Raises Unusable: its extra is not installed."""
+    collect_rarely()
+    yield_often()
+    allocate_together()
+    try:
+        from assembly.distributed.running import play  # noqa: PLC0415 (nothing of it is imported for one process)
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
+    run_async(play(settings, options.role or ROLES, options.shards))
+    return DONE
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:

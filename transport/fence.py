@@ -62,7 +62,7 @@ class FencedLog:
         self.all = f"log.{scope}.>"
         self.lost = False
         self.on_lost: Callable[[], object] | None = None
-        self._streams = streams
+        self.streams = streams
         self._last = 0
         self._turn = asyncio.Lock()
 
@@ -116,16 +116,16 @@ class FencedLog:
 
     async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
         """What is kept in the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
-        async for entry in read_all(self._streams, f"log.{self.scope}.{branch}", since):
+        async for entry in read_all(self.streams, f"log.{self.scope}.{branch}", since):
             yield entry
 
     async def _state(self) -> tuple[int, Epoch | None]:
         try:
-            last = (await self._streams.get_last_msg(LOG, self.all)).seq or 0
+            last = (await self.streams.get_last_msg(LOG, self.all)).seq or 0
         except NotFoundError:
             return 0, None
         try:
-            found = await self._streams.get_last_msg(LOG, f"log.{self.scope}.epoch")
+            found = await self.streams.get_last_msg(LOG, f"log.{self.scope}.epoch")
         except NotFoundError:
             return last, None
         return last, Epoch(**json.loads(found.data or b"{}"))
@@ -137,12 +137,13 @@ class FencedLog:
             until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
             while True:
                 try:
-                    stored = await self._streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
+                    stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
                 except APIError as error:
                     if error.err_code not in WRONG_LAST:
                         raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
-                    self._last = await self._mine(message_id)
-                    return self._last
+                    if await self._stored(message_id):
+                        return self._last
+                    sent[LAST] = str(self._last)
                 except (Error, TimeoutError) as error:
                     if asyncio.get_running_loop().time() > until:
                         raise OSError(errno.EIO, "NATS does not answer") from error
@@ -152,28 +153,38 @@ class FencedLog:
                     self._last = stored.seq
                     return stored.seq
 
-    async def _mine(self, message_id: str) -> int:
-        """The number of the last entry, if it is ours and only its answer was lost. Raises Fenced."""
-        last = await self._streams.get_last_msg(LOG, self.all)
-        if (last.headers or {}).get(MESSAGE_ID) != message_id:
+    async def _stored(self, message_id: str) -> bool:
+        """Whether the last entry is this one, and only its answer was lost. Else the last one that was known has run
+        out, and it is told again behind the one before. Raises Fenced: neither.
+        """
+        known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
+        found: object = (last.headers or {}).get(MESSAGE_ID)
+        mine = found == message_id
+        # Whoever takes over begins with an epoch, which does not run out and is newer than all that we know.
+        if not mine and (last.seq or 0) >= known:
             raise Fenced(self.scope)
-        return last.seq or 0
+        self._last = last.seq or 0
+        return mine
 
 
-async def read_all(streams: JetStreamContext, subject: str, since: float | None = None) -> AsyncIterator[Msg]:
+async def read_all(
+    streams: JetStreamContext, subject: str, since: float | None = None, *, headers_only: bool = False
+) -> AsyncIterator[Msg]:
     """Everything that the log holds of a subject now, oldest first."""
-    async for entry in read_stream(streams, LOG, subject, since):
+    async for entry in read_stream(streams, LOG, subject, since, headers_only=headers_only):
         yield entry
 
 
 async def read_stream(
-    streams: JetStreamContext, stream: str, subject: str, since: float | None = None
+    streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
     config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
     if since is not None:
         start = rfc3339(since, digits=6)
         config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
-    reading = await streams.subscribe(subject, stream=stream, ordered_consumer=True, config=config)
+    reading = await streams.subscribe(
+        subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
+    )
     try:
         info = await reading.consumer_info()
         left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)

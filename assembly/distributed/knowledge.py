@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from assembly.distributed.process import Process
+from assembly.distributed.process import EVERYTHING, Process
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import open_llms
 from assembly.running import Meters
@@ -16,12 +16,13 @@ from assembly.servers import servers_up_to_date
 from assembly.state import read_state
 from clock import now
 from services.storage import files
+from services.telemetry import number_of
 from settings import Settings
 from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, ROLES
 from transport.lease import Lease
-from transport.mirror import Publisher, restore
+from transport.mirror import FolderPublisher, restore
 from transport.standby import first_of, standing_by
 
 SUBJECT = "roles.knowledge"
@@ -60,25 +61,30 @@ async def update(process: Process, stopping: asyncio.Event, meters: Meters) -> N
 
 async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
     """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process does it now."""
-    beside, settings = process.beside, with_documents(process)
-    fenced = FencedLog(beside.streams, KNOWLEDGE)
+    beside, fenced = process.beside, FencedLog(process.beside.streams, KNOWLEDGE)
     loop = asyncio.get_running_loop()
     fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
     await beside.do(fenced.open(process.name, now()))
     # What was fetched and described elsewhere is not paid for again.
-    await restore(beside, KNOWLEDGE, settings.app.data_dir)
-    published = Publisher(beside.streams, fenced, last=_indexes(settings))
-    await beside.do(published.begin())
-    folders = _folders(settings)
+    await beside.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
+    settings = with_documents(process)
+    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
+    publisher = FolderPublisher(
+        fenced,
+        settings.app.data_dir,
+        [f"{home}knowledge-base" for home in homes],
+        last=[f"{home}knowledge-base/index.txt" for home in homes],
+        elsewhere=_documents(settings),
+    )
 
     async def publish() -> None:
         try:
-            changed = await beside.do(published.publish(folders))
+            done = await beside.do(publisher.publish())
         except OSError as error:
             log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
         else:
-            if changed:
-                log.info("knowledge: %d files are handed on", changed)
+            if done.told or done.removed:
+                log.info("knowledge: %s handed on, %d removed", number_of(done.told, "file"), done.removed)
 
     async with AsyncExitStack() as stack:
         _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
@@ -113,17 +119,11 @@ def _documented(moved: Settings, written: Settings) -> Settings:
     return moved.model_copy(update={"kb": moved.kb.model_copy(update=given)})
 
 
-def _folders(settings: Settings) -> Mapping[str, Path]:
-    """What is handed on, by its place in the default layout."""
+def _documents(settings: Settings) -> Mapping[str, Path]:
+    """Where the documents are, by their place in the default layout."""
     found: dict[str, Path] = {}
     homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
     for home, each in homes.items():
-        found[f"{home}knowledge-base"] = each.app.data_dir / "knowledge-base"
         found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
         found[f"{home}knowledge-base/links.txt"] = each.kb.links_file_path
     return found
-
-
-def _indexes(settings: Settings) -> list[str]:
-    names = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
-    return [f"{home}knowledge-base/index.txt" for home in names]

@@ -23,7 +23,8 @@ from transport.errors import Unfit
 from transport.layout import Layout, prepare
 from transport.members import Member, Members
 
-ROLES = ("gateway", "worker", "team", "knowledge")
+EVERYTHING = (".",)
+"""All of a folder, where it is made what the log says."""
 
 log = logging.getLogger(__name__)
 

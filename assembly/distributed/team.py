@@ -12,7 +12,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly.answering import library_of
-from assembly.distributed.process import Process
+from assembly.distributed.process import EVERYTHING, Process
 from assembly.graph_parts import assemble, capture_parts
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters
@@ -56,7 +56,7 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
     loop, lost = asyncio.get_running_loop(), handed.lease.lost
     fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
     await beside.do(fenced.open(process.name, now()))
-    await restore(beside, TEAM, folder)
+    await beside.do(restore(fenced, folder, EVERYTHING))
     async with AsyncExitStack() as stack:
         stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
         _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))

@@ -13,7 +13,7 @@ from reactivex.subject import Subject
 
 from assembly.answering import library_of
 from assembly.bot import DiscordParts, open_discord
-from assembly.distributed.process import Process
+from assembly.distributed.process import EVERYTHING, Process
 from assembly.documents import Documents, documents_for
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.llm import assistant_of, open_llms
@@ -42,7 +42,7 @@ from transport.captures import HandOver
 from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, TEAM, scope
-from transport.mirror import Follower, LogJournal, restore
+from transport.mirror import LogJournal, ScopeFollower, restore
 from transport.partition import Partition
 from transport.shares import WORKER, Shares
 
@@ -134,7 +134,7 @@ class Workshop:
         """For `Partition`: the partition's folder as it was left, and a graph on it."""
         process, shared, beside = self.process, self.shared, self.process.beside
         folder = process.folder / scope(number)
-        await restore(beside, fenced.scope, folder)
+        await beside.do(restore(fenced, folder, EVERYTHING))
         common = shared.settings
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
@@ -206,7 +206,9 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         for name, below in followed(settings).items():
-            await enter(Follower(process.beside, name, settings.app.data_dir, below).following())
+            follower = ScopeFollower(process.beside, name, settings.app.data_dir, below)
+            await enter(in_background(follower.run()))
+            await follower.caught_up()
         answering, knowledge = await enter(open_llms(settings, observe=meters.observe))
         embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))

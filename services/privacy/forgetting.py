@@ -8,7 +8,6 @@ the person wrote and was answered; then archive, topics and posts. After a crash
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -105,7 +104,7 @@ def forget(
         places += (path for path in folder.root.rglob("*") if path.is_dir())
     for place in places:
         files.clear_leftovers(place)  # a crash may have left copies
-    shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
+    files.remove_folder(folder.regeneration)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [text for each in (raw, *elsewhere) for text in _written_by(each, user_id)]

@@ -1,8 +1,10 @@
 """Files are written one way: after a power cut between any two steps, the old content or the new is there, whole.
 
 `replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
-`move_aside` gives it another name. All block: `clock.run_blocking` keeps them off the event loop. All raise OSError as
-the system reported it, with the path of the file that was to be written.
+`move_aside` gives it another name, `remove_folder` deletes all that is in it. All block: `clock.run_blocking` keeps
+them off the event loop. All raise OSError as the system reported it, with the path of the file that was to be written.
+
+In a `journaled` folder a change is handed to the journal first; the disk is a copy then, which is not flushed.
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ import errno
 import fcntl
 import itertools
 import os
+import shutil
 import stat
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+from services.storage.changes import committed, is_journaled
+from services.storage.changes import journaled as journaled  # noqa: PLC0414 (for whoever makes such a folder)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,16 +61,18 @@ def replace(path: Path, data: bytes) -> None:
     Missing folders are made; what is made is for its owner alone. A file behind a symlink is replaced there, and
     permissions are kept.
     """
-    with _named(path):
-        sync_folder(_swap(path, data))
+    with _named(path), committed("replace", path, data) as copied:
+        folder = _swap(path, data, flush=not copied)
+        if not copied:
+            sync_folder(folder)
 
 
-def renew(path: Path, data: bytes) -> None:
+def renew(path: Path, data: bytes, *, flush: bool = True) -> None:
     """`replace` that is durable only after a while: a power cut may bring back the old content, whole. For files that
-    are derived from others, and compared with them at every start.
+    are derived from others, and compared with them at every start. Without `flush` it may leave anything: for copies.
     """
-    with _named(path):
-        _swap(path, data)
+    with _named(path), committed("replace", path, data) as copied:
+        _swap(path, data, flush=flush and not copied)
 
 
 def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
@@ -80,11 +88,14 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
         try:
             old_length = os.fstat(descriptor).st_size
             torn = own_line and old_length > 0 and os.pread(descriptor, 1, old_length - 1) != b"\n"
+            added = b"\n" + data if torn else data
             try:
-                write_all(descriptor, b"\n" + data if torn else data)
-                os.fsync(descriptor)
-                if old_length == 0:  # perhaps new: its name must be durable as well
-                    sync_folder(path.parent)
+                with committed("append", path, added, old_length) as copied:
+                    write_all(descriptor, added)
+                    if not copied:
+                        os.fsync(descriptor)
+                        if old_length == 0:  # perhaps new: its name must be durable as well
+                            sync_folder(path.parent)
             except BaseException:
                 os.ftruncate(descriptor, old_length)
                 os.fsync(descriptor)
@@ -114,17 +125,30 @@ def truncate(path: Path, length: int) -> None:
     with _named(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.ftruncate(descriptor, length)
-            os.fsync(descriptor)
+            with committed("truncate", path, length=length) as copied:
+                os.ftruncate(descriptor, length)
+                if not copied:
+                    os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
 
 def remove(path: Path) -> None:
     """Delete a file, durably, if it is there."""
-    with _named(path), contextlib.suppress(FileNotFoundError):
+    if is_journaled(path) and not os.path.lexists(path):
+        return
+    with _named(path), contextlib.suppress(FileNotFoundError), committed("remove", path) as copied:
         os.unlink(path)  # noqa: PTH108 (as above)
-        sync_folder(path.parent)
+        if not copied:
+            sync_folder(path.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder and what is in it, as far as that can be done, if it is there. A crash may leave some of it."""
+    if is_journaled(folder):
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            remove(path)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def move_aside(path: Path, ending: str) -> Path:
@@ -132,8 +156,12 @@ def move_aside(path: Path, ending: str) -> Path:
     with _named(path):
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
-        os.rename(path, aside)  # noqa: PTH104 (as above)
-        sync_folder(path.parent)
+        if is_journaled(path):  # which knows no other names: a crash between the two leaves both
+            replace(aside, path.read_bytes())
+            remove(path)
+        else:
+            os.rename(path, aside)  # noqa: PTH104 (as above)
+            sync_folder(path.parent)
         return aside
 
 
@@ -144,7 +172,7 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def _swap(path: Path, data: bytes) -> Path:
+def _swap(path: Path, data: bytes, *, flush: bool) -> Path:
     """Gives the folder in which a name now leads to new content."""
     target, mode = path, None
     with contextlib.suppress(FileNotFoundError):
@@ -158,7 +186,8 @@ def _swap(path: Path, data: bytes) -> Path:
             if mode is not None:
                 os.fchmod(descriptor, stat.S_IMODE(mode))
             write_all(descriptor, data)
-            os.fsync(descriptor)
+            if flush:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.rename(temporary, target)  # noqa: PTH104 (the crash tests cut at the system calls)

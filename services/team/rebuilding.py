@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -169,7 +168,7 @@ class Build:
         files.replace(self.places.decisions, text.encode())
         files.replace(self.folder / PLAN, json.dumps({"key": key, "at": at, "tasks": entries}).encode())
         # Opening the library writes again what follows from decisions.
-        shutil.rmtree(self.places.topics, ignore_errors=True)
+        files.remove_folder(self.places.topics)
         for path in (self.places.state, self.places.index):
             files.remove(path)
         return Begun(at, tuple(tuple(own) for own in valid))
@@ -196,7 +195,7 @@ class Build:
     def clear(self) -> None:
         """Remove the folder. What a crash leaves of it does not count for the next build."""
         files.remove(self.folder / PLAN)  # first: without it, no decision counts
-        shutil.rmtree(self.folder, ignore_errors=True)
+        files.remove_folder(self.folder)
 
     def _valid(self, tasks: Sequence[Task], common: int) -> list[list[Decision]]:
         """The earlier decisions about each of the first `common` tasks that still count."""

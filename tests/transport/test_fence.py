@@ -12,7 +12,7 @@ from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, Unfit
 from transport.fence import FencedLog
-from transport.layout import Layout, clear, prepare
+from transport.layout import LOG, Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
 
@@ -69,6 +69,17 @@ async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_se
     writing = asyncio.create_task(log.append("done", b"x"))
     nats_server.start()
     await writing
+    await log.append("done", b"y")
+    assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
+
+
+async def test_the_last_entry_may_run_out(client: Client) -> None:
+    """Some are kept for a day only; a scope may be quiet for longer."""
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    await log.append("done", b"x")
+    for _ in range(2):
+        await streams_of(client).delete_msg(LOG, await log.append("done", b"short-lived"))
     await log.append("done", b"y")
     assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
 

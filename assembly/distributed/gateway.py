@@ -1,0 +1,107 @@
+"""The role that listens: a share of Discord's gateway, and all of it handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+
+from assembly.distributed.process import Process
+from assembly.rules import teams
+from services.conversations import People
+from services.discord import Health
+from services.discord.live import Client, Forbidden, RestFetcher
+from services.discord.wire import Decoder
+from settings import Settings, usable_token
+from streams.gateway import Gateway
+from transport.connection import streams_of
+from transport.gateways import publish_all
+from transport.identify import identify_turns, same_shard_count
+from transport.layout import LOCKS
+from transport.marks import Marks, open_marks
+from transport.places import ThreadFacts, thread_facts
+from transport.publishing import publisher
+
+MOST_WAITING = 10_000
+"""Dispatches of one shard that may wait for NATS in memory; what comes after them waits at Discord."""
+
+log = logging.getLogger(__name__)
+
+
+async def listen(
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+) -> None:
+    """Play the role until `stopping` is set and all that was heard is in the stream.
+
+    `shards`: those of this process, and how many there are; None: there is only one.
+
+    Raises:
+        GatewayRefused: Discord refuses the bot for good.
+        transport.errors.Unfit: other gateways divide the servers otherwise.
+    """
+    settings, streams = process.configured, streams_of(process.client)
+    token = usable_token(settings)
+    numbers, count = shards or ((0,), 1)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        await enter(same_shard_count(streams, count))
+        clients: list[Client] = []
+        for number in numbers:
+            client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
+            stack.push_async_callback(client.close)
+            clients.append(client)
+        at_once = 1
+        with suppress(Exception):  # the gateway asks again, and says what is wrong
+            await clients[0].log_in(token)
+            at_once = await clients[0].identifies_at_once()
+        turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
+        marks = await enter(open_marks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
+        published = await enter(publisher(process.client, marks, in_any(clients)))
+
+        gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
+        running = asyncio.create_task(publish_all(gateways, published))
+        waiting = asyncio.create_task(stopping.wait())
+        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        for each in gateways:
+            each.stop()
+        await running
+        try:
+            async with asyncio.timeout(process.grace_seconds):
+                await published.drain()
+        except TimeoutError:
+            log.warning("gateway: NATS has not taken everything; catch-up brings the rest again")
+
+
+def gateway_of(
+    client: Client, settings: Settings, token: str, marks: Marks, turn: Callable[[int], Awaitable[None]], health: Health
+) -> Gateway:
+    """One shard, not connected yet. `turn`: awaited before it begins a session."""
+    chosen, decoder = settings.discord, Decoder()
+    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
+    people = People(chosen.team_member_ids, chosen.team_role_ids, fetcher, teams(settings))
+    return Gateway(
+        client,
+        token,
+        fetcher=fetcher,
+        marks=marks.marks,
+        met=marks.met,
+        introduce=people.look_up,
+        catch_up_minutes=chosen.catch_up_minutes,
+        allowlist=chosen.channel_allowlist,
+        denylist=chosen.channel_denylist,
+        health=health,
+        before_identify=turn,
+        most_waiting=MOST_WAITING,
+    )
+
+
+def in_any(clients: Sequence[Client]) -> ThreadFacts:
+    """A thread is known to the one client that hears of its server."""
+    each_knows = [thread_facts(client) for client in clients]
+
+    def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
+        return next((facts for knows in each_knows if (facts := knows(guild_id, thread_id)) is not None), None)
+
+    return known

@@ -1,0 +1,61 @@
+"""A process with its roles, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from assembly import Unusable
+from assembly.distributed.gateway import listen
+from assembly.distributed.knowledge import update
+from assembly.distributed.process import open_process
+from assembly.distributed.team import write
+from assembly.distributed.worker import work
+from assembly.running import meters_of, serving, stop_signal
+from clock import now
+from services.discord import Health
+from settings import Settings
+from transport.errors import Unfit
+
+ORDER = ("gateway", "worker", "team", "knowledge")
+"""In which roles end: each hands its last to the next."""
+
+log = logging.getLogger(__name__)
+
+
+async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[int], int] | None) -> None:
+    """Play the roles until SIGINT or SIGTERM.
+
+    Raises:
+        Unusable: the servers of NATS cannot be used.
+        GatewayRefused, OSError: as the roles.
+    """
+    async with AsyncExitStack() as stack:
+        stopped = stack.enter_context(stop_signal())
+        meters, health = meters_of(settings), Health(now())
+        process = await stack.enter_async_context(open_process(settings, roles))
+        ends = {role: asyncio.Event() for role in roles}
+        playing = {
+            "gateway": lambda: listen(process, ends["gateway"], shards, health),
+            "worker": lambda: work(process, ends["worker"], meters),
+            "team": lambda: write(process, ends["team"], meters),
+            "knowledge": lambda: update(process, ends["knowledge"], meters),
+        }
+        listens = "gateway" in roles
+        problem = (lambda: health.problem(now())) if listens else (lambda: None)
+        ready = (lambda: None if health.connected else "not connected yet") if listens else (lambda: None)
+        await stack.enter_async_context(serving(settings.metrics, meters, problem, ready=ready))
+        tasks = {role: asyncio.create_task(playing[role](), name=role) for role in ORDER if role in roles}
+        try:
+            await asyncio.wait({stopped, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+            for role, task in tasks.items():
+                ends[role].set()
+                await task
+        except Unfit as error:
+            raise Unusable(str(error)) from None
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)

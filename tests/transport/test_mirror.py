@@ -1,0 +1,255 @@
+"""Folders that live in the log, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Collection
+from pathlib import Path
+
+import pytest
+
+from services.storage import Change, files
+from tests.loopback.nats_server import NatsServer
+from transport.connection import Address, Beside
+from transport.errors import Fenced
+from transport.fence import FencedLog
+from transport.layout import BLOBS, Layout, clear, prepare
+from transport.mirror import LogJournal, NotAPath, ScopeFollower, publish, restore
+from transport.mirror.entries import path_of, token
+
+pytestmark = pytest.mark.real_time
+
+SECONDS = 20.0
+
+
+@pytest.fixture
+async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
+    async with Beside(Address((nats_server.url,)), "test") as opened:
+        assert opened.client is not None
+        await opened.do(clear(opened.client))
+        await opened.do(prepare(opened.client, Layout()))
+        yield opened
+
+
+async def opened(beside: Beside, scope: str = "p03", owner: str = "a") -> FencedLog:
+    log = FencedLog(beside.streams, scope)
+    await beside.do(log.open(owner, 1.0))
+    return log
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+async def copied(beside: Beside, log: FencedLog, root: Path, subfolders: Collection[str] = (".",)) -> dict[str, bytes]:
+    await beside.do(restore(log, root, subfolders))
+    return contents(root)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not true():  # noqa: ASYNC110 (what another thread does to a folder)
+            await asyncio.sleep(0.01)
+
+
+async def blobs(beside: Beside) -> list[str]:
+    store = await beside.do(beside.streams.object_store(BLOBS))
+    with contextlib.suppress(Exception):
+        return [each.name for each in await beside.do(store.list()) if not each.deleted]
+    return []
+
+
+def change_all(root: Path) -> None:
+    files.replace(root / "state" / "ä b.json", b"one")
+    files.replace(root / "state" / "gone.json", b"one")
+    files.append(root / "lines.jsonl", b"{}\n")
+    files.append(root / "lines.jsonl", b"[]")
+    files.append(root / "lines.jsonl", b"x\n", own_line=True)
+    files.truncate(root / "lines.jsonl", 5)
+    files.append(root / "lines.jsonl", b"y\n", own_line=True)
+    files.renew(root / "index.txt", b"two")
+    files.move_aside(root / "index.txt", ".old")
+    files.remove(root / "state" / "gone.json")
+
+
+async def test_a_copy_is_the_folder(beside: Beside, tmp_path: Path) -> None:
+    log = await opened(beside)
+    with files.journaled(tmp_path / "one", LogJournal(beside, log)):
+        await asyncio.to_thread(change_all, tmp_path / "one")
+    assert await copied(beside, log, tmp_path / "two") == contents(tmp_path / "one") != {}
+
+
+async def test_a_copy_writes_only_what_differs(beside: Beside, tmp_path: Path) -> None:
+    log, copy = await opened(beside), tmp_path / "two"
+    with files.journaled(tmp_path / "one", LogJournal(beside, log)):
+        change_all(tmp_path / "one")
+    assert sorted(await beside.do(restore(log, copy))) == ["index.txt.old", "lines.jsonl", "state/ä b.json"]
+    (copy / "lines.jsonl").write_bytes(b"something else, and longer")
+    (copy / "state" / "more").write_bytes(b"x")
+    (copy / "search.sqlite").write_bytes(b"its own")
+    (copy / "elsewhere").write_bytes(b"x")
+    assert await beside.do(restore(log, copy, ["state"])) == ["lines.jsonl", "state/more"]
+    assert contents(copy) == {**contents(tmp_path / "one"), "search.sqlite": b"its own", "elsewhere": b"x"}
+
+
+async def test_a_file_may_become_a_folder(beside: Beside, tmp_path: Path) -> None:
+    log, one, copy = await opened(beside), tmp_path / "one", tmp_path / "two"
+    with files.journaled(one, LogJournal(beside, log)):
+        files.replace(one / "a", b"file")
+        files.replace(one / "b" / "c", b"below")
+        await copied(beside, log, copy)
+        files.remove(one / "a")
+        files.remove_folder(one / "b")
+        files.replace(one / "a" / "d", b"below")
+        files.replace(one / "b", b"file")
+    assert await copied(beside, log, copy) == contents(one) == {"a/d": b"below", "b": b"file"}
+
+
+async def test_what_was_committed_before_a_crash_is_healed(beside: Beside, tmp_path: Path) -> None:
+    """The log has the change, the disk does not."""
+    log, root = await opened(beside), tmp_path / "one"
+    journal = LogJournal(beside, log)
+    with files.journaled(root, journal):
+        files.replace(root / "a", b"before")
+        files.append(root / "b", b"before\n")
+    for change in (
+        Change("replace", "a", b"after"),
+        Change("append", "b", b"after\n", 7),
+        Change("replace", "c", b"c"),
+    ):
+        journal.commit(change)
+    assert await copied(beside, log, root) == {"a": b"after", "b": b"before\nafter\n", "c": b"c"}
+
+
+async def test_an_append_that_failed_on_the_disk_counts_once(
+    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, root = await opened(beside), tmp_path / "one"
+
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with files.journaled(root, LogJournal(beside, log)):
+        files.append(root / "b", b"one\n")
+        with monkeypatch.context() as broken:
+            broken.setattr(files, "write_all", full)
+            with pytest.raises(OSError, match="No space left"):
+                files.append(root / "b", b"two, which is tried again\n")
+        files.append(root / "b", b"two\n")
+    assert await copied(beside, log, tmp_path / "two") == contents(root) == {"b": b"one\ntwo\n"}
+
+
+async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(beside: Beside, tmp_path: Path) -> None:
+    former, late = await opened(beside), tmp_path / "late"
+    with files.journaled(late, LogJournal(beside, former)):
+        files.replace(late / "a", b"early")
+        log = await opened(beside, owner="b")
+        for change in (lambda: files.replace(late / "a", b"late"), lambda: files.remove(late / "a")):
+            with pytest.raises(Fenced):
+                change()
+    assert await copied(beside, log, tmp_path / "two") == contents(late) == {"a": b"early"}
+
+
+async def test_large_contents_go_round_and_leave_no_garbage(beside: Beside, tmp_path: Path) -> None:
+    log, root = await opened(beside), tmp_path / "one"
+    large = bytes(range(256)) * 40_960
+    with files.journaled(root, LogJournal(beside, log)):
+        files.replace(root / "a", large)
+        files.append(root / "a", large[:600_000])
+        files.move_aside(root / "a", ".old")
+        files.replace(root / "b", large)
+        assert await copied(beside, log, tmp_path / "two") == contents(root)
+        assert len(await blobs(beside)) == 2
+        files.replace(root / "b", large)  # the same again
+        assert await copied(beside, log, tmp_path / "three") == contents(root)
+    with files.journaled(root, LogJournal(beside, log)):  # another process: it has to find out what there is
+        files.replace(root / "b", b"small")
+        assert len(await blobs(beside)) == 1
+        files.remove(root / "a.old")
+    assert await blobs(beside) == []
+
+
+async def test_paths_that_lead_out_are_refused(beside: Beside, tmp_path: Path) -> None:
+    log = await opened(beside)
+    for path in ("../a", "/a", "a/../../b", "", ".", "a//b", "a/", "./a", "a\0b"):
+        with pytest.raises(NotAPath):
+            token(path)
+    for path in ("a", "ä/b c.txt", "..a", "a..", "\udce4"):
+        assert path_of(f"log.team.file.{token(path)}") == path
+    foreign = {"Change": "replace"}
+    await beside.do(log.append("file.Li4vYQ", b"../a", foreign))
+    await beside.do(log.append("file.!", b"no token", foreign))
+    await beside.do(log.append(f"file.{token('b')}", b"no kind", {"Change": "paint"}))
+    assert await copied(beside, log, tmp_path / "two") == {}
+    assert contents(tmp_path) == {}
+
+
+async def test_publish_tells_what_differs_and_the_index_last(beside: Beside, tmp_path: Path) -> None:
+    log, root = await opened(beside, "knowledge"), tmp_path / "one"
+    for name in ("sources/b.md", "sources/deep/a.md", "index.txt", "other/c", "sources/.unfinished-1-1", "z.sqlite"):
+        files.replace(root / name, name.encode())
+    (root / "sources" / "again").symlink_to(root / "sources" / "deep")
+    (root / "sources" / "round").symlink_to(root / "sources")
+    (root / "sources" / "out.md").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret").write_bytes(b"secret")
+    told: list[str] = []
+    folders = ["index.txt", "sources"]
+    done = await beside.do(publish(log, root, folders, ["index.txt"], told.append))
+    assert (done.told, done.removed) == (4, 0)
+    assert told == ["sources/again/a.md", "sources/b.md", "sources/deep/a.md", "index.txt"]
+    copy = await copied(beside, log, tmp_path / "two")
+    assert copy == {path: (root / path).read_bytes() for path in told}
+    done = await beside.do(publish(log, root, folders, ["index.txt"]))
+    assert (done.told, done.removed) == (0, 0)
+    files.replace(root / "sources" / "b.md", b"changed")
+    files.remove(root / "sources" / "deep" / "a.md")
+    done = await beside.do(publish(log, root, folders, ["index.txt"]))
+    assert (done.told, done.removed) == (1, 2)
+    assert sorted(await copied(beside, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
+
+
+async def test_a_follower_keeps_up_and_outlives_the_server(
+    beside: Beside, tmp_path: Path, nats_server: NatsServer
+) -> None:
+    log, one, copy = await opened(beside, "team"), tmp_path / "one", tmp_path / "two"
+    files.replace(copy / "old", b"of an earlier run")
+    told: list[str] = []
+    follower = ScopeFollower(beside, "team", copy, on_change=told.extend)
+    with files.journaled(one, LogJournal(beside, log)):
+        await asyncio.to_thread(change_all, one)
+        following = asyncio.create_task(follower.run())
+        await asyncio.wait_for(follower.caught_up(), SECONDS)
+        assert contents(copy) == contents(one)
+        await until(lambda: sorted(told) == ["index.txt.old", "lines.jsonl", "old", "state/ä b.json"])
+        await asyncio.to_thread(change_all, one)
+        await asyncio.to_thread(files.append, one / "large", bytes(700_000))
+        await until(lambda: contents(copy) == contents(one))
+        await until(lambda: "large" in told)
+
+        nats_server.end()
+        writing = asyncio.create_task(asyncio.to_thread(files.append, one / "lines.jsonl", b"after\n"))
+        nats_server.start()
+        await writing
+        await until(lambda: contents(copy) == contents(one))
+        told.clear()
+        await asyncio.to_thread(files.append, one / "lines.jsonl", b"more\n")
+        await until(lambda: "lines.jsonl" in told)
+        assert contents(copy) == contents(one)
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+
+
+async def test_a_copy_that_somebody_else_changed_is_made_again(beside: Beside, tmp_path: Path) -> None:
+    log, one, copy = await opened(beside, "team"), tmp_path / "one", tmp_path / "two"
+    follower = ScopeFollower(beside, "team", copy)
+    with files.journaled(one, LogJournal(beside, log)):
+        files.append(one / "lines", b"one\n")
+        following = asyncio.create_task(follower.run())
+        await asyncio.wait_for(follower.caught_up(), SECONDS)
+        (copy / "lines").unlink()
+        await asyncio.to_thread(files.append, one / "lines", b"two\n")
+        await until(lambda: contents(copy) == contents(one))
+    following.cancel()
+    await asyncio.wait([following])
