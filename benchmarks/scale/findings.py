@@ -17,6 +17,7 @@ SHARE_SECONDS = 3.0
 KILLS = 3
 """So many processes may a message end before it is given up."""
 SHOWN = 3
+CARELESS = re.compile(r"^Traceback|Task was destroyed", re.MULTILINE)
 
 
 def none(what: str, found: Sequence[object]) -> Requirement:
@@ -37,7 +38,8 @@ def of_messages(sent: Sequence[Sent], posts: Sequence[Posted], log: Log) -> list
         none("messages lost", judge.lost(sent, log)),
         none("messages in two batches", judge.in_two_batches(log)),
         none(
-            "outcomes out of order within channel and author", [each.ids[0] for each in judge.out_of_order(sent, log)]
+            "outcomes out of order within channel, author and kind",
+            [each.ids[0] for each in judge.out_of_order(sent, log)],
         ),
         none("replies posted twice", [each.nonce for each in judge.posted_twice(posts)]),
         none("messages replied to without a post", judge.unanswered(sent, log, posts)),
@@ -113,6 +115,11 @@ def spread(seconds: Sequence[float]) -> str:
 
 
 def of_logs(folders: Iterable[Path]) -> list[Requirement]:
-    """What the processes said on their way."""
+    """What the processes said on their way; of tasks that were left to themselves, asyncio says so."""
     said = [(path, path.read_text(errors="replace")) for folder in folders for path in sorted(folder.glob("*-*.log"))]
-    return [none("tracebacks", [f"{path.stem}" for path, text in said if re.search(r"^Traceback", text, re.MULTILINE)])]
+    return [
+        none(
+            "processes with a traceback or a task that nobody ended",
+            [path.stem for path, text in said if CARELESS.search(text)],
+        )
+    ]

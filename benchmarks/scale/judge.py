@@ -139,18 +139,27 @@ def in_two_batches(log: Log) -> list[int]:
 
 
 def out_of_order(sent: Iterable[Sent], log: Log) -> list[Ended]:
-    """Outcomes that come after one of a later message of the same author in the same place."""
+    """Outcomes after one of the same kind of a later message, by the same author in the same place; and those whose
+    messages lie between the messages of another.
+
+    Of two kinds the later message may well come first: an answer takes its time, and what asks nothing is settled.
+    """
     of = {each.id: (each.place, each.author) for each in sent}
-    newest: defaultdict[tuple[int, int], int] = defaultdict(int)
+    newest: defaultdict[tuple[int, int, str], int] = defaultdict(int)
+    ranges: defaultdict[tuple[int, int], list[Ended]] = defaultdict(list)
     found: list[Ended] = []
     for ended in log.ended:
         ids = [message_id for message_id in ended.ids if message_id in of]
         if not ids:
             continue
-        key = of[ids[0]]
+        key = (*of[ids[0]], ended.kind)
         if min(ids) <= newest[key]:
             found.append(ended)
         newest[key] = max(newest[key], *ids)
+        ranges[of[ids[0]]].append(ended)
+    for together in ranges.values():
+        together.sort(key=lambda ended: min(ended.ids))
+        found += [later for earlier, later in pairwise(together) if min(later.ids) < max(earlier.ids)]
     return found
 
 

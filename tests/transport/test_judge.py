@@ -103,7 +103,19 @@ def test_an_earlier_message_of_the_same_author_after_a_later_one_is_out_of_order
     written.done("one", 1)
     written.done("one", 3, 4)
     assert [ended.ids for ended in judge.out_of_order(SENT, written.log)] == [(1,)]
-    assert "outcomes out of order within channel and author" in failed(written)
+    assert "outcomes out of order within channel, author and kind" in failed(written)
+
+
+def test_a_batch_in_the_middle_of_another_is_out_of_order(written: Written) -> None:
+    written.done("one", 1, 3)
+    written.done("one", 2, kind="skipped")
+    assert [ended.ids for ended in judge.out_of_order(SENT, written.log)] == [(2,)]
+
+
+def test_what_asks_nothing_may_be_settled_while_an_answer_is_written(written: Written) -> None:
+    written.done("one", 2, kind="skipped")
+    written.done("one", 1)
+    assert judge.out_of_order(SENT, written.log) == []
 
 
 def test_other_authors_and_places_have_an_order_of_their_own(written: Written) -> None:

@@ -48,7 +48,10 @@ async def test_a_question_is_answered_through_four_processes(
     client: Client, discord_server: DiscordServer, config: Path
 ) -> None:
     help_ = discord_server.add_channel("help")
-    roles = {role: await Process.start(discord_server, config, "--role", role) for role in ("gateway", "worker", "team", "knowledge")}
+    roles = {
+        role: await Process.start(discord_server, config, "--role", role)
+        for role in ("gateway", "worker", "team", "knowledge")
+    }
     try:
         await discord_server.until(lambda: discord_server.gateway.sessions, WITHIN)
         question = await discord_server.say(help_, discord_server.add_member("ada"), "how can I restore a backup?")
