@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.scale.traffic import TEAM_SEATS, Saying, read_plan
+from benchmarks.scale.traffic import TEAM_SEATS, Saying, case_in, read_plan
 from clock.utc import now
 from services.discord.dispatches import Dispatch, render_line
 from tests.loopback import payloads
@@ -31,7 +31,7 @@ from tests.loopback.sessions import PRIVILEGED, Intent, Session, needed
 
 POSTED = re.compile(r"/channels/([0-9]+)/messages")
 RECORDING = "recording.jsonl"
-THREAD_SECONDS = 60.0
+THREAD_SECONDS = 20.0
 """How long what is to be said in a thread waits for the bot to answer there."""
 
 
@@ -112,8 +112,8 @@ class World:
         return f"{self.server.bot.mention} case-{number}: {text}"
 
     def _note(self, message: Message, kind: str) -> None:
-        numbers = {"id": message.id, "place": message.place.id, "author": message.author.id}
-        self.sent.append({**numbers, "kind": kind, "at": message.at})
+        about = {"id": message.id, "place": message.place.id, "author": message.author.id, "kind": kind}
+        self.sent.append({**about, "at": message.at, "case": case_in(message.content)})
 
     def _person(self, name: str) -> User:
         if name not in self._people:

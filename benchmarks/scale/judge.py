@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from benchmarks.scale.traffic import case_in
 from services.team import Pair
 from services.team.archive import parse
 
@@ -108,13 +109,14 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that a person said. `kind`: as planned, or `asked` during the drill."""
+    """A message that a person said. `kind`: as planned, or `asked` during the drill; `case`: of a question."""
 
     id: int
     place: int
     author: int
     kind: str
     at: float
+    case: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +171,29 @@ def late_writes(log: Log) -> list[Ended]:
 
 
 def posted_twice(posts: Iterable[Posted]) -> list[Posted]:
-    """Posts of a nonce that was accepted in the same place before, or of a content that stands there already."""
-    nonces, contents = set[tuple[int, str]](), set[tuple[int, str]]()
+    """Posts of a nonce that was accepted in the same place before, of a content that stands there already, or about a
+    case that was answered, wherever that was.
+    """
+    seen = set[tuple[object, ...]]()
     found: list[Posted] = []
     for post in posts:
-        nonce, content = (post.place, post.nonce or ""), (post.place, post.content)
-        if (post.nonce and nonce in nonces) or content in contents:
+        case = case_in(post.content)
+        marks = {
+            ("text", post.place, post.content),
+            ("nonce", post.place, post.nonce or post.at),
+            ("case", case or post.at),
+        }
+        if not seen.isdisjoint(marks):
             found.append(post)
-        nonces.add(nonce)
-        contents.add(content)
+        seen |= marks
     return found
 
 
 def unanswered(sent: Iterable[Sent], log: Log, posts: Iterable[Posted]) -> list[int]:
-    """Messages said to be replied to, without a post in their thread: its id is that of the first message."""
-    asked = {each.id for each in sent if each.kind in {"question", "asked"}}
-    places = {post.place for post in posts}
-    replied = [ended for ended in log.ended if ended.kind == "replied"]
-    return [each for ended in replied for each in ended.ids if each in asked and places.isdisjoint(ended.ids)]
+    """Questions said to be replied to, without a post about their case."""
+    answered = {case_in(post.content) for post in posts}
+    kinds = log.kinds
+    return [each.id for each in sent if each.case and kinds.get(each.id) == "replied" and each.case not in answered]
 
 
 def pairs(log: Log) -> list[Pair]:

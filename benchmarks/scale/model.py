@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,12 +14,11 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from benchmarks.scale.traffic import POISON
+from benchmarks.scale.traffic import POISON, case_in
 from clock.utc import now
 from tests.loopback.llm_answers import first_call, plausible, prompt, wanted
 from tests.loopback.llm_scenes import calling, saying
 
-CASE = re.compile(r"case-\d+")
 CONVERSATION = "<<<conversation>>>"
 
 
@@ -84,8 +82,7 @@ class Model:
 
 def newest_case(text: str) -> str:
     """The case that the last message of the conversation in a prompt names; empty: none."""
-    newest = text.rpartition(CONVERSATION)[2].rpartition("\nUser")[2]
-    return next(iter(CASE.findall(newest)), "")
+    return case_in(text.rpartition(CONVERSATION)[2].rpartition("\nUser")[2])
 
 
 def answer(step: str, case: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ RUN_SECONDS = 0.03
 """Between the messages of one turn."""
 PATIENCE_SECONDS = 8.0
 """From a question to what the team says about it: the bot has answered by then."""
+CASE = re.compile(r"\bcase-\d+\b")
+"""What makes each question and its answer unlike every other."""
 POISON = "POISON"
 """Whichever process shows this word to the model is killed."""
 
@@ -123,3 +126,9 @@ def write_plan(path: Path, sayings: Sequence[Saying]) -> None:
 
 def read_plan(path: Path) -> list[Saying]:
     return [Saying(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def case_in(text: str) -> str:
+    """The case that a text names first; empty: none."""
+    found = CASE.search(text)
+    return "" if found is None else found[0]

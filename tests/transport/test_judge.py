@@ -22,7 +22,7 @@ from tests.loopback.nats_server import NatsServer
 from transport.layout import Layout, clear, prepare
 
 SCOPE, CHANNEL, AUTHOR = "p07", 10, 3
-SENT = [Sent(number, CHANNEL, AUTHOR, "question", float(number)) for number in range(1, 5)]
+SENT = [Sent(number, CHANNEL, AUTHOR, "question", float(number), f"case-{number}") for number in range(1, 5)]
 POSTS = [Posted(number, number + 0.5, f"nonce-{number}", f"About case-{number}.") for number in range(1, 5)]
 BLOCK = """\
 --- QA ---
@@ -142,14 +142,18 @@ def test_a_scope_that_was_handed_back_is_nobodys(written: Written) -> None:
 
 @pytest.mark.parametrize(
     "again",
-    [Posted(2, 9.0, "nonce-2", "another text"), Posted(2, 9.0, "nonce-9", "About case-2.")],
-    ids=["the same nonce", "the same text"],
+    [
+        Posted(2, 9.0, "nonce-2", "another text"),
+        Posted(2, 9.0, "nonce-9", "a text"),
+        Posted(8, 9.0, "nonce-9", "About case-2, again."),
+    ],
+    ids=["the same nonce", "the same text", "the same case elsewhere"],
 )
 def test_a_reply_that_is_posted_again_in_its_place_is_found(written: Written, again: Posted) -> None:
-    elsewhere = Posted(8, 9.0, "nonce-2", "About case-2.")
-    assert judge.posted_twice([*POSTS, elsewhere]) == []
-    assert judge.posted_twice([*POSTS, again]) == [again]
-    assert "replies posted twice" in failed(written, [*POSTS, again])
+    fine = [*POSTS, Posted(2, 8.0, "nonce-8", "a text"), Posted(8, 8.5, "nonce-2", "a text")]
+    assert judge.posted_twice(fine) == []
+    assert judge.posted_twice([*fine, again]) == [again]
+    assert "replies posted twice" in failed(written, [*fine, again])
 
 
 def test_a_reply_that_nobody_posted_is_found(written: Written) -> None:
