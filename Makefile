@@ -66,7 +66,7 @@ generated: $(VENV)/development
 	$(BIN)/python examples/picture.py --check
 	$(BIN)/python examples/replies.py --check
 
-# Every branch of the operators, by their own tests. Counting takes a third of the time, so the rest goes without:
+# Every branch of the operators, by their own tests. Counting slows them, so the rest goes without:
 # `make coverage` counts everywhere.
 tests: $(VENV)/development
 	$(BIN)/pytest -n auto --dist worksteal tests/operators --cov=operators --cov-report=

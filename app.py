@@ -130,7 +130,7 @@ def parser() -> argparse.ArgumentParser:
     report = cli.add_argument_group("with --report and --usage")
     report.add_argument("--since", type=days, metavar="7d", help="how far back: 7d, 12h or 4w (a week, or 30 days)")
     report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page, too")
-    server = cli.add_argument_group("with --ask, --import, --kb and --report")
+    server = cli.add_argument_group("with --ask, --eval, --import, --kb and --report")
     server.add_argument(
         "--guild", type=server_id, metavar="ID", help="a server with knowledge of its own (guilds in the configuration)"
     )

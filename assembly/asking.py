@@ -63,7 +63,8 @@ async def open_answering(
     ):
         lacking = await search.unembedded()
         if lacking:
-            log.warning("%s; questions are compared with them by words alone; --init-kb makes vectors", _lack(lacking))
+            lack = number_of(lacking, "passage has no vector yet", "passages have no vector yet")
+            log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
 
         def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
             answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
@@ -77,10 +78,6 @@ async def open_answering(
         rules = replace(answer_rules(server), pointing=point_rules(server, settings))
         async with open_search(server, own, embedder, beside=search) as searching:
             yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
-
-
-def _lack(count: int) -> str:
-    return f"{number_of(count, 'passage')} {'has' if count == 1 else 'have'} no vector yet"
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:

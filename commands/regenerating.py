@@ -110,7 +110,10 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     with (
         terminated_as_interrupted(),
         written_alone(settings, "app.py --regen"),
-        kept_when_interrupted(lambda: "; ".join(["the library is unchanged", *(each.kept for each in begun[-1:])])),
+        # Those of other servers that were rebuilt before it stay so.
+        kept_when_interrupted(
+            lambda: "; ".join(["the library that was being rebuilt is unchanged", *(each.kept for each in begun[-1:])])
+        ),
     ):
         for guild_id, each in {None: settings, **settings.servers}.items():
             work = rebuild(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clock import rfc3339
 from reporting.cost import Costs, Expense
-from reporting.gaps import Gap, reason_of
+from reporting.gaps import reason_of
 from reporting.report import Report
 from services.telemetry import Ended, number_of
 
@@ -69,7 +69,7 @@ def document(report: Report) -> Iterator[Block]:
         bars = [(day, float(asked), float(answered)) for day, (asked, answered) in sorted(report.by_day.items())]
         yield Bars("Questions a day", "asked", "answered", bars)
     if report.asked:
-        yield from _gaps(report.gaps)
+        yield from _gaps(report)
     yield from _left(report)
     yield from _votes(report)
     yield from _taught(report)
@@ -90,13 +90,14 @@ def summary(report: Report) -> str:
     return said
 
 
-def _gaps(found: Sequence[Gap]) -> Iterator[Block]:
+def _gaps(report: Report) -> Iterator[Block]:
     yield Title("Asked, and not answered")
-    if not found:
-        yield Sentence("Nothing: every question had an answer.")
+    if not report.gaps:
+        every = report.answered == report.asked  # else some failed, or were held back
+        yield Sentence("Nothing: every question had an answer." if every else "Nothing that better pages would answer.")
         return
-    repeated = [gap for gap in found if len(gap.asked) > 1]
-    once = [gap.asked[0] for gap in found if len(gap.asked) == 1]
+    repeated = [gap for gap in report.gaps if len(gap.asked) > 1]
+    once = [gap.asked[0] for gap in report.gaps if len(gap.asked) == 1]
     for gap in repeated[:GAPS]:
         why = ", ".join(f"{reason} {count}" for reason, count in gap.reasons.most_common())
         counted = f"{number_of(len(gap.asked), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"

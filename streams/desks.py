@@ -1,6 +1,6 @@
-"""What the questions of one server are answered with, and what is learned there: each server has its own, or shares.
+"""What the questions of one server are answered with: each server has its own, or shares.
 
-A server is picked by the part's own (`Part.guild_id`), in two places: `at_desk` for answers, `learned_in` for captures.
+`at_desk` picks it by the server of the part (`Part.guild_id`). What is learned goes by the same, to `wiring.Learning`.
 """
 
 from __future__ import annotations

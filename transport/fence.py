@@ -15,6 +15,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import cast
 
 from nats.aio.msg import Msg
 from nats.errors import Error
@@ -70,7 +71,10 @@ class FencedLog:
         """Take the scope over; gives the epoch that begins."""
         while True:
             self._last, before = await self._state()
-            again = before is not None and before.owner != "" and first != 0 and before.first == first
+            # Handed back in order, or the messages of that time are done: a new beginning.
+            again = (
+                before is not None and before.owner != "" and first != 0 and (before.first == first or before.trying)
+            )
             epoch = Epoch(
                 owner,
                 at,
@@ -158,8 +162,8 @@ class FencedLog:
         out, and it is told again behind the one before. Raises Fenced: neither.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
-        found: object = (last.headers or {}).get(MESSAGE_ID)
-        mine = found == message_id
+        headers = cast("Mapping[str, str]", last.headers or {})
+        mine = headers.get(MESSAGE_ID) == message_id
         # Whoever takes over begins with an epoch, which does not run out and is newer than all that we know.
         if not mine and (last.seq or 0) >= known:
             raise Fenced(self.scope)

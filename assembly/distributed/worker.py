@@ -16,6 +16,7 @@ from assembly.bot import DiscordParts, open_discord
 from assembly.distributed.process import EVERYTHING, Process
 from assembly.documents import Documents, documents_for
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
+from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
@@ -247,7 +248,14 @@ async def work(process: Process, stopping: asyncio.Event, meters: Meters) -> Non
         workshop = Workshop(process, shared)
         await workshop.broadcast.catch_up()
         shares = Shares(process.client, process.layout, process.members, workshop.take)
-        async with in_background(workshop.broadcast.follow()):
+
+        def guild_ids() -> set[int]:
+            return {guild.id for guild in shared.discord.client.guilds}
+
+        searchable = kept_searchable(
+            shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
+        )
+        async with searchable, in_background(workshop.broadcast.follow()):
             async with in_background(shares.keep()):
                 await stopping.wait()
             await shares.release()

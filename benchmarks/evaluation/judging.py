@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.evaluation.conversations import share
 from benchmarks.evaluation.questions import Question
+from commands.evaluating.judging import holds_any
 
 Line = Mapping[str, Any]
 """A line of `--replay --json`."""
@@ -62,7 +63,7 @@ def judged(
         reply = replies.get(question.id)
         if question.files:
             page = reply is not None and shows_page(question, reply)
-            words = reply is not None and shows_words(question, reply)
+            words = reply is not None and holds_any(reply["reply_text"], question.words)
             counts += Counts(1, 0, int(reply is not None), int(page), int(words))
         else:
             false = reply is not None and not (may_point and reply["level"] == "point")
@@ -83,12 +84,3 @@ def replies_of(asked: Mapping[str, str], lines: Iterable[Line]) -> dict[str, Lin
 
 def shows_page(question: Question, reply: Line) -> bool:
     return any(source.removeprefix("kb:") in question.files for source in reply["sources"])
-
-
-def shows_words(question: Question, reply: Line) -> bool:
-    text = _folded(reply["reply_text"])
-    return any(_folded(words) in text for words in question.words)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
@@ -16,8 +17,7 @@ from clock import run_blocking
 from model.batches import Key
 from model.messages import DISCORD_EPOCH_MS, Message
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from services.conversations.id_table import IdTable
-from services.storage import files, read_object, read_text
+from services.storage import IdTable, files, read_object, read_text
 
 KEPT = 20_000  # posts kept in memory, newest last
 
@@ -47,17 +47,17 @@ _POST = TypeAdapter(Post)
 class Posts:
     """An index over the newest posts. With a `path`, each new one is appended to that file.
 
-    Most are never asked about again, so they are packed, and found by tables: 300 bytes each with a short question,
-    where objects and dictionaries take 750.
+    Most are never asked about again, so they are packed, and found by tables: 350 bytes each with a question of 110
+    characters, where objects and dictionaries take 750.
     """
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
         self._posts: dict[int, bytes] = {}  # by message, packed; the newest last
-        self._last_in = IdTable()  # by thread: its last post
+        self._last_in = _ids()  # by thread: its last post
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
-        self._opened: dict[int, IdTable] = {}  # by channel, then by asker: the newest thread
-        self._answered = IdTable()  # by the last message of the part
+        self._opened: dict[int, IdTable[int]] = {}  # by channel, then by asker: the newest thread
+        self._answered = _ids()  # by the last message of the part
         for post in earlier:
             self._add(post)
 
@@ -124,7 +124,7 @@ class Posts:
         self._last_in.put(post.place_id, post.message_id)
         self._answered.put(post.last_asked_id, post.message_id)
         if post.opened_thread:
-            self._opened.setdefault(post.asked_in, IdTable()).put(post.asker_id, post.place_id)
+            self._opened.setdefault(post.asked_in, _ids()).put(post.asker_id, post.place_id)
         if len(self._posts) > KEPT:
             self._forget(next(iter(self._posts)))
 
@@ -141,6 +141,10 @@ class Posts:
             opened.discard(post.asker_id)
             if not len(opened):
                 del self._opened[post.asked_in]
+
+
+def _ids() -> IdTable[int]:
+    return IdTable(array("Q"))
 
 
 _NUMBERS = struct.Struct("<d5Q?")

@@ -1,7 +1,7 @@
 """Files, written so that a crash leaves the old content or the new one, and never half of either.
 
-It knows where files are (`DataFolder`) and how to write them, not what they mean. Everything here blocks; `in_thread`
-takes it off the event loop.
+It knows where files are (`DataFolder`) and how to write them, not what they mean. All of that blocks; `in_thread`
+takes it off the event loop. Beside it, `IdTable` holds in memory what there is much of.
 """
 
 # pyright: reportUnusedImport=false
@@ -10,4 +10,5 @@ from services.storage.changes import Change, Journal
 from services.storage.confined import Outside, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, close_to_others, held_by_another, lock
 from services.storage.files import in_thread, remedy, why
+from services.storage.id_table import IdTable
 from services.storage.json_state import Record, edit, read_object, read_records, read_text

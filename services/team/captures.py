@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from model.batches import Part
 from model.messages import Attachment, Message, snowflake_time
+from services.storage import IdTable
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 
@@ -108,36 +107,6 @@ class _First(NamedTuple):
     conversation_id: str
 
 
-class _Firsts:
-    """By message. In two columns, as there are thousands: 16 bytes each, where a dictionary takes 100."""
-
-    def __init__(self) -> None:
-        self._ids = array("Q")  # in order
-        self._firsts: list[_First] = []
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def get(self, message_id: int) -> _First | None:
-        index = bisect_left(self._ids, message_id)
-        return self._firsts[index] if self._is_at(index, message_id) else None
-
-    def add(self, message_id: int, first: _First) -> None:
-        """Unless there is one."""
-        index = bisect_left(self._ids, message_id)
-        if not self._is_at(index, message_id):
-            self._ids.insert(index, message_id)
-            self._firsts.insert(index, first)
-
-    def discard(self, message_id: int) -> None:
-        index = bisect_left(self._ids, message_id)
-        if self._is_at(index, message_id):
-            del self._ids[index], self._firsts[index]
-
-    def _is_at(self, index: int, message_id: int) -> bool:
-        return index < len(self._ids) and self._ids[index] == message_id
-
-
 class Captures:
     """The recent captures: those outside threads, by message, and what was stored last of each conversation."""
 
@@ -152,7 +121,7 @@ class Captures:
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
         self._threads: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
-        self._first = _Firsts()
+        self._first = IdTable(list[_First]())  # by message
         self._count = 0
         for pair in earlier:
             self.remember(pair)
@@ -202,7 +171,8 @@ class Captures:
         self._count += 1
         first = _First(self._count, conversation_id)
         for message_id in pair.message_ids:
-            self._first.add(message_id, first)
+            if message_id not in self._first:
+                self._first.put(message_id, first)
         known = self._known.pop(conversation_id, None)
         left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
         self._known[conversation_id] = _Known(_packed(pair), said, left)

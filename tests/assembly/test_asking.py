@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
 
+from assembly.answering import library_of
 from assembly.asking import open_answering
+from assembly.searching import open_search
 from model.conversations import Conversation, Role, Turn
 from settings import Settings
 from streams.answers import RequestContext
+from tests.hashing import HashingEmbedder
 
 
 @pytest.fixture
@@ -30,3 +34,32 @@ async def test_whoever_addresses_the_bot_is_told_something(settings: Settings) -
     assert (told.should_reply, told.debug["level"]) == (True, "point")
     assert (left.should_reply, left.debug["reason"]) == (False, "not answerable")
     assert "level" not in left.debug
+
+
+@pytest.mark.parametrize(
+    ("pages", "lack"),
+    [(0, []), (1, ["1 passage has no vector yet"]), (2, ["2 passages have no vector yet"])],
+)
+async def test_passages_that_have_no_vector_are_told(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    pages: int,
+    lack: list[str],
+) -> None:
+    settings.kb.index_path.write_text("".join(f"kb:page-{page}.md\nA page.\n\n" for page in range(pages)))
+    for page in range(pages):
+        (settings.kb.sources_dir / f"page-{page}.md").write_text(f"# Page {page}\n\nOf fish number {page}.\n")
+    async with open_search(settings, library_of(settings), None, read_only=False) as search:
+        await search.refresh()  # as with an earlier --init-kb, which had no embedder
+
+    def embedder_of(_: object) -> HashingEmbedder:
+        return HashingEmbedder()
+
+    monkeypatch.setattr("assembly.searching.embedder_of", embedder_of)
+    async with open_answering(settings):
+        pass
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warned == [
+        f"{each}; without one, a passage is found by words alone; --init-kb makes vectors" for each in lack
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -25,28 +26,44 @@ def base(tmp_path: Path) -> Path:
     return folder
 
 
-def test_there_is_an_index_of_what_lies_there_for_a_while(base: Path, tmp_path: Path) -> None:
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_there_is_an_index_of_what_lies_there_for_a_while(
+    base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (base / "sources" / "binary.md").write_bytes(b"\0\0")
     (base / "links.txt").write_text("https://mill.example/a\nhttps://mill.example/never-fetched\n")
     (base / "web-cache").mkdir()
     (base / "web-cache" / page_name("https://mill.example/a")).write_text("# Wages\n\nThey are paid in flour.\n")
     before = sorted(base.rglob("*"))
-    with temporary_index(settings_of(tmp_path)) as settings:
+    configured = settings_of(tmp_path)
+    with temporary_index(configured) as settings:
         ids = [line for line in settings.kb.index_path.read_text().splitlines() if line.startswith("kb:")]
     assert ids == ["kb:mill.md", "kb:https://mill.example/a"]
     assert not settings.kb.index_path.exists()
     assert sorted(base.rglob("*")) == before
+    missing = configured.kb.index_path
+    assert warnings(caplog) == [
+        f"{missing} is not there: a makeshift index, which finds less, is used; --init-kb builds it"
+    ]
 
 
 @pytest.mark.parametrize("text", [f"kb: {{{MODEL}}}", f"ai_response: {{{MODEL}}}"])
-def test_where_descriptions_would_cost_there_is_none(base: Path, tmp_path: Path, text: str) -> None:
+def test_where_descriptions_would_cost_there_is_none(
+    base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
     _ = base
     configured = settings_of(tmp_path, text)
     with temporary_index(configured) as settings:
         assert settings is configured
+    assert warnings(caplog) == []
 
 
-def test_an_index_that_is_there_is_used_and_an_empty_folder_gives_none(base: Path, tmp_path: Path) -> None:
+def test_an_index_that_is_there_is_used_and_an_empty_folder_gives_none(
+    base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     configured = settings_of(tmp_path)
     (base / "index.txt").write_text("")
     with temporary_index(configured) as settings:
@@ -56,6 +73,7 @@ def test_an_index_that_is_there_is_used_and_an_empty_folder_gives_none(base: Pat
     (base / "links.txt").mkdir()
     with temporary_index(configured) as settings:
         assert settings is configured
+    assert warnings(caplog) == []
 
 
 def test_a_question_is_answered_before_any_index_was_built(

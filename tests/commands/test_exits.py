@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.dispatch import asks_a_model
+from commands.dispatch import WITH, asks_a_model
 from commands.replay import backend
 from services.storage.data_folder import lock
 from settings import load
@@ -379,6 +379,11 @@ def test_afterwards_ctrl_c_is_what_it_was() -> None:
     with app.interrupted_silently():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_help_names_every_command_that_takes_a_server() -> None:
+    *others, last = (f"--{command}" for command in WITH["guild"])
+    assert f"with {', '.join(others)} and {last}" in app.parser().format_help()
 
 
 def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:

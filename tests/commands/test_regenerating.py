@@ -27,6 +27,7 @@ from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
 PAIRS = [pair(number, f"question {number}?", f"answer {number}.") for number in range(1, 7)]
 KEY = "extractive-topics"
+GUILD = 1175948623872000001
 
 
 @pytest.fixture
@@ -245,13 +246,39 @@ def test_an_interrupted_run_leaves_the_library_as_it_was_and_the_next_one_goes_o
     thinks(ScriptedCurator(topic_for=interrupted))
     assert run(config) == 1
     assert capsys.readouterr().err == (
-        "app.py: interrupted: the library is unchanged; 2 of 4 conversations done; "
+        "app.py: interrupted: the library that was being rebuilt is unchanged; 2 of 4 conversations done; "
         "--regen continues from there, --regen --restart starts again\n"
     )
     assert {**live(data), "state.json": b""} == {**before, "state.json": b""}
     curator = thinks(ScriptedCurator(topic_for=lambda _: named("new")))
     assert run(config) == 0
     assert [asked for step, asked in curator.asked if step == "classify"] == [PAIRS[2].id, PAIRS[3].id]
+
+
+def test_an_interrupted_run_says_only_of_the_library_in_work_that_it_is_unchanged(
+    config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(f"guilds: {{'{GUILD}': {{}}}}\n")
+    own = data / "guilds" / str(GUILD)
+    for folder, pairs in {data: PAIRS[:2], own: PAIRS[2:4]}.items():
+        store(folder, *pairs)
+        library = opened(folder)
+        for each in pairs:
+            library.decide(added(each, "old"))
+
+    def interrupted(asked: Pair) -> ClassificationResult:
+        if asked == PAIRS[3]:
+            raise KeyboardInterrupt
+        return named("new")
+
+    thinks(ScriptedCurator(topic_for=interrupted))
+    assert run(config) == 1
+    assert capsys.readouterr().err == (
+        "app.py: interrupted: the library that was being rebuilt is unchanged; 1 of 2 conversations done; "
+        "--regen continues from there, --regen --restart starts again\n"
+    )
+    assert list(contents(data)) == ["new"]
+    assert list(contents(own)) == ["old"]
 
 
 def test_a_pair_that_fails_is_told_and_the_others_are_swapped_in(

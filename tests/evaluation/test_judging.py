@@ -40,6 +40,12 @@ def test_a_reply_is_right_by_its_page_and_by_its_words() -> None:
     assert judged([KNOWN], ASKED, [words, page], may_point=False) == Counts(1, 0, 1, 0, 1), "the first reply counts"
 
 
+def test_letter_case_counts_in_no_language() -> None:
+    street = Question("a", ("Where is it?",), frozenset({"way.md"}), ("in der Straße",))
+    shouted = reply("1", sources=["kb:way.md"], text="IN DER STRASSE")
+    assert judged([street], ASKED, [shouted], may_point=False) == Counts(1, 0, 1, 1, 1)
+
+
 def test_silence_is_right_where_nothing_answers() -> None:
     skipped = {"outcome": "skipped", "message_ids": ["3"]}
     assert judged([UNKNOWN], ASKED, [skipped], may_point=False) == Counts(0, 1)

@@ -87,7 +87,20 @@ async def test_what_people_write_is_inert_on_a_terminal() -> None:
 async def test_a_quiet_week_is_told_in_a_few_lines() -> None:
     text = markdown(document(await report([], PERIOD)))
     assert "Nobody asked anything." in text
+    assert "Asked, and not answered" not in text
+    assert "every question had an answer" not in text
     assert "No model was asked." in text
+
+
+async def test_that_every_question_had_an_answer_is_told_only_where_it_is_so() -> None:
+    answered = asked("How do I install it?", reason=None)
+    text = markdown(document(await report([answered], PERIOD)))
+    assert "Nothing: every question had an answer." in text
+    failed = asked("Where is the key?", reason="Unavailable at gate", result=OutcomeKind.FAILED)
+    text = markdown(document(await report([answered, failed], PERIOD)))
+    assert "every question had an answer" not in text
+    assert "Nothing that better pages would answer." in text
+    assert "| failed: Unavailable at gate | 1 |" in text
 
 
 @pytest.mark.parametrize("count", [30, 60])

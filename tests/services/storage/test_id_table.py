@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import tracemalloc
+from array import array
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.conversations.id_table import IdTable
+from services.storage.id_table import IdTable
 from tests.services.quickly import QUICKLY
 
 IDS = st.integers(0, 20) | st.integers(0, 2**64 - 1)
 
 
+def ids() -> IdTable[int]:
+    return IdTable(array("Q"))
+
+
 @QUICKLY
 @given(st.lists(st.tuples(IDS, IDS | st.none())))
-def test_what_was_put_last_is_there_and_what_was_discarded_is_not(changes: list[tuple[int, int | None]]) -> None:
-    table, known = IdTable(), dict[int, int]()
+@pytest.mark.parametrize("make", [ids, lambda: IdTable(list[int]())])
+def test_what_was_put_last_is_there_and_what_was_discarded_is_not(
+    make: Callable[[], IdTable[int]], changes: list[tuple[int, int | None]]
+) -> None:
+    table, known = make(), dict[int, int]()
     for key, value in changes:
         if value is None:
             table.discard(key)
@@ -33,7 +43,7 @@ def test_what_was_put_last_is_there_and_what_was_discarded_is_not(changes: list[
 def test_an_entry_takes_little() -> None:
     first = 1_500_000_000_000_000_000
     tracemalloc.start()
-    table = IdTable()
+    table = ids()
     for number in range(first, first + 10_000):
         table.put(number, number)
     held, _ = tracemalloc.get_traced_memory()

@@ -1,0 +1,53 @@
+"""Acknowledgements that a server has lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from nats.aio.client import Client
+
+from transport.acknowledging import Acknowledging
+
+
+@dataclass
+class Line:
+    """A connection, and a server behind it that loses the first so many acknowledgements."""
+
+    loses: int = 0
+    sent: list[str] = field(default_factory=list[str])
+    arrived: set[str] = field(default_factory=set[str])
+
+    async def publish(self, subject: str, _data: bytes) -> None:
+        self.sent.append(subject)
+        if len(self.sent) > self.loses:
+            self.arrived.add(subject)
+
+    async def flush(self) -> None:
+        pass
+
+
+def acknowledging(line: Line, delivered: int, held: int = 0) -> Acknowledging:
+    async def unacknowledged() -> int:
+        return delivered - len(line.arrived)
+
+    return Acknowledging(cast("Client", line), unacknowledged, lambda: held)
+
+
+async def test_those_that_have_arrived_are_sent_once() -> None:
+    line = Line()
+    acks = acknowledging(line, delivered=3, held=1)
+    await acks.send(["a", "b"])
+    assert await acks.settle()
+    assert await acks.settle()
+    assert line.sent == ["a", "b"]
+
+
+async def test_those_that_were_lost_are_sent_again_until_they_have_arrived() -> None:
+    line = Line(loses=3)
+    acks = acknowledging(line, delivered=2)
+    await acks.send(["a", "b"])
+    assert not await acks.settle()
+    assert not await acks.settle()
+    assert await acks.settle()
+    assert line.arrived == {"a", "b"}

@@ -1,0 +1,210 @@
+"""One partition in the hands of a worker: what it takes up, records, acknowledges and hands on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from nats.aio.client import Client
+
+from model.outcomes import Ignored, Reason, Result
+from services.discord import Dispatch
+from services.discord.dispatches import render_line
+from tests.loopback.nats_server import NatsServer
+from transport.connection import Address, Beside, connect, streams_of
+from transport.fence import FencedLog
+from transport.layout import MESSAGES, Layout, clear, prepare
+from transport.partition import Partition
+
+pytestmark = pytest.mark.real_time
+
+LAYOUT = Layout(partitions=1, lease_seconds=1.0)
+CHANNEL = 7
+
+
+@dataclass
+class Graph:
+    """Ends each message as ignored, at once or when it is told to."""
+
+    told: Callable[[Result], None]
+    at_once: bool = True
+    fed: list[str] = field(default_factory=list[str])
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def feed(self, dispatch: Dispatch) -> None:
+        self.fed.append(f"{dispatch.t} {dispatch.d.get('id')}")
+        if self.at_once and dispatch.t == "MESSAGE_CREATE":
+            self.end(int(str(dispatch.d["id"])))
+
+    def end(self, *message_ids: int) -> None:
+        self.told(Ignored(Reason.EMPTY, CHANNEL, message_ids))
+        self.ended.set()
+
+    async def drain(self) -> None:
+        if not self.at_once and self.fed:
+            await self.ended.wait()
+
+    async def cut(self) -> None:
+        pass
+
+
+@dataclass
+class Worker:
+    """Partitions of one process; its graphs, newest last."""
+
+    client: Client
+    beside: Beside
+    name: str = "one"
+    at_once: bool = True
+    graphs: list[Graph] = field(default_factory=list[Graph])
+
+    def partition(self) -> Partition:
+        async def work(_number: int, _log: FencedLog, told: Callable[[Result], None]) -> Graph:
+            self.graphs.append(Graph(told, self.at_once))
+            return self.graphs[-1]
+
+        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work)
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    connected = await connect(Address((nats_server.url,)), "test")
+    await clear(connected)
+    await prepare(connected, LAYOUT)
+    yield connected
+    await connected.close()
+
+
+@pytest.fixture
+async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
+    async with Beside(Address((nats_server.url,)), "test-files") as there:
+        yield there
+
+
+async def publish(client: Client, type_: str, message_id: int) -> None:
+    line = render_line(Dispatch(1.0, type_, {"id": str(message_id), "channel_id": str(CHANNEL)}))
+    await streams_of(client).publish(f"messages.{CHANNEL}", line.encode(), stream=MESSAGES)
+
+
+async def left(client: Client) -> int:
+    return (await streams_of(client).stream_info(MESSAGES)).state.messages
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 (another process, in real life)
+            await asyncio.sleep(0.01)
+
+
+async def until_left(client: Client, count: int = 0) -> None:
+    async with asyncio.timeout(10):
+        while await left(client) != count:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0.01)
+
+
+async def done(client: Client) -> list[int]:
+    """All message ids that are recorded as done, in order."""
+    log = FencedLog(streams_of(client), "p00")
+    records = [json.loads(entry.data) async for entry in log.entries(branch="done")]
+    return [each for record in records for _, ids, _ in record["ended"] for each in ids]
+
+
+async def test_what_has_ended_is_recorded_and_then_acknowledged(client: Client, beside: Beside) -> None:
+    worker = Worker(client, beside)
+    partition = worker.partition()
+    assert await partition.take()
+    for number in range(1, 301):
+        await publish(client, "MESSAGE_CREATE", number)
+    await until_left(client)
+    assert await done(client) == list(range(1, 301))
+    assert partition.in_flight == 0
+    await partition.release(drain=True)
+
+
+async def test_an_edit_stays_as_long_as_the_message_that_it_changes(client: Client, beside: Beside) -> None:
+    worker = Worker(client, beside, at_once=False)
+    partition = worker.partition()
+    assert await partition.take()
+    await publish(client, "MESSAGE_CREATE", 1)
+    await publish(client, "MESSAGE_UPDATE", 1)
+    await publish(client, "MESSAGE_UPDATE", 2)
+    await until(lambda: worker.graphs and len(worker.graphs[0].fed) == 3)
+    await until_left(client, 2)
+    worker.graphs[0].end(1)
+    await until_left(client)
+    await partition.release(drain=True)
+
+
+async def test_the_next_owner_is_given_what_is_open_and_nothing_that_is_done(client: Client, beside: Beside) -> None:
+    first, second = Worker(client, beside, at_once=False), Worker(client, beside, name="two")
+    partition = first.partition()
+    assert await partition.take()
+    assert not await second.partition().take()
+    for number in (1, 2, 3):
+        await publish(client, "MESSAGE_CREATE", number)
+    await until(lambda: first.graphs and len(first.graphs[0].fed) == 3)
+    first.graphs[0].end(2)
+    await until_left(client, 2)
+    await partition.release(drain=False)
+    after = second.partition()
+    assert await after.take()
+    await until_left(client)
+    assert second.graphs[0].fed == ["MESSAGE_CREATE 1", "MESSAGE_CREATE 3"]
+    assert sorted(await done(client)) == [1, 2, 3]
+    await after.release(drain=True)
+
+
+async def test_what_is_recorded_and_not_acknowledged_does_not_run_again(client: Client, beside: Beside) -> None:
+    await publish(client, "MESSAGE_CREATE", 1)
+    log = FencedLog(streams_of(client), "p00")
+    await log.open("gone", 1.0, first=1)
+    await log.append("done", json.dumps({"by": "gone", "at": 1.0, "ended": [[CHANNEL, [1], "ignored"]]}).encode())
+    worker = Worker(client, beside)
+    partition = worker.partition()
+    assert await partition.take()
+    await until_left(client)
+    assert worker.graphs[0].fed == []
+    assert await done(client) == [1]
+    await partition.release(drain=True)
+
+
+async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(client: Client, beside: Beside) -> None:
+    worker = Worker(client, beside, at_once=False)
+    partition = worker.partition()
+    assert await partition.take()
+    await publish(client, "MESSAGE_CREATE", 1)
+    await until(lambda: worker.graphs and worker.graphs[0].fed)
+    await FencedLog(streams_of(client), "p00").open("another", 2.0)
+    worker.graphs[0].end(1)
+    await asyncio.sleep(0.2)
+    assert await done(client) == []
+    assert await left(client) == 1
+    await partition.release(drain=False)
+
+
+async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(client: Client, beside: Beside) -> None:
+    for number in (1, 2, 3):
+        await publish(client, "MESSAGE_CREATE", number)
+    first = (await streams_of(client).get_msg(MESSAGES, 1, "messages.0.>", next=True)).seq or 0
+    for _ in range(2):  # two owners that were lost with all three in their windows
+        await FencedLog(streams_of(client), "p00").open("gone", 1.0, first=first)
+    third = Worker(client, beside, at_once=False)
+    dying = third.partition()
+    assert await dying.take()
+    await until(lambda: len(third.graphs) == 1 and third.graphs[0].fed)
+    third.graphs[0].end(1)  # the first one is none of it; with the second one it ends
+    await until(lambda: len(third.graphs) == 2 and third.graphs[1].fed)
+    assert third.graphs[1].fed == ["MESSAGE_CREATE 2"]
+    dying.lose()
+    await dying.release(drain=False)
+    fourth = Worker(client, beside, name="four")
+    partition = fourth.partition()
+    assert await partition.take()
+    await until_left(client)
+    records = [json.loads(each.data) async for each in FencedLog(streams_of(client), "p00").entries(branch="done")]
+    ended = {ids[0]: kind for record in records for _, ids, kind in record["ended"]}
+    assert ended == {1: "ignored", 2: "failed", 3: "ignored"}
+    await partition.release(drain=True)
