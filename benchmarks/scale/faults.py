@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.scale.model import ANSWERING
 from benchmarks.scale.processes import Running
 from benchmarks.scale.scene import LEASE_SECONDS, PARTITIONS, Scene
 from benchmarks.scale.traffic import POISON
@@ -155,10 +156,10 @@ class Faults:
         self.story.drained = await worker.stop()
         before = len(self._scene.model.asked)
         await self._calm()
-        asked = [each for each in self._scene.model.asked if each.case and each.step == "AnswerResult"]
-        its = {each.case for each in asked if each.who == worker.name}
-        later = [each for each in self._scene.model.asked[before:] if each.case in its and each.who != worker.name]
-        self.story.repeated = sorted({each.case for each in later})
+        asked, later = self._scene.model.asked, self._scene.model.asked[before:]
+        its = {each.case for each in asked if each.case and each.step == ANSWERING and each.who == worker.name}
+        others = {each.case for each in later if each.step == ANSWERING and each.who != worker.name}
+        self.story.repeated = sorted(its & others)
 
     async def _poison(self) -> None:
         """A message that ends its worker each time; whoever runs the program starts another one."""

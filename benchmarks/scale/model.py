@@ -19,6 +19,8 @@ from clock.utc import now
 from tests.loopback.llm_answers import first_call, plausible, prompt, wanted
 from tests.loopback.llm_scenes import calling, saying
 
+ANSWERING = "AnswerResult"
+"""The step that writes an answer, by the name of its schema."""
 CONVERSATION = "<<<conversation>>>"
 
 
@@ -90,6 +92,6 @@ def answer(step: str, case: str, body: dict[str, Any]) -> dict[str, Any]:
     said = plausible(body)
     if step == "GatingResult":
         return said | {"is_question": bool(case), "is_answerable": bool(case)}
-    if step == "AnswerResult" and said["citations"]:
+    if step == ANSWERING and said["citations"]:
         return said | {"answer": f"About {case}: as {said['citations'][0]} says."}
     return said
