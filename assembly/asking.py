@@ -15,7 +15,7 @@ from assembly.searching import open_embedder, open_search, point_rules
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Assistant
 from services.knowledge import Library, Search
-from services.llm import Budget, StructuredLLM, Usage
+from services.llm import Limiter, StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.telemetry import number_of
 from settings import Settings
@@ -47,7 +47,7 @@ async def open_answering(
     *,
     record: Path | None = None,
     replay: Path | None = None,
-    budget: Budget | None = None,
+    budget: Limiter | None = None,
     usage: Usage | None = None,
     guild_id: int | None = None,
 ) -> AsyncGenerator[OpenAnswering]:

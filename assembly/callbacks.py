@@ -73,13 +73,13 @@ class Privacy:
         services = self.parts.services
         services.in_flight.withdraw(call.user_id)
         services.posts.forget(call.user_id)
-        counted = services.budget.forget(call.user_id)
-        for own in self.parts.state.servers.values():
-            counted |= own.budget.forget(call.user_id)
         for captures in self.parts.captures:
             captures.forget(call.user_id, REMOVED)
         await self.parts.state.record.forget(call.user_id)
         try:
+            counted = await services.budget.forget(call.user_id)
+            for own in self.parts.state.servers.values():
+                counted |= await own.budget.forget(call.user_id)
             servers = [server.learned for server in self.servers]
             async with self._without_copies(call.user_id):
                 done = await in_thread(forget_everywhere, self.taught.learned, servers, call.user_id)

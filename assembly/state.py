@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,10 @@ from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, rea
 from services.llm import (
     Budget,
     BudgetLimits,
+    Limiter,
     ObserveTokens,
     Spending,
+    Spent,
     TokenDays,
     Usage,
     read_spent,
@@ -41,11 +43,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OwnCounts:
-    """What a server with limits of its own has used, counted by itself. `path`: where its budget is kept."""
+    """What a server with limits of its own has used, counted by itself."""
 
-    path: Path
-    budget: Budget
+    budget: Limiter
     usage: Usage
+
+
+LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
+"""Gives what counts a group, by its name (`SHARED`, or the id of a server with limits of its own), its limits, and the
+key of the section that sets them."""
+SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,7 @@ class RunState:
         outbox: replies of several pieces that are being posted.
         usage: LLM calls and tokens of the run; they count against `budget`, and for reports (`token_days`).
         servers: the same two of servers with limits of their own.
+        spent: what budgets have counted that are kept in the data folder, by their files.
         record: how parts ended, for reports.
         changed: set whenever there is something new to save.
     """
@@ -69,7 +77,7 @@ class RunState:
     seen_before: Seen
     posts: Posts
     outbox: Outbox
-    budget: Budget
+    budget: Limiter
     usage: Usage
     token_days: TokenDays
     record: OutcomeRecord
@@ -78,8 +86,9 @@ class RunState:
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
     servers: Mapping[int, OwnCounts] = field(default_factory=dict[int, OwnCounts])
+    spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
 
-    def budget_of(self, guild_id: int) -> Budget:
+    def budget_of(self, guild_id: int) -> Limiter:
         own = self.servers.get(guild_id)
         return self.budget if own is None else own.budget
 
@@ -101,39 +110,53 @@ class RunState:
         """Raises OSError: the data folder cannot be written."""
         self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
-        marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
-        spent_by = {own.path: render_spent(own.budget.spent) for own in self.servers.values()}
+        marks, spent = render_marks(self.seen.marks()), {path: render_spent(each) for path, each in self.spent.items()}
         tokens = render_token_days(self.token_days)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.
         await run_blocking(files.replace, self.folder.seen, marks)
-        for path, counted in {self.folder.usage: spent, **spent_by}.items():
+        for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
         await self.record.save()
 
 
 def read_state(
-    settings: Settings, *, durable: bool = True, recorded: bool | None = None, on_tokens: ObserveTokens | None = None
+    settings: Settings,
+    *,
+    durable: bool = True,
+    recorded: bool | None = None,
+    on_tokens: ObserveTokens | None = None,
+    limiter_of: LimiterOf | None = None,
 ) -> RunState:
     """Read the data folder. Blocking.
 
     `durable`: earlier runs' messages count as seen, and posts are written down as they are made. Not so for replays and
     dry runs, which may meet the same messages again. `recorded`: how parts end is written by `save`; None: if it is
-    durable. `on_tokens`: called with the tokens of each LLM call.
+    durable. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes;
+    None: here, and in the data folder.
 
     Raises:
         OSError: something in the data folder cannot be read.
     """
     folder, limits = DataFolder(settings.app.data_dir), settings.limits
     marks = read_marks(folder.seen) if durable else {}
-    budget, changed = Budget(_limits(limits), read_spent(folder.usage)), asyncio.Event()
+    changed, spent = asyncio.Event(), dict[Path, Spent]()
+
+    def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
+        if limiter_of is not None:
+            return limiter_of(group, _limits(limits), key)
+        budget = Budget(_limits(limits), read_spent(path), key)
+        spent[path] = budget.spent
+        return budget
+
+    budget = limiter(SHARED, limits, "limits", folder.usage)
     token_days = read_token_days(folder.token_days)
     own_counts: dict[int, OwnCounts] = {}
     for guild_id, server in settings.servers.items():
         if settings.guilds[guild_id].limits != GuildLimitSettings():
             path = DataFolder(server.app.data_dir).usage
-            own = Budget(_limits(server.limits), read_spent(path), f"guilds.{guild_id}.limits")
-            own_counts[guild_id] = OwnCounts(path, own, Usage(Spending(own, on_tokens, token_days)))
+            own = limiter(str(guild_id), server.limits, f"guilds.{guild_id}.limits", path)
+            own_counts[guild_id] = OwnCounts(own, Usage(Spending(own, on_tokens, token_days)))
     return RunState(
         folder=folder,
         durable=durable,
@@ -154,6 +177,7 @@ def read_state(
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
         servers=own_counts,
+        spent=spent,
         marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * 60 * settings.discord.catch_up_minutes),
     )
 

@@ -25,7 +25,7 @@ from services.assistant import (
     vouched_text,
 )
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import Budget
+from services.llm import Limiter
 from services.search import Found, Kept, Level
 from services.telemetry import number_of
 
@@ -37,23 +37,25 @@ log = logging.getLogger(__name__)
 
 def gate(
     assistant: Assistant,
-    budget: Budget,
+    budget: Limiter,
     chain_seconds: float,
     guess: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Pass answerable questions, with the query to search for.
 
-    Here the chain is counted against the budget, and its `chain_seconds` begin. `guess`: is made meanwhile.
+    Here the chain's `chain_seconds` begin, and it is counted against the budget, which may be kept elsewhere: what that
+    takes is part of them. `guess`: is made while the gate decides.
     """
 
     async def gated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         user_id, at = inquiry.part.author.id, now()
-        exhausted = budget.begin_chain(user_id, at)
+        inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
+        exhausted = await budget.begin_chain(user_id, at)
         if exhausted is not None:
+            inquiry.token.close()
             if budget.first_time(exhausted, user_id, at):
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skipped(inquiry, Reason.BUDGET)
-        inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
         if guess is None:
             return await decided(inquiry)
         async with under_way(guess(inquiry)) as guessing:

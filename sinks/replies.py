@@ -24,7 +24,7 @@ from services.discord import (
     split,
     thread_name,
 )
-from services.llm import Budget
+from services.llm import Limiter
 from services.search import without_greeting
 
 VOTES = ("👍", "👎")
@@ -55,11 +55,11 @@ class Replies:
     posts: Posts
     history: History
     people: People
-    budget: Budget
+    budget: Limiter
     outbox: Outbox = field(default_factory=Outbox)
     fetcher: Fetcher | None = None
     feedback: bool = False
-    budgets: Mapping[int, Budget] = field(default_factory=dict[int, Budget])
+    budgets: Mapping[int, Limiter] = field(default_factory=dict[int, Limiter])
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, opened on the part's last message where there is none yet.

@@ -29,7 +29,7 @@ from operators.speculating import Ask, guessed, unless_guessed, unless_there
 from operators.step import Gauge, Step, in_turn, step, watched
 from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
 from services.knowledge import Library, Search
-from services.llm import Budget, BudgetLimits, Spending, Usage
+from services.llm import Budget, BudgetLimits, Limiter, Spending, Usage
 from streams.answer_rules import AnswerRules
 from streams.desks import Desk, at_desk
 
@@ -196,14 +196,14 @@ class Answerer:
         search: Search,
         rules: AnswerRules,
         *,
-        budget: Budget | None = None,
+        budget: Limiter | None = None,
         usage: Usage | None = None,
         lookup: Lookup | None = None,
     ) -> None:
         """`budget`: what the answers count against; `usage`: of the whole run; `lookup`: searches the files of the
         thread and the asker's runbooks. Only the asker reads the answers.
         """
-        self._budget = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
+        self._budget: Limiter = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
         self._usage = usage or Usage(Spending(self._budget))
         desk = Desk(
             assistant=assistant,

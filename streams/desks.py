@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from operators.pointing import PointRules
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered
 from services.knowledge import Library, Search
-from services.llm import Budget
+from services.llm import Limiter
 
 if TYPE_CHECKING:  # a single answer needs none of it
     from services.documents import Lookup
@@ -33,7 +33,7 @@ class Desk:
     assistant: Assistant
     library: Library
     search: Search
-    budget: Budget
+    budget: Limiter
     pointing: PointRules = field(default_factory=PointRules)
     lookup: Lookup | None = None
     repeats: Repeats = field(default_factory=Repeats)

@@ -33,7 +33,7 @@ from services.conversations import (
 from services.discord import Access
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library, Search
-from services.llm import Budget, ImageSource, Usage
+from services.llm import ImageSource, Limiter, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
 from streams.answer_rules import AnswerRules
@@ -117,7 +117,7 @@ class Services:
     context: Context
     posts: Posts
     outbox: Outbox
-    budget: Budget
+    budget: Limiter
     in_flight: InFlight
     seen: Seen
     typists: Typists

@@ -21,7 +21,7 @@ from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
-from assembly.state import autosave, read_state
+from assembly.state import RunState, autosave, read_state
 from clock import now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from operators.screen import decode
@@ -39,7 +39,9 @@ from sinks.archive import RawArchive
 from sinks.results import journal
 from streams.graph import graph
 from transport.broadcast import Broadcast
+from transport.budgets import SharedBudgets
 from transport.captures import HandOver
+from transport.connection import streams_of
 from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, TEAM, scope
@@ -66,6 +68,7 @@ class Shared:
     servers: Mapping[int, ServerParts]
     captures: CaptureParts
     meters: Meters
+    budgets: SharedBudgets
 
 
 @dataclass(slots=True)
@@ -140,7 +143,7 @@ class Workshop:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
-            state = await run_blocking(_state_of, settings, shared.meters)
+            state = await run_blocking(_state_of, settings, shared)
             parts = assemble(
                 settings,
                 state=state,
@@ -169,8 +172,8 @@ class Workshop:
         return work
 
 
-def _state_of(settings: Settings, meters: Meters) -> Any:
-    state = read_state(settings, on_tokens=meters.tokens)
+def _state_of(settings: Settings, shared: Shared) -> RunState:
+    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
     # Every reply is claimed before it is posted, those of one piece as well.
     return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
 
@@ -220,7 +223,8 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
             documents_for(settings, answering, discord.attachments, embedder, observe=meters.observe)
         )
         search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        budgets = await enter(SharedBudgets(streams_of(process.client)))
+        state = read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of)
         libraries = server_libraries(settings, library)
         learners = Learners(asker=knowledge, images=images, rehearsal=True)
         servers = await enter(
@@ -239,6 +243,7 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
             servers=own,
             captures=captures,
             meters=meters,
+            budgets=budgets,
         )
 
 

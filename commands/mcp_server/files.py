@@ -159,7 +159,7 @@ class FileTools:
         if CASE not in {tool.name for tool in toolset.tools}:
             raise CallRefused(_NO_FILES)
         if self.allowance is not None:
-            self.allowance.spend()
+            await self.allowance.spend()
         k = min(max(arguments.get("k", USUAL_PASSAGES), 1), MOST_PASSAGES)
         return _given(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 

@@ -190,7 +190,7 @@ class KnowledgeTools:
     async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._indexed()
         if self.allowance is not None:
-            self.allowance.spend()
+            await self.allowance.spend()
         result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
         reason, path = result.debug["reason"], dict(_path(result))
         if result.debug["result"] == OutcomeKind.FAILED:

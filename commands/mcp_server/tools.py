@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from clock import now
-from services.llm import Budget, misfit
+from services.llm import Limiter, misfit
 
 QUESTION_CHARS = 1_000
 _KEPT = "\n\t\u200c\u200d"
@@ -65,12 +65,12 @@ class Allowance:
         daily: counts answers and tokens. `hourly`: counts questions of all who ask.
     """
 
-    daily: Budget
-    hourly: Budget
+    daily: Limiter
+    hourly: Limiter
 
-    def spend(self) -> None:
+    async def spend(self) -> None:
         """Count a question. Raises CallRefused: there is no room for another one."""
-        limit = self.daily.begin_chain(0, now()) or self.hourly.begin_chain(0, now())
+        limit = await self.daily.begin_chain(0, now()) or await self.hourly.begin_chain(0, now())
         if limit is not None:
             named = "mcp.questions_per_hour" if limit.endswith("per_hour") else limit
             raise used_up(named)

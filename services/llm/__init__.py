@@ -13,7 +13,7 @@ The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack
 asks through `ahead`, another `Asker`, which makes calls before it is certain that their answers are needed.
 
 What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
-answered call is counted in a `Usage`, and charged to the day's `Budget`. LangChain and the OpenAI SDK take a second to
+answered call is counted in a `Usage`, and charged to the day's `Limiter`. LangChain and the OpenAI SDK take a second to
 import, which waits for the first call.
 """
 
@@ -38,4 +38,18 @@ from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, 
 from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
 from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
 from services.llm.tools import Told, Tool, ToolLimits, misfit
-from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
+from services.llm.usage import (
+    DAY,
+    HOUR,
+    Budget,
+    BudgetLimits,
+    Limiter,
+    ObserveTokens,
+    Refusals,
+    Spending,
+    Spent,
+    Usage,
+    day_that_counts,
+    read_spent,
+    render_spent,
+)

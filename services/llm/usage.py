@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
@@ -40,19 +40,75 @@ class Spent:
     tokens: Annotated[int, Field(ge=0)] = 0
     chains: dict[int, deque[FiniteFloat]] = field(default_factory=dict[int, "deque[FiniteFloat]"])
 
+    def forget(self, user_id: int) -> bool:
+        """Drop a person's counts. Returns whether there were any."""
+        return self.chains.pop(user_id, None) is not None
+
+
+class Limiter(Protocol):
+    """Counts answers, and says when a limit is reached: by this process alone (`Budget`), or by several together.
+    `now`: seconds since 1970.
+    """
+
+    async def begin_chain(self, user_id: int, now: float) -> str | None:
+        """Count a chain that begins now; or return the name of the limit that forbids it. Waits for as long as it takes
+        to know.
+        """
+        ...
+
+    def answered(self, now: float) -> None: ...
+
+    def used(self, tokens: int, now: float) -> None: ...
+
+    def first_time(self, limit: str, user_id: int, now: float) -> bool:
+        """Whether this is the user's first refusal for `limit` in the current hour or day, in this process."""
+        ...
+
+    async def forget(self, user_id: int) -> bool:
+        """Drop a person's counts. Returns whether there were any.
+
+        Raises:
+            OSError: they are kept elsewhere, and cannot be reached.
+        """
+        ...
+
+
+class Refusals:
+    """What was refused to whom, so that each is told once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], float] = {}
+
+    def first_time(self, limit: str, user_id: int, now: float) -> bool:
+        """As `Limiter`."""
+        window = now // (HOUR if limit.endswith("chains_per_user_per_hour") else DAY)
+        known = self._known.get((limit, user_id))
+        self._known[limit, user_id] = window
+        return known != window
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+def day_that_counts(seen: int, day: int) -> int:
+    """Of the newest day that was `seen` and another: the newest, so that a clock which is set back over midnight gives
+    no budget a second time. One that is set back by more than a day was wrong before. Days since 1970, UTC.
+    """
+    return day if day > seen or day < seen - 1 else seen
+
 
 class Budget:
-    """Counts, and says when a limit is reached. `now`: seconds since 1970."""
+    """The `Limiter` of a single process."""
 
     def __init__(self, limits: BudgetLimits, spent: Spent | None = None, key: str = "limits") -> None:
         """`key`: of the section that sets the limits."""
         self._limits = limits
         self._key = key
         self.spent = spent or Spent()
-        self._notified: dict[tuple[str, int], float] = {}
+        self._refusals = Refusals()
 
-    def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Count a chain that begins now; or return the name of the limit that forbids it."""
+    async def begin_chain(self, user_id: int, now: float) -> str | None:
+        """As `Limiter`; never waits."""
         self._turn_day(now)
         limits, spent = self._limits, self.spent
         if limits.answers_per_day and spent.answers >= limits.answers_per_day:
@@ -77,25 +133,17 @@ class Budget:
         self.spent.tokens += tokens
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
-        """Whether this is the user's first refusal for `limit` in the current hour or day."""
-        window = now // (HOUR if limit.endswith("chains_per_user_per_hour") else DAY)
-        known = self._notified.get((limit, user_id))
-        self._notified[limit, user_id] = window
-        return known != window
+        return self._refusals.first_time(limit, user_id, now)
 
-    def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns whether there were any."""
-        return self.spent.chains.pop(user_id, None) is not None
+    async def forget(self, user_id: int) -> bool:
+        return self.spent.forget(user_id)
 
     def _turn_day(self, now: float) -> None:
-        """The newest day seen counts, so that a clock which is set back over midnight gives no budget a second time.
-        One that is set back by more than a day was wrong before.
-        """
-        day = int(now // DAY)
-        if day > self.spent.day or day < self.spent.day - 1:
+        day = day_that_counts(self.spent.day, int(now // DAY))
+        if day != self.spent.day:
             chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
             self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains
-            self._notified.clear()
+            self._refusals.clear()
 
 
 def read_spent(path: Path) -> Spent:
@@ -143,7 +191,7 @@ class Usage:
 class Spending:
     """The last parent: charges the budget, and counts for reports, as soon as a call was answered."""
 
-    budget: Budget
+    budget: Limiter
     observe: ObserveTokens | None = None
     days: TokenDays | None = None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from services.conversations import forget_started, read_posts
-from services.llm import Budget, BudgetLimits, read_spent, render_spent
+from services.llm import read_spent, render_spent
 from services.privacy import ends
 from services.privacy.exchanges import drop_exchanges
 from services.privacy.pseudonyms import pseudonym
@@ -117,10 +117,10 @@ def forget(
         done.recorded += clear(path, user_id, found, TextMatch(texts))
     _name_topics(folder, raw, user_id, texts, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
-    budget = Budget(BudgetLimits(), read_spent(folder.usage))
-    done.usage = budget.forget(user_id)
+    spent = read_spent(folder.usage)
+    done.usage = spent.forget(user_id)
     if done.usage:
-        files.replace(folder.usage, render_spent(budget.spent))
+        files.replace(folder.usage, render_spent(spent))
     without = ends.without(user_id, TextMatch(texts))
     done.ends = sum(sum(_edit(path, without, done)) for path in ends.files_of(folder))
     _forget_waiting(folder.pending, user_id, done)

@@ -41,5 +41,5 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     inquiry = await rx.just(part).pipe(route(parts.services.router, parts.services.usage))
     assert isinstance(inquiry, Inquiry)
     inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)
-    assert parts.services.budget.spent.tokens == parts.services.usage.tokens.total() == 34
+    assert state.spent[state.folder.usage].tokens == parts.services.usage.tokens.total() == 34
     assert told == [30, 4]

@@ -15,6 +15,7 @@ import pytest
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOuts, phrases
+from services.llm import Budget
 from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
@@ -189,7 +190,7 @@ async def test_questions_by_command_count_against_the_budget(start: Start, disco
     assert ["lf backup restore" in text for text in texts] == [True, False, True, False]
     assert "try again later" in texts[1]
     assert bot.parts is not None
-    assert bot.parts.services.budget.spent.answers == 2
+    assert bot.parts.state.spent[bot.parts.state.folder.usage].answers == 2
     assert await bot.stop() == 0
     assert json.loads((bot.settings.app.data_dir / "state" / "usage.json").read_text())["answers"] == 2
 
@@ -330,6 +331,23 @@ async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_serv
     await start()
     await until_offered(discord_server)
     assert "kept nothing" in await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+
+
+async def test_counts_that_cannot_be_reached_are_not_said_to_be_forgotten(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 67: they may be kept where others count as well."""
+
+    async def away(budget: Budget, user_id: int) -> bool:
+        raise OSError("budgets: the server does not answer")
+
+    monkeypatch.setattr(Budget, "forget", away)
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert text == phrases("en").not_forgotten
+    assert "/privacy forget: budgets: the server does not answer" in caplog.text
 
 
 async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(

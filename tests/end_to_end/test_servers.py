@@ -160,5 +160,6 @@ async def test_who_forgets_themselves_is_forgotten_in_a_server_s_own_archive(
     assert "1 " in said.content
     assert "marmalade" not in "".join(path.read_text() for path in (data / "guilds").rglob("*.txt"))
     assert bot.parts is not None
-    assert bot.parts.state.servers[guild_id].budget.spent.chains == {}
+    (usage,) = (path for path in bot.parts.state.spent if str(guild_id) in path.parts)
+    assert bot.parts.state.spent[usage].chains == {}
     assert await bot.stop() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from services.conversations.records import (
     render_marks,
     render_post,
 )
-from services.documents.posted import Tombstones
+from services.documents.tombstones import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy.forgetting import _authors  # pyright: ignore[reportPrivateUsage] (it opens every such file)
 from services.storage import json_state
@@ -108,9 +109,13 @@ def test_what_was_spent_is_read_and_no_budget_grows_by_it(tmp_path: Path, data: 
     path.write_bytes(render_spent(spent))
     assert read_spent(path).tokens == spent.tokens
     budget = Budget(BudgetLimits(answers_per_day=10, tokens_per_day=10), spent)
-    budget.begin_chain(7, 20_000 * 86_400.0)
-    budget.begin_chain(7, 20_002 * 86_400.0)
-    assert budget.begin_chain(8, 20_003 * 86_400.0) is None
+
+    async def begins() -> str | None:
+        await budget.begin_chain(7, 20_000 * 86_400.0)
+        await budget.begin_chain(7, 20_002 * 86_400.0)
+        return await budget.begin_chain(8, 20_003 * 86_400.0)
+
+    assert asyncio.run(begins()) is None
     render_spent(budget.spent)
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import reactivex as rx
 
+from clock import now
 from model.batches import Part
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
@@ -17,6 +19,7 @@ from model.outcomes import Outcome, Reason
 from operators.answering import gate, generate, load, offered_of, select, verify
 from operators.files import announce, earlier_in, retrieve
 from operators.step import TookTooLong
+from operators.step import step as as_step
 from services.assistant import GatingResult, Inquiry, Offered, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
@@ -202,6 +205,43 @@ async def test_whoever_has_used_up_the_budget_is_refused_and_the_log_says_so_onc
     assert script.steps == ["gate"]
     assert caplog.text.count("limits.chains_per_user_per_hour is used up") == 1
     inquiries[0].token.close()
+
+
+class Elsewhere(Budget):
+    """A budget whose counts are kept where an answer takes so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(BudgetLimits(chains_per_user_per_hour=1))
+        self.seconds = seconds
+
+    async def begin_chain(self, user_id: int, now: float) -> str | None:
+        await asyncio.sleep(self.seconds)
+        return await super().begin_chain(user_id, now)
+
+
+async def test_a_chain_waits_for_a_budget_that_is_kept_elsewhere_and_that_is_part_of_its_time() -> None:
+    inquiry = asked()
+    assert passed(await gated(verdict(), Elsewhere(50))(inquiry)) is not None
+    await asyncio.sleep(9)
+    assert inquiry.token.error is None
+    await asyncio.sleep(2)
+    assert isinstance(inquiry.token.error, TookTooLong)
+
+
+async def test_a_budget_that_cannot_be_reached_is_waited_for_until_the_chain_took_too_long() -> None:
+    script = verdict()
+    outcome = await rx.just(asked()).pipe(as_step("gate", gated(script, Elsewhere(100_000)), 1))
+    assert isinstance(outcome, Outcome)
+    assert (told(outcome), script.steps) == ("failed: TookTooLong at gate", [])
+    assert asyncio.get_running_loop().time() == 60
+
+
+async def test_a_chain_that_is_refused_leaves_no_deadline_behind() -> None:
+    budget, refused = Budget(BudgetLimits(chains_per_user_per_hour=1)), asked()
+    await budget.begin_chain(ADA.id, now())
+    assert told(await gated(verdict(), budget)(refused)) == "skipped: budget"
+    await asyncio.sleep(61)
+    assert refused.token.error is None
 
 
 async def test_the_time_of_a_chain_begins_at_its_gate() -> None:

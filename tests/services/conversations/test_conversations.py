@@ -193,42 +193,42 @@ def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() 
 
 @QUICKLY
 @given(st.lists(st.tuples(st.integers(1, 2), st.floats(0, 2000)), max_size=30), st.integers(1, 4))
-def test_no_hour_holds_more_chains_of_a_user_than_allowed(steps: list[tuple[int, float]], limit: int) -> None:
+async def test_no_hour_holds_more_chains_of_a_user_than_allowed(steps: list[tuple[int, float]], limit: int) -> None:
     budget, at = Budget(BudgetLimits(limit)), 0.0
     begun: dict[int, list[float]] = {1: [], 2: []}
     for user, pause in steps:
         at += pause
         room = sum(1 for earlier in begun[user] if earlier > at - 3600) < limit
-        assert (budget.begin_chain(user, at) is None) == room
+        assert (await budget.begin_chain(user, at) is None) == room
         if room:
             begun[user].append(at)
 
 
-def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
+async def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
     budget = Budget(BudgetLimits(5, answers_per_day=1, tokens_per_day=10), Spent(day=0))
-    assert budget.begin_chain(1, 86_000.0) is None
+    assert await budget.begin_chain(1, 86_000.0) is None
     budget.answered(86_399.0)
-    assert budget.begin_chain(1, 86_399.9) == "limits.answers_per_day"
-    assert budget.begin_chain(2, 86_400.0) is None
+    assert await budget.begin_chain(1, 86_399.9) == "limits.answers_per_day"
+    assert await budget.begin_chain(2, 86_400.0) is None
     budget.used(10, 86_401.0)
-    assert budget.begin_chain(2, 86_402.0) == "limits.tokens_per_day"
-    assert budget.begin_chain(3, 2 * 86_400.0) is None
+    assert await budget.begin_chain(2, 86_402.0) == "limits.tokens_per_day"
+    assert await budget.begin_chain(3, 2 * 86_400.0) is None
     assert set(budget.spent.chains) == {3}
-    assert (budget.forget(3), budget.forget(3)) == (True, False)
+    assert (await budget.forget(3), await budget.forget(3)) == (True, False)
 
 
-def test_a_clock_set_back_over_midnight_gives_no_budget_a_second_time() -> None:
+async def test_a_clock_set_back_over_midnight_gives_no_budget_a_second_time() -> None:
     budget = Budget(BudgetLimits(0, answers_per_day=1, tokens_per_day=10), Spent(day=3))
     midnight = 3 * 86_400.0
     budget.answered(midnight + 1800)
-    assert budget.begin_chain(1, midnight - 1800) == "limits.answers_per_day"
-    assert budget.begin_chain(1, midnight + 3600) == "limits.answers_per_day"
-    assert budget.begin_chain(1, midnight + 86_400) is None
+    assert await budget.begin_chain(1, midnight - 1800) == "limits.answers_per_day"
+    assert await budget.begin_chain(1, midnight + 3600) == "limits.answers_per_day"
+    assert await budget.begin_chain(1, midnight + 86_400) is None
 
 
-def test_a_day_that_was_far_ahead_does_not_hold_budgets_up() -> None:
+async def test_a_day_that_was_far_ahead_does_not_hold_budgets_up() -> None:
     budget = Budget(BudgetLimits(0, answers_per_day=1), Spent(day=40_000, answers=1))
-    assert budget.begin_chain(1, 20_000 * 86_400.0) is None
+    assert await budget.begin_chain(1, 20_000 * 86_400.0) is None
     assert budget.spent.day == 20_000
 
 

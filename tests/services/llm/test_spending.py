@@ -19,9 +19,9 @@ async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> 
     run = Usage(Spending(budget, tell))
     first, second = Usage(run), Usage(run)
     first.add("gate", prompt_tokens=60, completion_tokens=9)
-    assert budget.begin_chain(1, now()) is None
+    assert await budget.begin_chain(1, now()) is None
     second.add("generate", prompt_tokens=30, completion_tokens=1)
-    assert budget.begin_chain(1, now()) == "limits.tokens_per_day"
+    assert await budget.begin_chain(1, now()) == "limits.tokens_per_day"
     assert run.calls.total() == 2
     assert run.tokens.total() == budget.spent.tokens == 100
     assert told == [

@@ -1,0 +1,126 @@
+"""Values that several processes change, each change made from the value that was there."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TypeVar
+
+from nats.errors import Error
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NotFoundError
+from nats.js.kv import KeyValue
+
+from clock.backoff import Backoff
+
+ANSWER_SECONDS = 2.0
+"""How long the server has to answer, before it is asked again."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
+PATIENCE_SECONDS = 10.0
+"""How long somebody waits who is there and can ask again."""
+
+LAST = "Nats-Expected-Last-Subject-Sequence"
+WRONG_LAST = (10071, 10164)
+NO_MESSAGE = 10037
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Bucket:
+    """Values by key, with their revisions. What the server does not answer is asked again, and the log says so once."""
+
+    def __init__(self, streams: JetStreamContext, name: str) -> None:
+        self._streams, self.name, self._stream, self._prefix = streams, name, f"KV_{name}", f"$KV.{name}."
+        self._away = False
+
+    async def get(self, key: str) -> tuple[bytes, int]:
+        """The value and its revision: nothing and 0 where there is none."""
+
+        async def ask() -> tuple[bytes, int]:
+            try:
+                found = await self._streams.get_last_msg(self._stream, self._prefix + key)
+            except NotFoundError as error:
+                if error.err_code != NO_MESSAGE:
+                    raise  # the bucket itself is not there
+                return b"", 0
+            return found.data or b"", found.seq or 0
+
+        return await self._answer(ask)
+
+    async def put(self, key: str, value: bytes, revision: int | None = None, seconds: float | None = None) -> bool:
+        """Whether the value is there: only if the last one had that revision, if any is named. `seconds`: how long it
+        is kept. One that is there and whose answer was lost may be said not to be.
+        """
+        headers = {} if revision is None else {LAST: str(revision)}
+
+        async def send() -> bool:
+            try:
+                await self._streams.publish(
+                    self._prefix + key, value, stream=self._stream, headers=dict(headers), msg_ttl=seconds
+                )
+            except APIError as error:
+                if error.err_code not in WRONG_LAST:
+                    raise
+                return False
+            return True
+
+        return await self._answer(send)
+
+    async def remove(self, keys: str) -> None:
+        """So that nothing is left of them, not even their names."""
+        await self._answer(lambda: self._streams.purge_stream(self._stream, subject=self._prefix + keys))
+
+    async def everything(self) -> dict[str, bytes]:
+        """All values by key.
+
+        Raises:
+            OSError: the server does not answer, or has no such bucket.
+        """
+        found: dict[str, bytes] = {}
+        try:
+            watcher = await (await self._streams.key_value(self.name)).watchall(ignore_deletes=True)
+            try:
+                # What follows when all that is there has come is None.
+                while isinstance(entry := await watcher.updates(), KeyValue.Entry):
+                    found[entry.key] = entry.value or b""
+            finally:
+                await watcher.stop()
+        except (Error, TimeoutError) as error:
+            raise OSError(errno.EIO, f"the bucket {self.name} cannot be read: {error}") from error
+        return found
+
+    async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    answer = await ask()
+            except (Error, OSError) as error:
+                if not self._away:
+                    why = str(error) or "too late"
+                    log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
+                self._away = True
+                await asyncio.sleep(backoff.pause())
+            else:
+                if self._away:
+                    log.info("%s: the NATS server answers again", self.name)
+                self._away = False
+                return answer
+
+
+@contextlib.asynccontextmanager
+async def patience() -> AsyncGenerator[None]:
+    """Raises OSError: it took too long."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error
