@@ -50,12 +50,15 @@ class Size:
     workers: int = 2
 
 
+FULL = Size()
+
+
 def main() -> int:
     cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cli.add_argument("--messages", type=int, default=Size.messages)
-    cli.add_argument("--channels", type=int, default=Size.channels)
-    cli.add_argument("--rate", type=float, default=Size.rate, help="messages a second while things go wrong")
-    cli.add_argument("--frozen", type=float, default=Size.frozen_seconds, help="seconds that processes are frozen")
+    cli.add_argument("--messages", type=int, default=FULL.messages)
+    cli.add_argument("--channels", type=int, default=FULL.channels)
+    cli.add_argument("--rate", type=float, default=FULL.rate, help="messages a second while things go wrong")
+    cli.add_argument("--frozen", type=float, default=FULL.frozen_seconds, help="seconds that processes are frozen")
     cli.add_argument("--parts", default=",".join(PARTS), help="which parts, with commas")
     cli.add_argument("--keep", type=Path, help="an empty folder for everything that is written, kept afterwards")
     options = cli.parse_args()
