@@ -27,8 +27,6 @@ from tests.loopback.nats_server import binary
 
 PARTS = ("faults", "same", "throughput", "answers")
 LATENCY_SECONDS = 0.1
-NO_CATCH_UP = {"discord": {"catch_up_minutes": 0}}
-"""What was said before the gateway listened is published by the drill itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ async def same_part(folder: Path, size: Size) -> list[Requirement]:
 
 async def throughput_part(folder: Path, size: Size) -> list[Requirement]:
     sayings = plan(size.messages, size.channels, 1.0, seed=9, questions=0.0)
-    async with scene(folder, sayings, size.channels, changes=NO_CATCH_UP) as here:
+    async with scene(folder, sayings, size.channels) as here:
         return await throughput.messages(here, size.workers)
 
 

@@ -26,11 +26,12 @@ FILL_SECONDS = 2.0
 
 async def messages(scene: Scene, workers: int) -> list[Requirement]:
     """From publishing to the last outcome, of messages that ask nothing: what the way itself takes."""
-    await scene.discord.flood()  # before a gateway listens: what is published is its recording
+    gateway, *_ = await scene.started(gateway=1, worker=workers)
+    # It has told of the channels. The recording of what is said without it is published in its place.
+    await gateway.stop()
+    await scene.discord.flood()
     sent, _ = await scene.discord.report()
     lines = list(created(scene.discord.folder / RECORDING))
-    await scene.started(gateway=1, worker=workers)
-    await asyncio.sleep(FILL_SECONDS)
     began = now()
     await publish(scene.streams, lines)
     published = now() - began
