@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
@@ -38,12 +39,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """`taught`: by the teams of all servers without knowledge of their own, and by that of each other one."""
+    """`taught`: by the teams of all servers without knowledge of their own, and by that of each other one; `others`:
+    archives that are kept elsewhere, and tell what a person wrote.
+    """
 
     parts: Parts
     taught: Teachings
     servers: Sequence[Teachings] = ()
     documents: Documents | None = None
+    others: Sequence[Path] = ()
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -70,27 +74,32 @@ class Privacy:
 
     async def forget(self, call: Call) -> str:
         """As `--forget`, in the process that holds the data folder: first memory, then the files."""
-        services = self.parts.services
-        services.in_flight.withdraw(call.user_id)
-        services.posts.forget(call.user_id)
-        for captures in self.parts.captures:
-            captures.forget(call.user_id, REMOVED)
-        await self.parts.state.record.forget(call.user_id)
         try:
-            counted = await services.budget.forget(call.user_id)
-            for own in self.parts.state.servers.values():
-                counted |= await own.budget.forget(call.user_id)
-            servers = [server.learned for server in self.servers]
-            async with self._without_copies(call.user_id):
-                done = await in_thread(forget_everywhere, self.taught.learned, servers, call.user_id)
-            if self.documents is not None:
-                note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
+            done = await self.remove(call.user_id)
         except (OSError, StoreUnavailable) as error:
-            log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
-            raise CommandRefused(phrases(call.language).not_forgotten) from error
+            raise not_forgotten(call, error) from error
         for line in done.left:
             log.warning("/privacy forget: %s", line)
-        return summary(done, counted=counted, said=phrases(call.language))
+        return summary(done, phrases(call.language))
+
+    async def remove(self, user_id: int) -> Forgotten:
+        """Gives what was found. Raises OSError, StoreUnavailable, LibraryUnwritable; what was done stays done."""
+        services = self.parts.services
+        services.in_flight.withdraw(user_id)
+        services.posts.forget(user_id)
+        for captures in self.parts.captures:
+            captures.forget(user_id, REMOVED)
+        await self.parts.state.record.forget(user_id)
+        counted = await services.budget.forget(user_id)
+        for own in self.parts.state.servers.values():
+            counted |= await own.budget.forget(user_id)
+        servers = [server.learned for server in self.servers]
+        async with self._without_copies(user_id):
+            done = await in_thread(forget_everywhere, self.taught.learned, servers, user_id, others=self.others)
+        if self.documents is not None:
+            note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
+        done.usage |= counted
+        return done
 
     @asynccontextmanager
     async def _without_copies(self, user_id: int) -> AsyncGenerator[None]:
@@ -108,8 +117,13 @@ class Privacy:
             yield
 
 
-def summary(done: Forgotten, *, counted: bool, said: Phrases) -> str:
-    """What was removed, for the person."""
+def not_forgotten(call: Call, error: Exception) -> CommandRefused:
+    log.error("/privacy forget: %s", error)
+    return CommandRefused(phrases(call.language).not_forgotten)
+
+
+def summary(done: Forgotten, said: Phrases, *, complete: bool = True) -> str:
+    """What was removed, for the person; not `complete`: the rest is, once it can be."""
     found = (
         (done.turns, said.removed_turns),
         (done.posts, said.removed_posts),
@@ -120,12 +134,13 @@ def summary(done: Forgotten, *, counted: bool, said: Phrases) -> str:
         (done.files, said.removed_files),
         (done.runbooks, said.removed_runbooks),
         (done.exchanges, said.removed_exchanges),
-        (int(done.usage or counted), said.removed_counts),
+        (int(done.usage), said.removed_counts),
         (done.ends, said.removed_ends),
     )
-    lines = [f"- {removed(count)}" for count, removed in found if count]
-    removed = "\n".join([said.removed, *lines]) if lines else said.nothing_kept
-    return f"{removed}\n\n{said.out_of_reach} {said.may_see_again}"
+    lines = [f"- {say(count)}" for count, say in found if count]
+    removed = ["\n".join([said.removed, *lines])] if lines else [said.nothing_kept] if complete else []
+    follows = [] if complete else [said.rest_follows]
+    return "\n\n".join([*removed, *follows, f"{said.out_of_reach} {said.may_see_again}"])
 
 
 def _unwritten(call: Call, error: OSError) -> CommandRefused:

@@ -258,6 +258,12 @@ async def documents_for(
         yield documents
 
 
+def embedded_store(settings: Settings) -> EmbeddedStore:
+    """The files in the data folder."""
+    folder = DataFolder(settings.app.data_dir)
+    return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+
+
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
     """The files in `folder`, or the Chroma server at `address` with copies in `folder`. `read_only_with`: a folder for
     the copies, where nothing else may be written.

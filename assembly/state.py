@@ -14,7 +14,7 @@ from assembly.redaction import redactor_of
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
-from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
+from services.conversations import LeftAlone, OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import (
     Budget,
     BudgetLimits,
@@ -81,7 +81,7 @@ class RunState:
     usage: Usage
     token_days: TokenDays
     record: OutcomeRecord
-    opt_outs: OptOuts
+    opt_outs: LeftAlone
     opt_out_marker: str
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS

@@ -141,7 +141,7 @@ def check_guild(settings: Settings, options: argparse.Namespace) -> None:
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
-ON_FILES = {"import", "regen", "forget", "backup", "restore", "kb", "report", "usage", "init_kb", "mcp"}
+ON_FILES = {"import", "regen", "backup", "restore", "kb", "report", "usage", "init_kb", "mcp"}
 """Commands that work on the data folder, which lies in the log where the transport is NATS."""
 
 

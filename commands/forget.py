@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +17,7 @@ from assembly.running import run_async
 from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from commands.exit_codes import DONE
+from commands.roles import nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten, Learned, Surroundings, forget_everywhere, has_written, note_documents
@@ -32,11 +34,26 @@ OUT_OF_REACH = (
     "backups and copies of the data folder, such as those of --backup: delete them, or forget again after a restore",
     "whatever the LLM's provider keeps",
 )
+PROCESSES_SECONDS = 30.0
+"""How long the processes have to answer, where the transport is NATS."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
+    if not settings.local:
+        return forget_everywhere_else(settings, options.forget)
     return forget(settings, options.forget)
+
+
+def forget_everywhere_else(settings: Settings, user_id: int) -> int:
+    """Have the processes between which NATS is forget a person, and print what they have found. Gives the exit code.
+    Raises Unusable, OSError: nobody has been told.
+    """
+    with nats_extra():
+        from assembly.distributed.forgetting import forget_from_outside  # noqa: PLC0415 (nothing of it is imported for one process)
+    result = run_async(forget_from_outside(settings, user_id, PROCESSES_SECONDS))
+    show(Console(), user_id, result.done, result.left)
+    return DONE
 
 
 def forget(settings: Settings, user_id: int) -> int:
@@ -108,7 +125,8 @@ async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> t
         await store.close()
 
 
-def show(console: Console, user_id: int, done: Forgotten) -> None:
+def show(console: Console, user_id: int, done: Forgotten, follows: Sequence[str] = ()) -> None:
+    """`follows`: what is forgotten by itself, later."""
     votes, questions = number_of(done.votes, "vote"), number_of(done.questions, "question")
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for what, result in (
@@ -128,7 +146,12 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
         table.add_row(Text(what), Text(result))
     console.print(table)
     if not done.anything:
-        console.print("Nothing of theirs was found.")
-    for title, lines in (("Look at these yourself:", done.left), ("Out of reach:", OUT_OF_REACH)):
+        console.print("Nothing of theirs was found." if not follows else "Nothing of theirs was found so far.")
+    sections = (
+        ("Still to come, by itself:", follows),
+        ("Look at these yourself:", done.left),
+        ("Out of reach:", OUT_OF_REACH),
+    )
+    for title, lines in sections:
         if lines:
             console.print(Text("\n".join(["", title, *(f"  {line}" for line in lines)])), soft_wrap=True)

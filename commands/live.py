@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly import Unusable
 from assembly.answering import library_of
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
@@ -37,7 +36,7 @@ from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from clock import now
 from commands.exit_codes import DONE, FAILED
-from commands.roles import ROLES
+from commands.roles import ROLES, nats_extra
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
@@ -79,12 +78,8 @@ def play_roles(settings: Settings, options: argparse.Namespace) -> int:
     collect_rarely()
     yield_often()
     allocate_together()
-    try:
+    with nats_extra():
         from assembly.distributed.running import play  # noqa: PLC0415 (nothing of it is imported for one process)
-    except ModuleNotFoundError as error:
-        if error.name != "nats":
-            raise
-        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
     run_async(play(settings, options.role or ROLES, options.shards))
     return DONE
 

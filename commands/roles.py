@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from assembly import Unusable
 
 ROLES = ("gateway", "worker", "team", "knowledge")
 
@@ -13,3 +17,14 @@ def roles_of(text: str) -> tuple[str, ...]:
     if unknown := [each for each in asked if each not in ROLES]:
         raise argparse.ArgumentTypeError(f"there is no role {unknown[0]!r}: write some of {','.join(ROLES)}")
     return tuple(role for role in ROLES if role in asked)
+
+
+@contextmanager
+def nats_extra() -> Generator[None]:
+    """Around an import. Raises Unusable: the extra is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None

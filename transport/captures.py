@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Any, cast
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 from reactivex.subject import Subject
 
 from clock import now
@@ -24,7 +25,7 @@ from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from services.team import Capture, Waiting, pending
-from transport.connection import streams_of
+from transport.connection import AWAY, streams_of
 from transport.layout import CAPTURES
 from transport.lease import Lease
 
@@ -32,6 +33,7 @@ SUBJECTS = "captures.>"
 PART = "Part"
 """The header with what a stored capture says of where it is from."""
 TRY_SECONDS, LONGEST_SECONDS = 2.0, 10.0
+FORGET_SECONDS = 30.0
 MOST_OPEN = 256
 """Captures that the writer has in hand: as many as may share an append, and some that wait for it."""
 
@@ -83,6 +85,8 @@ class Handed:
         self._held: list[Msg] = []
         self._open = self._closed = False
         self._acks: set[asyncio.Task[None]] = set()
+        self._dropped: set[int] = set()  # by the number in the stream
+        self._ended = asyncio.Event()
 
     async def take(self) -> bool:
         """Whether nobody else is the writer. What comes is kept until `begin`. Raises as the client."""
@@ -108,10 +112,42 @@ class Handed:
             result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN
         )
         message = self._waiting.pop(result.part.number, None)
+        self._ended.set()
         if message is not None and not stays:
             task = asyncio.get_running_loop().create_task(self._acknowledge(message))
             self._acks.add(task)
             task.add_done_callback(self._acks.discard)
+
+    async def forget(self, user_id: int) -> int:
+        """Drop the captures that a person takes part in and that nobody has stored; gives their number. Those in hand
+        are stored when this returns: what is stored is to be changed afterwards.
+
+        Raises:
+            OSError: NATS does not answer, or something stays in hand.
+        """
+        streams, number, dropped = streams_of(self._client), 1, 0
+        try:
+            async with asyncio.timeout(FORGET_SECONDS):
+                while self._in_hand(user_id):
+                    self._ended.clear()
+                    await self._ended.wait()
+                while True:
+                    try:
+                        found = await streams.get_msg(CAPTURES, number, SUBJECTS, next=True)
+                    except NotFoundError:
+                        return dropped
+                    number = (found.seq or number) + 1
+                    if takes_part(found.data or b"", user_id) and not self._has(number - 1):
+                        self._dropped.add(number - 1)
+                        dropped += await streams.delete_msg(CAPTURES, number - 1)
+        except AWAY as error:
+            raise OSError(errno.EIO, "captures on their way are not looked through; NATS does not answer") from error
+
+    def _in_hand(self, user_id: int) -> bool:
+        return any(takes_part(message.data, user_id) for message in self._waiting.values())
+
+    def _has(self, number: int) -> bool:
+        return any(message.metadata.sequence.stream == number for message in self._waiting.values())
 
     async def release(self) -> None:
         """Give the right back, once what is settled is acknowledged."""
@@ -128,6 +164,8 @@ class Handed:
             self._held.append(message)
 
     def _emit(self, message: Msg) -> None:
+        if message.metadata.sequence.stream in self._dropped:
+            return
         self._numbers += 1
         headers = cast("Mapping[str, str]", message.headers or {})
         try:
@@ -144,6 +182,15 @@ class Handed:
             await message.ack_sync(timeout=TRY_SECONDS)
         except (Error, TimeoutError):
             return  # it comes again, and is known to be stored
+
+
+def takes_part(data: bytes, user_id: int) -> bool:
+    """Whether a person has written something of a capture as it is handed over."""
+    try:
+        capture = pending.parse(data).capture
+    except pending.Damaged:
+        return False
+    return any(said.author_id == user_id for said in capture.said)
 
 
 def rendered_part(part: Part) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import reactivex as rx
 from reactivex import Observable
@@ -12,17 +13,22 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly.answering import library_of
+from assembly.callbacks import Privacy
+from assembly.distributed.forgetting import duties_of
 from assembly.distributed.process import EVERYTHING, Process
+from assembly.distributed.standing import Standing
 from assembly.graph_parts import assemble, capture_parts
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters
 from assembly.searching import open_search
 from assembly.servers import Learners, open_servers, server_libraries
 from assembly.state import read_state
+from assembly.teachings import taught
 from assembly.team import curation_parts
 from clock import now
 from model.events import Event
 from services.discord import Rehearsal
+from services.privacy import Forgotten
 from services.storage import files
 from sinks.results import journal
 from streams.graph import graph
@@ -31,12 +37,13 @@ from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, TEAM
 from transport.mirror import LogJournal, restore
+from transport.people import open_people
 from transport.standby import standing_by
 
 log = logging.getLogger(__name__)
 
 
-async def write(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+async def write(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Play the role: stand by, and keep the archive while the lease is held, until `stopping` is set."""
 
     def handed() -> Handed:
@@ -44,12 +51,12 @@ async def write(process: Process, stopping: asyncio.Event, meters: Meters) -> No
 
     async for given in standing_by(process.client, CAPTURES, process.members, handed, stopping):
         try:
-            await _keep(process, given, stopping, meters)
+            await _keep(process, given, stopping, meters, standing)
         except Fenced:
             log.warning("the archive is kept by another process now")
 
 
-async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meters: Meters) -> None:
+async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Store and file captures until `stopping` is set. Raises Fenced: another process does now."""
     beside, settings = process.beside, process.settings_for(TEAM)
     fenced, folder = FencedLog(beside.streams, TEAM), settings.app.data_dir
@@ -59,10 +66,12 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
     await beside.do(restore(fenced, folder, EVERYTHING))
     async with AsyncExitStack() as stack:
         stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+        people = await stack.enter_async_context(open_people(process.client))
+        duties = await stack.enter_async_context(duties_of(people.wishes, process.name))
         _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
         library = library_of(settings)
         search = await stack.enter_async_context(open_search(settings, library, None))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
         curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
         libraries = server_libraries(settings, library)
         learners = Learners(asker=knowledge)
@@ -76,13 +85,26 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
             poster=Rehearsal(),
             captures=capture_parts(settings, state, curation=curation),
             gauge=meters.gauge,
-            results=[*meters.results, journal, handed.settled],
+            results=[*meters.results, standing.add, journal, handed.settled],
             servers=servers,
         )
         stopped: Subject[None] = Subject()
         nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
         results = graph(nothing, parts.services, parts.sinks, parts.rules, handed.captures)
         run = GraphRun(results, parts.services.in_flight)
+        own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
+        privacy = Privacy(parts, taught(settings, curation, search), own)
+
+        async def forget(user_id: int) -> Forgotten:
+            dropped = await handed.forget(user_id)
+            done = await privacy.remove(user_id)
+            done.pending += dropped
+            return done
+
+        # Who was forgotten while nobody kept the archive is so before anything else.
+        await duties.own(TEAM, forget)
+        people.wishes.on_change = duties.heard
+        duties.begin()
         handed.begin()
         log.info("the archive is kept here")
         await until(run.finished, stopping, lost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,43 +13,50 @@ from reactivex.subject import Subject
 
 from assembly.answering import library_of
 from assembly.bot import DiscordParts, open_discord
+from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
+from assembly.distributed.other_roles import followed, handing_over
+from assembly.distributed.partition_work import PartitionWork, privacy_of
+from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
 from assembly.distributed.process import EVERYTHING, Process
-from assembly.documents import Documents, documents_for
+from assembly.distributed.standing import Standing
+from assembly.documents import Documents, documents_for, embedded_store
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
+from assembly.slash_commands import slash_commands
 from assembly.state import RunState, autosave, read_state
+from assembly.teachings import taught
 from clock import now, run_blocking
-from model.outcomes import Outcome, OutcomeKind, Result
+from model.outcomes import Result
 from operators.screen import decode
 from services.assistant import Assistant
 from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
+from services.documents.store import Together
 from services.knowledge import Library, LibrarySearch
-from services.llm import AttachedImages, ImageSource
-from services.storage import files
-from services.team import Capture, Captures, archive_files
+from services.llm import AttachedImages, ImageSource, StructuredLLM
+from services.storage import DataFolder, files
 from settings import Settings, usable_token
-from sinks.archive import RawArchive
 from sinks.results import journal
 from streams.graph import graph
 from transport.broadcast import Broadcast
 from transport.budgets import SharedBudgets
 from transport.captures import HandOver
 from transport.connection import streams_of
-from transport.errors import Fenced
+from transport.evidence import shared_store
 from transport.fence import FencedLog
-from transport.layout import KNOWLEDGE, TEAM, scope
+from transport.layout import scope
 from transport.mirror import LogJournal, ScopeFollower, restore
+from transport.notes import KeptNotes
 from transport.partition import Partition
+from transport.people import SharedPeople, open_people
 from transport.shares import WORKER, Shares
-
-REMEMBERED_WEEKS = 2
+from transport.wishes import Wish
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +66,8 @@ class Shared:
     """What all graphs of a worker are wired to."""
 
     settings: Settings
+    people: SharedPeople
+    llm: StructuredLLM | None
     discord: DiscordParts
     assistant: Assistant
     library: Library
@@ -70,30 +79,24 @@ class Shared:
     meters: Meters
     budgets: SharedBudgets
 
-
-@dataclass(slots=True)
-class PartitionWork:
-    """`transport.partition.Work`: one graph over one folder."""
-
-    source: Subject[Dispatch]
-    run: GraphRun
-    stack: AsyncExitStack
-    parts: Parts
-    grace_seconds: float
-
-    def feed(self, dispatch: Dispatch) -> None:
-        self.source.on_next(dispatch)
-
-    async def drain(self) -> None:
-        self.source.on_completed()
-        await self.run.drain(self.grace_seconds)
-        await self.stack.aclose()
-
-    async def cut(self) -> None:
-        self.run.cut_off()
-        # What would be saved now belongs to somebody else.
-        with suppress(Fenced):
-            await self.stack.aclose()
+    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
+        """What a graph is wired to, or commands are."""
+        return assemble(
+            settings,
+            state=state,
+            assistant=self.assistant,
+            library=self.library,
+            search=self.search,
+            poster=self.discord.poster,
+            captures=self.captures,
+            fetcher=self.discord.fetcher,
+            access=self.discord.access,
+            images=self.images,
+            documents=self.documents,
+            gauge=self.meters.gauge,
+            results=results,
+            servers=self.servers,
+        )
 
 
 @dataclass(slots=True)
@@ -102,7 +105,11 @@ class Workshop:
 
     process: Process
     shared: Shared
+    standing: Standing
+    desk: PeopleDesk
+    duties: Duties
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
+    works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
     broadcast: Broadcast = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +130,7 @@ class Workshop:
         """A server, a channel, a role or a thread: for the cache of discord.py, and for every graph."""
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
-        decoder.decode(dispatch)
+        self.desk.heard(dispatch, decoder.decode(dispatch))
         if dispatch.t in CHANGES:
             for refused in self.shared.discord.refusals:
                 refused.clear()
@@ -134,6 +141,17 @@ class Workshop:
         """Somebody has called a command in a place of one of these partitions."""
         self.shared.discord.client.read("INTERACTION_CREATE", payload)
 
+    def leave_alone(self, user_id: int) -> None:
+        """Somebody has opted out, here or elsewhere."""
+        for work in self.works.values():
+            work.leave_alone(user_id)
+        self.desk.leave_alone(user_id)
+
+    def wished(self, wish: Wish) -> None:
+        """Somebody wants to be forgotten, or others have done their part of it."""
+        self.duties.heard(wish)
+        self.desk.come_further(wish)
+
     async def open(self, number: int, fenced: FencedLog, told: Callable[[Result], None]) -> PartitionWork:
         """For `Partition`: the partition's folder as it was left, and a graph on it."""
         process, shared, beside = self.process, self.shared, self.process.beside
@@ -143,28 +161,29 @@ class Workshop:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+            await keep_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
-            parts = assemble(
-                settings,
-                state=state,
-                assistant=shared.assistant,
-                library=shared.library,
-                search=shared.search,
-                poster=shared.discord.poster,
-                captures=shared.captures,
-                fetcher=shared.discord.fetcher,
-                access=shared.discord.access,
-                images=shared.images,
-                documents=shared.documents,
-                gauge=shared.meters.gauge,
-                results=[*shared.meters.results, journal, state.record.add, told],
-                servers=shared.servers,
+            parts = shared.assemble(
+                settings, state, [*shared.meters.results, self.standing.add, journal, state.record.add, told]
             )
             await stack.enter_async_context(autosave(state))
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
-            work = PartitionWork(source, run, stack.pop_all(), parts, process.grace_seconds)
+            work = PartitionWork(
+                number=number,
+                folder=folder,
+                source=source,
+                run=run,
+                stack=stack.pop_all(),
+                parts=parts,
+                privacy=privacy_of(settings, parts),
+                duties=self.duties,
+                grace_seconds=process.grace_seconds,
+            )
+        self.works[number] = work
+        # Who was forgotten while nobody had the partition is so before anything else.
+        await self.duties.own(scope(number), work.forget)
         for said in self.broadcast.so_far():
             work.feed(said)
         # What an earlier owner has left half posted is finished once the bot is known.
@@ -175,36 +194,11 @@ class Workshop:
 def _state_of(settings: Settings, shared: Shared) -> RunState:
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
     # Every reply is claimed before it is posted, those of one piece as well.
-    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
-
-
-def handing_over(settings: Settings, given: HandOver, opted_out: Callable[[int, str], bool]) -> CaptureParts:
-    """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
-    raw = settings.kb.team_raw_dir
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), opted_out)
-    known = RawArchive(raw, captures, rehearsed=True)
-
-    async def keep(capture: Capture) -> Outcome:
-        outcome = await known.keep(capture)
-        if outcome.result is OutcomeKind.CAPTURED:
-            await given.give(capture)
-        # Its id is given where it is kept.
-        return replace(outcome, qa_id=None)
-
-    return CaptureParts(keep=keep, captures=captures)
-
-
-def followed(settings: Settings) -> Mapping[str, Sequence[str]]:
-    """The folders that other roles write, by their scope."""
-    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
-    return {
-        TEAM: [f"{home}team-knowledge" for home in homes],
-        KNOWLEDGE: [f"{home}knowledge-base" for home in homes],
-    }
+    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1), opt_outs=shared.people.opt_outs)
 
 
 @asynccontextmanager
-async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared]:
+async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
     """Opened and logged in, for as long as the block runs. Raises as the parts, and `discord.LoginFailure`."""
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
@@ -219,12 +213,21 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
+        kept = shared_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        stack.push_async_callback(kept.close)
+        notes = KeptNotes(streams_of(process.client))
+        stack.push_async_callback(notes.aclose)
         documents = await enter(
-            documents_for(settings, answering, discord.attachments, embedder, observe=meters.observe)
+            documents_for(
+                settings, answering, discord.attachments, embedder, observe=meters.observe, shared=Together(kept, notes)
+            )
         )
         search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
         budgets = await enter(SharedBudgets(streams_of(process.client)))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of)
+        state = replace(
+            read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
+            opt_outs=people.opt_outs,
+        )
         libraries = server_libraries(settings, library)
         learners = Learners(asker=knowledge, images=images, rehearsal=True)
         servers = await enter(
@@ -234,6 +237,8 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
         own = {guild_id: replace(each, captures=captures) for guild_id, each in servers.items()}
         yield Shared(
             settings=settings,
+            people=people,
+            llm=answering,
             discord=discord,
             assistant=assistant_of(settings, search, answering),
             library=library,
@@ -247,20 +252,61 @@ async def open_shared(process: Process, meters: Meters) -> AsyncGenerator[Shared
         )
 
 
-async def work(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+@asynccontextmanager
+async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDesk]:
+    """What serves people beside the partitions, and the commands, until the end of the block."""
+    settings, people = shared.settings, shared.people
+    state = replace(
+        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
+        opt_outs=people.opt_outs,
+    )
+    parts = shared.assemble(settings, state, shared.meters.results)
+    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
+    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
+    desk = PeopleDesk(
+        process=process,
+        people=people,
+        parts=parts,
+        taught=[taught(settings, None, shared.search), *own],
+        documents=shared.documents,
+    )
+    async with closing(desk):
+        if settings.app.dry_run:
+            yield desk
+            return
+        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
+        async with slash_commands(
+            client, settings, parts, llm, documents, servers, desk.say_forgotten
+        ) as desk.commands:
+            yield desk
+
+
+async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Play the role until `stopping` is set and all work has ended."""
-    async with open_shared(process, meters) as shared:
-        workshop = Workshop(process, shared)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        people = await enter(open_people(process.client))
+        shared = await enter(open_shared(process, people, meters))
+        desk = await enter(open_desk(process, shared))
+        duties = await enter(duties_of(people.wishes, process.name))
+        workshop = Workshop(process, shared, standing, desk, duties)
+        people.opt_outs.on_added, people.wishes.on_change = workshop.leave_alone, workshop.wished
+        await duties.own(DOCUMENTS, desk.forget)
+        duties.begin()
         await workshop.broadcast.catch_up()
         shares = Shares(process.client, process.layout, process.members, workshop.take)
+
+        standing.owned = lambda: {
+            number: workshop.partitions[number].in_flight for number in shares.owned if number in workshop.partitions
+        }
 
         def guild_ids() -> set[int]:
             return {guild.id for guild in shared.discord.client.guilds}
 
-        searchable = kept_searchable(
-            shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
+        await enter(
+            kept_searchable(shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers)
         )
-        async with searchable, in_background(workshop.broadcast.follow()):
-            async with in_background(shares.keep()):
-                await stopping.wait()
-            await shares.release()
+        await enter(in_background(workshop.broadcast.follow()))
+        async with in_background(shares.keep()):
+            await stopping.wait()
+        await shares.release()

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from clock import run_blocking
 from model.batches import Key
@@ -167,11 +167,33 @@ def _put(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -
         remembered.popitem(last=False)
 
 
-class OptOuts:
+class LeftAlone(Protocol):
     """Who opted out (`/privacy opt-out`): checked for every message, and kept durably.
 
     A change takes effect before it is written, so also for what is in progress.
     """
+
+    def __contains__(self, user_id: object, /) -> bool: ...
+
+    async def add(self, user_id: int) -> None:
+        """Opt somebody out.
+
+        Raises:
+            OSError: it was not written, and is lost when this process ends.
+        """
+        ...
+
+    async def discard(self, user_id: int) -> None:
+        """Opt somebody in again.
+
+        Raises:
+            OSError: as `add`.
+        """
+        ...
+
+
+class OptOuts:
+    """`LeftAlone`, kept in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -182,20 +204,12 @@ class OptOuts:
         return user_id in self._ids
 
     async def add(self, user_id: int) -> None:
-        """Opt somebody out.
-
-        Raises:
-            OSError: it was not written, and is lost when this process ends.
-        """
+        """As `LeftAlone`."""
         self._ids.add(user_id)
         await self._save()
 
     async def discard(self, user_id: int) -> None:
-        """Opt somebody in again.
-
-        Raises:
-            OSError: as `add`.
-        """
+        """As `LeftAlone`."""
         self._ids.discard(user_id)
         await self._save()
 

@@ -77,6 +77,7 @@ class Phrases:
     not_forgotten = Fixed()
     out_of_reach = Fixed()
     may_see_again = Fixed()
+    rest_follows = Fixed()
     removed = Fixed()
     removed_turns = Filled("count")
     removed_posts = Filled("count")

@@ -3,5 +3,5 @@
 # pyright: reportUnusedImport=false
 from services.privacy.everywhere import Learned, forget_everywhere
 from services.privacy.forgetting import Forgotten, has_written, note_documents
-from services.privacy.pseudonyms import pseudonym, pseudonym_key
+from services.privacy.pseudonyms import new_pseudonym_key, pseudonym, pseudonym_key
 from services.privacy.strangers import Surroundings

@@ -21,11 +21,17 @@ class Learned(NamedTuple):
 
 
 def forget_everywhere(
-    shared: Learned, servers: Sequence[Learned], user_id: int, surroundings: Surroundings | None = None
+    shared: Learned,
+    servers: Sequence[Learned],
+    user_id: int,
+    surroundings: Surroundings | None = None,
+    others: Sequence[Path] = (),
 ) -> Forgotten:
-    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs."""
-    elsewhere = [server.raw for server in servers]
+    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs; `others`: archives of
+    somebody else, which are only read.
+    """
+    elsewhere = [*(server.raw for server in servers), *others]
     done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, elsewhere)
     for server in servers:
-        done.add(forget(server.folder, server.raw, user_id, server.team))
+        done.add(forget(server.folder, server.raw, user_id, server.team, elsewhere=others))
     return done

@@ -18,5 +18,10 @@ def pseudonym(key: bytes, user_id: int) -> str:
 def pseudonym_key(path: Path) -> bytes:
     """The key of an installation, made where there is none yet. Blocking. Raises OSError."""
     if not path.exists():
-        files.replace(path, secrets.token_hex(32).encode())
+        files.replace(path, new_pseudonym_key())
     return path.read_bytes()
+
+
+def new_pseudonym_key() -> bytes:
+    """For an installation that has none yet."""
+    return secrets.token_hex(32).encode()

@@ -1,0 +1,225 @@
+"""Wishes to be forgotten, and opt-outs, in all processes: each does what concerns the scopes that it owns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from assembly import Unusable
+from assembly.distributed.process import Process, address_of, layout_of, named
+from clock.backoff import Backoff
+from services.documents.store import StoreUnavailable
+from services.privacy import Forgotten
+from services.team import LibraryUnwritable
+from settings import Settings
+from transport.connection import connect, streams_of
+from transport.errors import Fenced, Unfit
+from transport.layout import TEAM, Layout, scope
+from transport.members import Member, Members
+from transport.people import SharedPeople, is_kept_there, open_people
+from transport.shares import WORKER
+from transport.wishes import Part, Wish, Wishes
+
+DOCUMENTS = "documents"
+"""The scope of files in threads and of runbooks, which every worker can remove, and of what each has in memory."""
+OTHERS_SECONDS = 5.0
+"""How long the team's archive, which tells what a person wrote, waits until all others have looked for that."""
+CALLER_SECONDS = 20.0
+"""How long somebody waits who has called a command."""
+RETRY_SECONDS, LONGEST_SECONDS = 1.0, 60.0
+
+Forget = Callable[[int], Awaitable[Forgotten]]
+"""Removes a person, by their id. Raises OSError, StoreUnavailable, LibraryUnwritable, Fenced."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Duties:
+    """What one role of a process has to do for each wish. `close` before what it works on is closed."""
+
+    wishes: Wishes
+    process: str
+    _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
+    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the wish that was heard of last
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    async def own(self, name: str, forget: Forget) -> None:
+        """A scope is this process's from now on. Returns when the wishes that were made without its owner are carried
+        out in it, or cannot be now and are tried again.
+        """
+        self._owned[name] = forget
+        for wish in [each for each in self.wishes.by_user.values() if name in each.left]:
+            if not await self._do(wish, [name]):
+                self._start(self._carry_out(wish))
+
+    def disown(self, name: str) -> None:
+        self._owned.pop(name, None)
+
+    def begin(self) -> None:
+        """Take up the wishes that there are; from now on `heard` is called with each that comes."""
+        for wish in self.wishes.by_user.values():
+            self.heard(wish)
+
+    def heard(self, wish: Wish) -> None:
+        """Somebody wishes to be forgotten, or others have done their part."""
+        self._changed.set()
+        if self._begun.get(wish.user_id) != wish.id:
+            self._begun[wish.user_id] = wish.id
+            self._start(self._carry_out(wish, everywhere=[DOCUMENTS]))
+
+    async def close(self) -> None:
+        """What is not done by now is somebody else's."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, wish: Wish, everywhere: Sequence[str] = ()) -> None:
+        """Until nothing of it is left here. `everywhere`: scopes to be dealt with although others already have."""
+        backoff, done = Backoff(RETRY_SECONDS, LONGEST_SECONDS), set[str]()
+        while True:
+            due = {*self.wishes.left(wish), *everywhere} - done
+            mine = [name for name in self._owned if name in due]
+            if not mine:
+                return
+            first = [name for name in mine if name != TEAM]
+            now_done = await self._do(wish, first) if first else set[str]()
+            if TEAM in mine:
+                await self._until_others_have(wish)
+                now_done |= await self._do(wish, [TEAM])
+            done |= now_done
+            if not done.issuperset(mine):
+                await asyncio.sleep(backoff.pause())
+
+    async def _until_others_have(self, wish: Wish) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OTHERS_SECONDS):
+                while set(self.wishes.left(wish)) - {TEAM}:
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    async def _do(self, wish: Wish, names: Sequence[str]) -> set[str]:
+        """Gives the scopes that are dealt with."""
+        results = await asyncio.gather(*(self._forget_in(name, wish.user_id) for name in names))
+        found, done = Forgotten(), set[str]()
+        for name, result in zip(names, results, strict=True):
+            if result is not None:
+                found.add(result)
+                done.add(name)
+        if done:
+            for line in found.left:
+                log.warning("forget: %s", line)
+            try:
+                await self.wishes.done(wish, Part(self.process, tuple(sorted(done)), asdict(found)))
+            except OSError as error:
+                log.error("forget: it is done, but nobody knows: %s", error)  # noqa: TRY400 (a line for the operator)
+                return set()
+        return done
+
+    async def _forget_in(self, name: str, user_id: int) -> Forgotten | None:
+        forget = self._owned.get(name)
+        if forget is None:
+            return None
+        try:
+            return await forget(user_id)
+        except Fenced:
+            self.disown(name)  # its next owner looks for the wish first
+        except (OSError, StoreUnavailable, LibraryUnwritable) as error:
+            log.error("forget: %s: %s; tried again", name, error)  # noqa: TRY400 (a line for the operator)
+        return None
+
+
+@asynccontextmanager
+async def duties_of(wishes: Wishes, process: str) -> AsyncGenerator[Duties]:
+    duties = Duties(wishes, process)
+    try:
+        yield duties
+    finally:
+        await duties.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenEverywhere:
+    """What has come of a wish.
+
+    Attributes:
+        done: the sum of what was found.
+        left: what is still to be done, in words.
+    """
+
+    done: Forgotten
+    left: tuple[str, ...]
+
+
+def scopes_of(layout: Layout) -> list[str]:
+    """All that may hold something of a person."""
+    return [*(scope(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
+
+
+async def forget_in_all(
+    people: SharedPeople, layout: Layout, members: Members, user_id: int, seconds: float
+) -> ForgottenEverywhere:
+    """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the wish
+    could not be kept.
+    """
+    alive = await members.alive()
+    processes = {name for name, member in alive.items() if WORKER in member.roles}
+    answered = await people.wishes.carried_out(user_id, scopes_of(layout), processes, seconds)
+    done = Forgotten()
+    for part in answered.parts:
+        done.add(found_in(part.found))
+    return ForgottenEverywhere(done, tuple(in_words(answered.left)))
+
+
+async def forget_from_outside(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
+    """As `forget_in_all`, for a command. Raises Unusable: the servers cannot be used, or hold nothing."""
+    layout, address = layout_of(settings.nats), address_of(settings)
+    try:
+        client = await connect(address, name := named())
+    except Unfit as error:
+        raise Unusable(str(error)) from None
+    try:
+        if not await is_kept_there(client):
+            where = ", ".join(address.servers)
+            raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
+        async with open_people(client) as people:
+            return await forget_in_all(people, layout, Members(streams_of(client), Member(name, ())), user_id, seconds)
+    finally:
+        await client.close()
+
+
+def found_in(told: Mapping[str, Any]) -> Forgotten:
+    """The inverse of `asdict`; what another version of the program counts besides is left out."""
+    known = {each.name for each in fields(Forgotten)}
+    return Forgotten(**{name: value for name, value in told.items() if name in known})
+
+
+def in_words(left: Collection[str]) -> list[str]:
+    """Scopes, for people."""
+    partitions = [name for name in left if name not in {TEAM, DOCUMENTS}]
+    said: list[str] = []
+    if partitions:
+        said.append(f"partitions {', '.join(sorted(partitions))}: as soon as a worker has them")
+    if TEAM in left:
+        said.append("archive and topics: as soon as a process with the role team runs")
+    if DOCUMENTS in left:
+        said.append("files in threads and runbooks: as soon as a worker runs")
+    return said
+
+
+async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[Forgotten, bool]:
+    """For a command: what was removed, and whether that is all. Raises OSError."""
+    result = await forget_in_all(people, process.layout, process.members, user_id, CALLER_SECONDS)
+    for line in result.left:
+        log.warning("/privacy forget: still to come: %s", line)
+    return result.done, not result.left

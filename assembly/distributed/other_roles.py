@@ -1,0 +1,39 @@
+"""What a worker has of other roles: copies of the folders that they write, and the way to hand captures to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts
+from model.outcomes import Outcome, OutcomeKind
+from services.team import Capture, Captures, archive_files
+from settings import Settings
+from sinks.archive import RawArchive
+from transport.captures import HandOver
+from transport.layout import KNOWLEDGE, TEAM
+
+
+def handing_over(settings: Settings, given: HandOver, opted_out: Callable[[int, str], bool]) -> CaptureParts:
+    """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
+    raw = settings.kb.team_raw_dir
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), opted_out)
+    known = RawArchive(raw, captures, rehearsed=True)
+
+    async def keep(capture: Capture) -> Outcome:
+        outcome = await known.keep(capture)
+        if outcome.result is OutcomeKind.CAPTURED:
+            await given.give(capture)
+        # Its id is given where it is kept.
+        return replace(outcome, qa_id=None)
+
+    return CaptureParts(keep=keep, captures=captures)
+
+
+def followed(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """The folders that other roles write, by their scope."""
+    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
+    return {
+        TEAM: [f"{home}team-knowledge" for home in homes],
+        KNOWLEDGE: [f"{home}knowledge-base" for home in homes],
+    }

@@ -1,0 +1,151 @@
+"""People's commands in a worker, and what each worker does where somebody is to be left alone or forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assembly.callbacks import not_forgotten, summary
+from assembly.distributed.forgetting import forgotten_across
+from assembly.distributed.process import Process
+from assembly.documents import Documents
+from assembly.graph_parts import Parts
+from assembly.teachings import Teachings
+from clock import run_blocking
+from model.events import Event
+from services.conversations import phrases
+from services.discord import Dispatch
+from services.discord.slash import Call, Commands
+from services.documents.store import StoreUnavailable
+from services.privacy import Forgotten, has_written, new_pseudonym_key, note_documents
+from services.storage import DataFolder, files, in_thread
+from services.team import REMOVED
+from transport.layout import TEAM
+from transport.locks import is_first
+from transport.people import SharedPeople
+from transport.wishes import Wish
+
+REGISTERED_SECONDS = 60
+"""How long other workers leave the commands of a server to the one that was first to meet it."""
+LOOK_SECONDS, FOLLOW_SECONDS = 0.25, 30.0
+SETTLE_SECONDS = 1.0
+"""How long topics may arrive after the archive that they follow from."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class PeopleDesk:
+    """What a worker does for people beside its partitions.
+
+    Attributes:
+        parts: those that commands use: they know all places, and keep nothing.
+        taught: copies of what teams have taught, that others keep, and what is made of them here.
+        commands: None: nobody can call any (a rehearsal).
+    """
+
+    process: Process
+    people: SharedPeople
+    parts: Parts
+    taught: Sequence[Teachings]
+    documents: Documents | None
+    commands: Commands | None = None
+    _stale: dict[int, list[Teachings]] = field(default_factory=dict[int, list[Teachings]], init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def heard(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
+        """A server, a channel, a role or a thread."""
+        for event in events:
+            self.parts.services.history.observe(event)
+        if dispatch.t == "GUILD_CREATE" and not dispatch.d.get("unavailable") and self.commands is not None:
+            self._start(self._register(int(str(dispatch.d["id"])), self.commands))
+
+    def leave_alone(self, user_id: int) -> None:
+        """Somebody has opted out."""
+        if self.documents is not None:
+            self._start(self.documents.leave_alone(user_id))
+
+    async def forget(self, user_id: int) -> Forgotten:
+        """For `Duties`: what all workers can reach, and what this one has in memory."""
+        done = Forgotten()
+        self._stale[user_id] = [each for each in self.taught if await in_thread(has_written, each.raw, user_id)]
+        if (wish := self.people.wishes.by_user.get(user_id)) is not None:
+            self.come_further(wish)
+        for captures in self.parts.captures:
+            captures.forget(user_id, REMOVED)
+        done.usage = await self.parts.services.budget.forget(user_id)
+        if self.documents is not None:
+            note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
+        return done
+
+    def come_further(self, wish: Wish) -> None:
+        """Once the team's archive is without somebody, so is what is made of it here."""
+        if TEAM not in wish.left and (stale := self._stale.pop(wish.user_id, None)):
+            self._start(self._make_anew(wish.user_id, stale))
+
+    async def say_forgotten(self, call: Call) -> str:
+        """`/privacy forget`."""
+        try:
+            done, complete = await forgotten_across(self.process, self.people, call.user_id)
+        except OSError as error:
+            raise not_forgotten(call, error) from error
+        return summary(done, phrases(call.language), complete=complete)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _register(self, guild_id: int, commands: Commands) -> None:
+        """Unless another process does: Discord takes few registrations."""
+        if await is_first(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
+            commands.arrived(guild_id)
+
+    async def _make_anew(self, user_id: int, stale: Sequence[Teachings]) -> None:
+        for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
+            if not [each for each in stale if await in_thread(has_written, each.raw, user_id)]:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(SETTLE_SECONDS)
+        try:
+            async with AsyncExitStack() as stack:
+                if self.documents is not None:
+                    await stack.enter_async_context(self.documents.without_topics())
+                for each in stale:
+                    if each.search is not None:
+                        await stack.enter_async_context(each.search.without_team())
+        except (OSError, StoreUnavailable) as error:
+            log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
+
+
+@asynccontextmanager
+async def closing(desk: PeopleDesk) -> AsyncGenerator[PeopleDesk]:
+    try:
+        yield desk
+    finally:
+        await desk.close()
+
+
+async def keep_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
+    """Have a folder use the key of all. Raises OSError."""
+    own = await run_blocking(_content, folder.feedback_key)
+    key = await people.feedback_key(own or new_pseudonym_key())
+    if key != own:
+        await run_blocking(files.replace, folder.feedback_key, key)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
