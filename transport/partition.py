@@ -43,7 +43,7 @@ SUSPICIOUS = 2
 log = logging.getLogger(__name__)
 
 
-class Work(Protocol):
+class PartitionGraph(Protocol):
     """A graph over one partition's folder."""
 
     def feed(self, dispatch: Dispatch) -> None: ...
@@ -57,7 +57,7 @@ class Work(Protocol):
         ...
 
 
-Open = Callable[[int, FencedLog, Callable[[Result], None]], Awaitable[Work]]
+Open = Callable[[int, FencedLog, Callable[[Result], None]], Awaitable[PartitionGraph]]
 """Begins the work on a partition, which is told by its number and its log; results go to the function."""
 Interact = Callable[[Mapping[str, Any]], None]
 
@@ -87,7 +87,7 @@ class Partition:
         self._lease = Lease(client, MESSAGES, subject, process, seconds=layout.lease_seconds, most_open=MOST_OPEN)
         self._log = FencedLog(beside.streams, scope(number))
         self._epoch = Epoch(process, 0.0)
-        self._work: Work | None = None
+        self._work: PartitionGraph | None = None
         self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
         self._done: dict[int, None] = {}
         self._ended: list[_Ended] = []

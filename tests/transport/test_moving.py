@@ -22,7 +22,7 @@ from transport.connection import Beside
 from transport.errors import Unfit
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, MESSAGES, TEAM, Layout, scope
-from transport.members import Member, Members
+from transport.members import Members, Peer
 from transport.mirror import entries, restore
 from transport.moving import Installation, Moved, adopt, export, partition_of
 
@@ -251,7 +251,7 @@ async def test_servers_with_other_data_are_refused(beside: Beside, tmp_path: Pat
 
 async def test_processes_at_work_are_not_disturbed(beside: Beside, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await beside.do(Members(beside.streams, Member("host-1-ab", ("worker",))).beat())
+    await beside.do(Members(beside.streams, Peer("host-1-ab", ("worker",))).beat())
     with pytest.raises(Unfit, match="--adopt: host-1-ab is at work with these servers; stop all processes first"):
         await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
 
