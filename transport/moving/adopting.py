@@ -19,7 +19,7 @@ from transport.members import Member, Members
 from transport.mirror import FolderPublisher, entries
 from transport.mirror.writing import recorded
 from transport.moving import shared
-from transport.moving.origin import Origin, read_origin, untouched
+from transport.moving.origin import FolderOrigin, read_origin, untouched
 from transport.moving.splitting import Splitter
 
 
@@ -115,7 +115,7 @@ def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, 
     return parts
 
 
-async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: Origin) -> None:
+async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
     """Raises Unfit: the log has files that the installation does not have, and did not have when it was exported."""
     if await untouched(streams, name, origin):
         return
