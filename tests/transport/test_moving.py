@@ -59,6 +59,8 @@ def installation(root: Path) -> DataFolder:
     files.replace(folder.guilds / str(GUILD) / "state" / "usage.json", b'{"day": 20000, "answers": 1, "tokens": 2}')
     files.replace(folder.opt_outs, render_ids({5, 6}))
     files.replace(folder.shown_runbooks, render_ids({7}))
+    gone = {"files": {"31": ["41", "code-1.py"]}, "closed": {"51": [1.5, True]}}
+    files.replace(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n")
     files.replace(folder.feedback_key, b"k" * 64)
     files.replace(folder.last_report, b'{"until": 1}')
     for home in (root, folder.guilds / str(GUILD)):

@@ -26,7 +26,7 @@ MARK = ".exported.json"
 
 
 @dataclass(frozen=True, slots=True)
-class ExportOrigin:
+class FolderOrigin:
     """An export.
 
     Attributes:
@@ -44,28 +44,28 @@ class ExportOrigin:
         return f"app.py --adopt {self.id}".strip()
 
 
-_ORIGIN = TypeAdapter(ExportOrigin)
+_ORIGIN = TypeAdapter(FolderOrigin)
 
 
-async def origin_of(streams: JetStreamContext, layout: Layout) -> ExportOrigin:
+async def origin_of(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
     """Of an export that begins now."""
     last = {name: (await _last(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
-    return ExportOrigin(secrets.token_hex(8), await _made(streams), last)
+    return FolderOrigin(secrets.token_hex(8), await _made(streams), last)
 
 
-def write_origin(root: Path, origin: ExportOrigin) -> None:
+def write_origin(root: Path, origin: FolderOrigin) -> None:
     files.renew(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
 
 
-def read_origin(root: Path) -> ExportOrigin:
+def read_origin(root: Path) -> FolderOrigin:
     """One of nothing where the folder is not from an export."""
     try:
         return _ORIGIN.validate_json(read_text(root / MARK) or "{}")
     except ValidationError:
-        return ExportOrigin()
+        return FolderOrigin()
 
 
-async def untouched(streams: JetStreamContext, name: str, origin: ExportOrigin) -> bool:
+async def untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
     """Whether a scope is as it was exported into the folder, but for what was adopted from there since."""
     if not origin.id or origin.log != await _made(streams):
         return False
