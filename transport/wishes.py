@@ -128,13 +128,19 @@ class Wishes:
             await self._client.publish(f"{ANSWERS}.{wish.id}", json.dumps(asdict(part)).encode())
 
     async def carried_out(
-        self, user_id: int, scopes: Collection[str], processes: Collection[str], seconds: float
+        self,
+        user_id: int,
+        scopes: Collection[str],
+        seconds: float,
+        *,
+        owned: Collection[str],
+        processes: Collection[str],
     ) -> Answered:
-        """Make a wish, and wait until all `scopes` are dealt with and all `processes` have answered, but no longer than
-        `seconds`. Raises OSError: it could not be made.
+        """Make a wish for all `scopes`, and wait until those that are `owned` are dealt with and all `processes` have
+        answered, but no longer than `seconds`. Raises OSError: it could not be made.
         """
         answered, wish_id, enough = Answered(), uuid.uuid4().hex, asyncio.Event()
-        missing, silent = set(scopes), set(processes)
+        missing, silent = set(owned), set(processes)
 
         async def heard(message: Msg) -> None:
             try:
@@ -151,8 +157,9 @@ class Wishes:
         listening = await self._client.subscribe(f"{ANSWERS}.{wish_id}", cb=heard)
         try:
             wish = await self.make(user_id, scopes, wish_id)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(enough.wait(), seconds)
+            if missing or silent:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(enough.wait(), seconds)
             async with patience():
                 value, _ = await self._bucket.get(_key(user_id))
         finally:

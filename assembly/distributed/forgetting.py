@@ -174,10 +174,14 @@ async def forget_in_all(
     """
     alive = await members.alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
-    answered = await people.wishes.carried_out(user_id, scopes_of(layout), processes, seconds)
+    scopes = scopes_of(layout)
+    teams = any(TEAM in member.roles for member in alive.values())
+    owned = [name for name in scopes if (teams if name == TEAM else processes)]
+    answered = await people.wishes.carried_out(user_id, scopes, seconds, owned=owned, processes=processes)
     done = Forgotten()
     for part in answered.parts:
         done.add(found_in(part.found))
+    done.usage = bool(done.usage)  # all partitions count together
     return ForgottenEverywhere(done, tuple(in_words(answered.left)))
 
 

@@ -112,7 +112,8 @@ async def test_a_wish_is_carried_out_by_those_who_have_its_scopes(people: Shared
 
     doing: list[asyncio.Task[None]] = []
     others.wishes.on_change = do_part
-    answered = await people.wishes.carried_out(ADA, ["p00", "p01", "team"], ["b"], 0.5)
+    scopes = ["p00", "p01", "team"]
+    answered = await people.wishes.carried_out(ADA, scopes, 0.5, owned=scopes, processes=["b"])
     assert [part.found for part in answered.parts] == [{"posts": 2}]
     assert answered.left == ("p01",)
     assert people.wishes.by_user[ADA].left == ("p01",)
@@ -126,10 +127,17 @@ async def test_a_wish_that_is_carried_out_is_waited_for_no_longer(people: Shared
             tasks.add(asyncio.create_task(others.wishes.done(wish, Part("b", wish.left, {}))))
 
     others.wishes.on_change = do_all
+    scopes = ["p00", "team"]
     async with asyncio.timeout(5):
-        answered = await people.wishes.carried_out(ADA, ["p00", "team"], ["b"], 60)
+        answered = await people.wishes.carried_out(ADA, scopes, 60, owned=scopes, processes=["b"])
     assert answered.left == ()
     await until(lambda: not people.wishes.by_user[ADA].left)
+
+
+async def test_nobody_waits_for_a_scope_without_an_owner(people: SharedPeople) -> None:
+    async with asyncio.timeout(5):
+        answered = await people.wishes.carried_out(ADA, ["p00", "team"], 60, owned=[], processes=[])
+    assert answered.left == ("p00", "team")
 
 
 async def test_of_two_who_do_their_part_at_once_none_undoes_the_other(
