@@ -26,6 +26,7 @@ help:
 	@echo "make all-pythons    all tests on each of them"
 	@echo "make lowest         all tests with the lowest versions that pyproject.toml allows"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
+	@echo "make scale-drill    many processes over NATS: killed, frozen, joining; not one message lost (DRILL: its options)"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make eval-answers   only the part about questions to documentations (EVAL_DOCUMENTS names their folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
@@ -120,6 +121,11 @@ lowest: $(VENV)/development
 
 benchmarks: $(VENV)/development
 	$(BIN)/python -m benchmarks
+
+# The real server of NATS, real processes of the program, and everything that can go wrong with them; some minutes.
+.PHONY: scale-drill
+scale-drill: $(VENV)/development
+	$(BIN)/python -m benchmarks.scale_drill $(DRILL)
 
 eval: $(VENV)/development
 	$(BIN)/python -m benchmarks.evaluation

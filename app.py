@@ -93,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is stored about a person")
     commands.add_argument("--backup", type=Path, metavar="FILE", help="copy the data folder, also while the bot runs")
     commands.add_argument("--restore", type=Path, metavar="FILE", help="bring a backup back, into an empty data folder")
+    commands.add_argument("--export", type=Path, metavar="DIR", help="with NATS: make a data folder of what is there")
+    commands.add_argument("--adopt", type=Path, metavar="DIR", help="with NATS: take over what a data folder holds")
     commands.add_argument(
         "--kb",
         nargs="+",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from assembly.sources import SourceSetup, source_kinds
 from assembly.team import team_places
 from clock import from_rfc3339, now, rfc3339, run_blocking
 from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, entries, newest
 from services.conversations import History
@@ -37,9 +38,17 @@ log = logging.getLogger(__name__)
 
 
 def dashboard_pages(
-    settings: Settings, parts: Parts, library: Library, search: Search, meter: FlowMeter, *, pace: float = 1.0
+    settings: Settings,
+    parts: Parts,
+    library: Library,
+    search: Search,
+    meter: FlowMeter,
+    *,
+    pace: float = 1.0,
+    fleet: Callable[[], Awaitable[Fleet]] | None = None,
 ) -> Callable[[web.Application], None]:
-    """What adds the pages to an application. `pace`: how many seconds of the loop pass in a real one. Blocking.
+    """What adds the pages to an application. `pace`: how many seconds of the loop pass in a real one. `fleet`: asks all
+    processes, where several do the work. Blocking.
 
     Raises:
         OSError: the key of pseudonyms cannot be read or made.
@@ -57,6 +66,7 @@ def dashboard_pages(
         team=LookedAt(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
         may_correct=curation is not None,
         now=now,
+        fleet=fleet,
     )
     texts = settings.dashboard.show_texts
     showing = Showing(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))

@@ -14,6 +14,7 @@ from assembly.document_tools import tools_over
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
 from assembly.searching import open_embedder
+from assembly.shared_documents import flushed, notice_others
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import Viewing
@@ -35,6 +36,7 @@ from services.documents.store import (
     EmbeddedStore,
     Folders,
     StoreUnavailable,
+    Together,
     naming,
 )
 from services.documents.tools import AnswerCache
@@ -64,6 +66,7 @@ class Documents:
         asker: condenses passages; None: they are quoted. `model`: its name.
         answers: given before, and forgotten when the documents that they are from change hands or go.
         before_asking: None: what all share is indexed beside the graph.
+        shared: files and runbooks are kept there, and by other processes as well; None: by this one alone.
         indexing_topics: held while the team's topics are read into the store.
     """
 
@@ -79,6 +82,7 @@ class Documents:
     background: Background
     before_asking: BeforeAsking | None = None
     reply_language: str = "question"
+    shared: Together | None = None
     indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def lookup(
@@ -150,7 +154,7 @@ class Documents:
 
     async def close(self) -> None:
         await self.background.close()
-        await self.store.close()
+        await (self.store.close() if self.shared is None else flushed(self.shared))
 
 
 @asynccontextmanager
@@ -165,13 +169,15 @@ async def documents_for(
     observe: Observe | None = None,
     rehearsed: bool = False,
     before_asking: Callable[[DocumentStore, Embedder | None], BeforeAsking] | None = None,
+    shared: Together | None = None,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
     `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
     `ai_response.llm`. Neither is closed here. Where `documents.synthesis_llm` is set, a client for that is opened.
     `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `before_asking` makes what is
-    awaited before an answer looks anything up.
+    awaited before an answer looks anything up. `shared`: where files and runbooks are kept together with other
+    processes; not closed here, but flushed.
     """
     chosen = settings.documents
     if not chosen.enabled:
@@ -185,7 +191,7 @@ async def documents_for(
                 open_llm(settings, llm, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
-        store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
+        store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
         if chosen.embeddings is not None:
             embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
         background = Background(store=store, embedder=embedder)
@@ -213,23 +219,27 @@ async def documents_for(
         )
         try:
             names = await store.list_collections(naming.CASE_PREFIX)
-            await runbooks.open()
+            gone = Tombstones(None if shared else folder.tombstones)
+            await runbooks.open(None if shared is None else shared.notes)
+            cases = Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
+            if shared is not None:
+                await notice_others(shared, cases, runbooks, background, answers.purge)
         except StoreUnavailable as error:
             log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
-            names = None
-        if names is None:
-            with suppress(StoreUnavailable):
-                await store.close()
+            cases = None
+        if cases is None:
+            if shared is None:
+                with suppress(StoreUnavailable):
+                    await store.close()
             yield None
             return
-        with_files = (int(name.removeprefix(naming.CASE_PREFIX)) for name in names)
         documents = Documents(
             settings=chosen,
             store=store,
             embedder=embedder,
             asker=asker,
             model="" if llm is None else llm.model,
-            cases=Cases(with_files, Tombstones(folder.tombstones)),
+            cases=cases,
             runbooks=runbooks,
             intake=Intake(
                 store=store,
@@ -242,9 +252,16 @@ async def documents_for(
             background=background,
             before_asking=None if before_asking is None else before_asking(store, embedder),
             reply_language=settings.ai_response.reply_language,
+            shared=shared,
         )
         stack.push_async_callback(documents.close)
         yield documents
+
+
+def embedded_store(settings: Settings) -> EmbeddedStore:
+    """The files in the data folder."""
+    folder = DataFolder(settings.app.data_dir)
+    return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:

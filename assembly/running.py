@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,7 @@ class Meters:
 
     Attributes:
         flow: what the dashboard shows of the operators; it hears results and gauges as well.
+        owned: to be told the partitions of this process, with the messages in flight in each.
         exposed: the content of `/metrics`.
     """
 
@@ -57,6 +58,7 @@ class Meters:
     tokens: ObserveTokens | None = None
     fetched: Callable[[str], object] | None = None
     flow: FlowMeter | None = None
+    owned: Callable[[Mapping[int, int]], object] | None = None
     exposed: Callable[[], bytes] | None = None
 
     @property
@@ -65,14 +67,14 @@ class Meters:
         return [each for each in (self.result, None if self.flow is None else self.flow.add) if each is not None]
 
 
-def meters_of(settings: Settings) -> Meters:
-    """Meters for one run; none where `metrics.port` is 0."""
+def meters_of(settings: Settings, role: str = "") -> Meters:
+    """Meters for one run; none where `metrics.port` is 0. `role`: of this process, where others do the rest."""
     if not settings.metrics.port:
         return Meters()
     # Only now: importing these takes longer than many a command.
     from services.telemetry.exporter import Metrics  # noqa: PLC0415
 
-    metrics, flow = Metrics(), None
+    metrics, flow = Metrics(role), None
     if settings.dashboard.enabled:
         from dashboard import FlowMeter  # noqa: PLC0415 (as above)
 
@@ -84,6 +86,7 @@ def meters_of(settings: Settings) -> Meters:
         tokens=metrics.tokens,
         fetched=metrics.fetched,
         flow=flow,
+        owned=metrics.owned if role else None,
         exposed=metrics.render,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 
 from operators.pointing import PointRules
@@ -76,11 +76,13 @@ def drop_team_passages(settings: Settings) -> bool:
     return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
 
 
-def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> LibrarySearch:
-    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone.
-    `beside`: the same of what is searched beside it.
+@contextmanager
+def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> Generator[LibrarySearch]:
+    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone, for
+    as long as the block runs. `beside`: the same of what is searched beside it.
     """
-    return LibrarySearch(library, PassageStore(None), search.kb, search.embedder, alone=True, beside=beside)
+    with closing(PassageStore(None)) as topics:
+        yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
 
 
 def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -73,9 +73,11 @@ def answerers_of(
 
 
 def all_answerers(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None
+    settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
 ) -> tuple[Answerers, Mapping[int, Answerers]]:
-    """Those of servers without knowledge of their own, and those of each other server."""
+    """Those of servers without knowledge of their own, and those of each other server. `opened`: closes what they
+    search.
+    """
     services, rules = parts.services, parts.rules.answers
     desk = services.desk(rules.pointing)
     insiders = library = search = None
@@ -83,25 +85,27 @@ def all_answerers(
         each.kb.internal_topics for each in (settings, *settings.servers.values())
     ):
         library = library_of(settings, for_team=True)
-        search = for_team(desk.search, library)
+        search = opened.enter_context(for_team(desk.search, library))
         insiders = assistant_of(settings, search, llm), library, search
     servers: dict[int, Answerers] = {}
     for guild_id, own in services.servers.items():
         server, among = settings.servers[guild_id], None
         if search is not None and isinstance(own.search, LibrarySearch):
             its, both = server_library(settings, guild_id, library, for_team=True)
-            searching = for_team(own.search, its, search)
+            searching = opened.enter_context(for_team(own.search, its, search))
             among = assistant_of(server, searching, llm, settings), both, searching
         servers[guild_id] = answerers_of(own, server, services.usages.get(guild_id, services.usage), rules, among)
     return answerers_of(desk, settings, services.usage, rules, insiders), servers
 
 
 def asking(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None
+    settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
 ) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
-    """`/ask`: the answer chain for one person, which counts against the budget like any answer."""
+    """`/ask`: the answer chain for one person, which counts against the budget like any answer. `opened`: as for
+    `all_answerers`.
+    """
     services, rules = parts.services, parts.rules.answers
-    shared, servers = all_answerers(settings, parts, llm)
+    shared, servers = all_answerers(settings, parts, llm, opened)
     redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
@@ -151,10 +155,13 @@ async def slash_commands(
     def speaks(locale: str) -> Phrases:
         return phrases(in_language(reply_language, locale))
 
-    ask = asking(settings, parts, llm)
-    callbacks = Callbacks(ask, privacy.opt_out, privacy.opt_in, forget or privacy.forget, speaks, runbooks, evidence)
-    commands = Commands(client, callbacks)
-    try:
-        yield commands
-    finally:
-        await commands.close()
+    with ExitStack() as opened:
+        ask = asking(settings, parts, llm, opened)
+        callbacks = Callbacks(
+            ask, privacy.opt_out, privacy.opt_in, forget or privacy.forget, speaks, runbooks, evidence
+        )
+        commands = Commands(client, callbacks)
+        try:
+            yield commands
+        finally:
+            await commands.close()

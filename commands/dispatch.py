@@ -37,6 +37,8 @@ COMMANDS = {
     "forget": "forget",
     "backup": "backup",
     "restore": "backup",
+    "export": "moving",
+    "adopt": "moving",
     "kb": "kb",
     "mcp": "mcp_server",
     "bot": "live",
@@ -149,7 +151,7 @@ def check_transport(settings: Settings, options: argparse.Namespace) -> None:
     """Raises Unusable: a command or an option does not go with the transport; names the remedy."""
     command = command_of(options)
     if settings.local:
-        for option in ("role", "shards"):
+        for option in ("role", "shards", "export", "adopt"):
             if _given(options, option):
                 raise Unusable(f"--{option} needs servers of NATS: set transport to nats://…, or leave it out")
         return

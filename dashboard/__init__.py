@@ -3,6 +3,7 @@
     meter       what the operators tell, added up         flow       the dataflow as a picture of these figures
     answers     how parts ended, with their paths          gaps       what was asked and not answered
     knowledge   sources, searches, the team's topics       cost       tokens, and what they cost
+    processes   who does the work, where several do
     showing     what may be shown of texts and people      access     who may look, and from where
     rendering   templates and headers                      pages, correcting, live     one handler a page
     serving     all of it on an aiohttp application

@@ -48,7 +48,10 @@ class Correcting:
         return self._page("corrected.html", visit, told=told, qa_id=qa_id, undo=undo)
 
     def _page(self, template: str, visit: Visit, status: int = 200, **values: object) -> web.Response:
-        return rendering.page(template, status, visit=visit, section="knowledge", texts=self._showing.texts, **values)
+        texts, several = self._showing.texts, self._sources.fleet is not None
+        return rendering.page(
+            template, status, visit=visit, section="knowledge", texts=texts, several=several, **values
+        )
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
-from dashboard import answers, cost, flow, gaps, knowledge, rendering
+from dashboard import answers, cost, flow, gaps, knowledge, processes, rendering
 from dashboard.showing import Showing
 from dashboard.sources import Sources
 from dashboard.visits import Visit
@@ -97,8 +97,15 @@ class Pages:
         view = cost.view(await self._sources.costs(cost.DAYS), self._showing)
         return self._page("cost.html", visit, "cost", view=view, days=cost.DAYS)
 
+    async def processes(self, _request: web.Request, visit: Visit) -> web.Response:
+        if self._sources.fleet is None:
+            return missing("One process does all of the work.", "/")
+        view = processes.view(await self._sources.fleet())
+        return self._page("processes.html", visit, "processes", view=view)
+
     def _page(self, template: str, visit: Visit, section: str, **values: Any) -> web.Response:
-        return rendering.page(template, visit=visit, section=section, texts=self._showing.texts, **values)
+        texts, several = self._showing.texts, self._sources.fleet is not None
+        return rendering.page(template, visit=visit, section=section, texts=texts, several=several, **values)
 
 
 def missing(text: str, back: str) -> web.Response:

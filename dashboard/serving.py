@@ -57,6 +57,7 @@ def add_pages(
             get("/knowledge/pairs/{id}/{action:remove|restore}", correcting.ask),
             post("/knowledge/pairs/{id}/{action:remove|restore}", correcting.correct),
             get("/cost", pages.cost),
+            get("/processes", pages.processes),
             web.get("/login", _at_home(log_in, access), allow_head=False),
             web.post("/login", _at_home(log_in, access)),
             post("/logout", log_out),

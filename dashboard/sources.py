@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dashboard.knowledge import Held
 from dashboard.meter import FlowMeter
+from model.processes import Fleet
 from reporting.cost import Costs
 from services.knowledge import Search
 from services.team import Overview
@@ -45,6 +46,7 @@ class Sources:
         held: what the knowledge base holds.
         may_correct: whether the team's library may be corrected here; else its pages only show it.
         now: seconds since 1970, in the time of the stream.
+        fleet: who does the work, asked for each time; None: this process does all of it, and there is no page.
     """
 
     meter: FlowMeter
@@ -55,3 +57,4 @@ class Sources:
     team: Team
     may_correct: bool
     now: Callable[[], float]
+    fleet: Callable[[], Awaitable[Fleet]] | None = None

@@ -105,11 +105,8 @@ class Bucket:
                     answer = await ask()
             except (Error, OSError) as error:
                 if not self._away:
-                    log.warning(
-                        "%s: no answer from the NATS server, which is asked again: %s",
-                        self.name,
-                        str(error) or "too late",
-                    )
+                    why = str(error) or "too late"
+                    log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
                 self._away = True
                 await asyncio.sleep(backoff.pause())
             else:

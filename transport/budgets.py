@@ -26,8 +26,9 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, day_that_counts
 from transport.bucket import Bucket, patience
+from transport.layout import BUDGETS
 
-BUCKET = "budgets"
+BUCKET = BUDGETS
 
 TOLD_SECONDS = 0.2
 """How long answers and tokens are added up here before the others hear of them."""

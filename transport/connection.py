@@ -66,7 +66,8 @@ async def connect(address: Address, name: str) -> Client:
         log.debug("nats: %s", error)
 
     async def lost() -> None:
-        log.warning("nats: the connection to the server is lost; connecting again")
+        if not client.is_draining and not client.is_closed:
+            log.warning("nats: the connection to the server is lost; connecting again")
 
     async def found() -> None:
         log.info("nats: connected again, to %s", shown(client))

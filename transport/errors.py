@@ -9,3 +9,7 @@ class Unfit(Exception):
 
 class Fenced(Exception):
     """Somebody else has taken over what this process was writing: nothing of it is accepted any more."""
+
+
+class ServerAway(Exception):
+    """The servers do not answer, or refuse: one readable line."""

@@ -49,6 +49,11 @@ class Letter:
     headers: Mapping[str, str]
     settled: Callable[[], object] | None = None
 
+    @property
+    def size(self) -> int:
+        """In bytes, as the server counts it: with its headers, which are ASCII."""
+        return len(self.data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{k}: {v}\r\n") for k, v in self.headers.items())
+
 
 @dataclass(slots=True)
 class _Sent:
@@ -111,6 +116,11 @@ class Lanes:
         while self.waiting:
             await self._changed()
 
+    async def emptied(self, subject: str) -> None:
+        """Wait until the server has everything of one subject. Raises as `drain`."""
+        while subject in self._lanes:
+            await self._changed()
+
     async def _changed(self) -> None:
         self._check()
         self._less.clear()
@@ -155,13 +165,14 @@ class Lanes:
             return  # answered meanwhile
         sent.at = asyncio.get_running_loop().time()
         letter = sent.letter
+        if letter.size > self._client.max_payload:  # the server would end the connection, each time
+            del self._sent[number]
+            self._refuse(letter, f"{letter.size:,} bytes are more than the server's max_payload")
+            return
         try:
             await self._client.publish(
                 letter.subject, letter.data, reply=f"{self._inbox}.{number}", headers=dict(letter.headers)
             )
-        except nats.errors.MaxPayloadError:
-            del self._sent[number]
-            self._refuse(letter, f"{len(letter.data):,} bytes are more than the server's max_payload")
         except nats.errors.ConnectionClosedError:
             raise
         except (nats.errors.Error, OSError) as error:

@@ -92,20 +92,21 @@ async def prepare(client: Client, layout: Layout) -> None:
         compare(stream, found)
     streams = streams_of(client)
     # In memory it would be gone after a restart of a single server, and nobody could tell who is alive.
-    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None), (BUDGETS, None)):
+    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None)):
         try:
             await streams.key_value(bucket)
         except NotFoundError:
             kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
             await streams.create_key_value(kept)
-    for made in (_expiring(LOCKS, layout), _expiring(PEOPLE, layout)):
-        if await _configured(client, made["name"]) is None:
-            await _made(client, made)
-    for bucket in (BLOBS, EVIDENCE):
-        try:
-            await streams.object_store(bucket)
-        except NotFoundError:
-            await streams.create_object_store(bucket, api.ObjectStoreConfig(replicas=layout.replicas))
+    for bucket in (LOCKS, BUDGETS, PEOPLE):
+        if await _configured(client, f"KV_{bucket}") is None:
+            await _made(client, _expiring(bucket, layout))
+    if await _configured(client, f"OBJ_{EVIDENCE}") is None:
+        await _made(client, _evidence(layout))
+    try:
+        await streams.object_store(BLOBS)
+    except NotFoundError:
+        await streams.create_object_store(BLOBS, api.ObjectStoreConfig(replicas=layout.replicas))
 
 
 def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
@@ -133,7 +134,7 @@ async def clear(client: Client) -> None:
 
 
 def _expiring(bucket: str, layout: Layout) -> Mapping[str, Any]:
-    """A bucket whose single keys may expire: nats-py has no word for that."""
+    """A bucket whose single keys expire: nats-py has no word for that."""
     return {
         "name": f"KV_{bucket}",
         "subjects": [f"$KV.{bucket}.>"],
@@ -146,6 +147,20 @@ def _expiring(bucket: str, layout: Layout) -> Mapping[str, Any]:
         "deny_delete": True,
         "allow_msg_ttl": True,
         "subject_delete_marker_ttl": NANOS,
+    }
+
+
+def _evidence(layout: Layout) -> Mapping[str, Any]:
+    """A bucket of objects in which the marks of deleted ones expire: there is one for each thread that had files."""
+    return {
+        "name": f"OBJ_{EVIDENCE}",
+        "subjects": [f"$O.{EVIDENCE}.C.>", f"$O.{EVIDENCE}.M.>"],
+        "storage": "file",
+        "num_replicas": layout.replicas,
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "allow_msg_ttl": True,
     }
 
 

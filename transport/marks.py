@@ -101,17 +101,21 @@ class Marks:
     async def save(self) -> None:
         """Write what has changed. A failed write is a line in the log, and tried again at the next one."""
         changed, self._changed = self._changed, set()
-        turn = asyncio.Semaphore(WRITE_AT_ONCE)
+        turn, away = asyncio.Semaphore(WRITE_AT_ONCE), False
 
         async def write(guild_id: int) -> None:
+            nonlocal away
             async with turn:
+                if away:  # each of the others would wait as long for an answer
+                    self._changed.add(guild_id)
+                    return
                 try:
                     await self._bucket.put(str(guild_id), self._rendered(guild_id))
                 except (Error, TimeoutError) as error:
                     self._changed.add(guild_id)
                     if not self._failed:
                         log.warning("marks: not written (%s); trying until they are", error)
-                    self._failed = True
+                    self._failed = away = True
                 else:
                     self._failed = False
 

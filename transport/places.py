@@ -36,7 +36,7 @@ ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
 
 
 def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
-    """A GUILD_CREATE with what is needed of it: of the members only the bot itself, and nothing said or shown."""
+    """What is needed of a GUILD_CREATE or GUILD_UPDATE: of the members the bot itself, and nothing said or shown."""
     fields: dict[str, object] = {name: value for name, value in dispatch.d.items() if name in _OF_A_SERVER}
     members = dispatch.d.get("members")
     if isinstance(members, list):
@@ -75,7 +75,7 @@ def thread_facts(client: discord.Client) -> ThreadFacts:
 
 
 def rendered(facts: Mapping[str, object]) -> str:
-    """The value of the header."""
+    """The value of the header, in ASCII: a name may hold anything."""
     return json.dumps(facts, separators=(",", ":"))
 
 

@@ -9,23 +9,34 @@ import itertools
 import logging
 import re
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
+from nats.errors import Error
+from nats.js import JetStreamContext
 
-from services.discord import Dispatch
+from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
-from transport.fence import MESSAGE_ID, ROLLUP, TTL
+from transport.connection import streams_of
+from transport.fence import MESSAGE_ID, ROLLUP, TTL, read_stream
 from transport.lanes import Lanes, Letter, lanes
-from transport.lines import line_of, packed
+from transport.layout import PLACES
+from transport.lines import line_of, packed, unpacked
 from transport.marks import Marks
 from transport.places import PLACE, ThreadFacts, rendered, stripped
+from transport.snapshots import Snapshot
 
 log = logging.getLogger(__name__)
 
 INTERACTION_TTL = "15m"
 """For as long as the token of an interaction is good (API reference, "Interactions")."""
+
+FOLD_AFTER = 2_000
+"""Changes of a server until it is told whole again. The stream would drop the oldest, its arrival, after ten times as
+many.
+"""
 
 _SNOWFLAKE = re.compile(r"[0-9]{1,20}")
 
@@ -51,8 +62,13 @@ class Publisher:
         lanes: what is on its way, and counts of what arrived.
     """
 
-    def __init__(self, on_the_way: Lanes, marks: Marks, threads: ThreadFacts | None) -> None:
+    def __init__(
+        self, streams: JetStreamContext, on_the_way: Lanes, marks: Marks, threads: ThreadFacts | None, fold_after: int
+    ) -> None:
         self.lanes = on_the_way
+        self._streams = streams
+        self._fold_after = fold_after
+        self._changes: Counter[int] = Counter()  # by server, since it was told whole
         self._marks = marks
         self._threads = threads
         self._own_id: int | None = None
@@ -77,6 +93,9 @@ class Publisher:
             return
         for letter in letters:
             await self.lanes.put(letter)
+        guild_id = _id(dispatch.d, "guild_id")
+        if guild_id is not None and self._changes[guild_id] >= self._fold_after:
+            await self._fold(guild_id)
 
     async def drain(self) -> None:
         """Wait until the server has everything; the caller sets a limit. Raises as `publish`."""
@@ -97,11 +116,32 @@ class Publisher:
 
     def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> Letter:
         headers = {MESSAGE_ID: self._once()}
-        if dispatch.t == "GUILD_CREATE":
+        self._changes[guild_id] += 1
+        if dispatch.t in {"GUILD_CREATE", "GUILD_UPDATE"}:
             dispatch = stripped(dispatch, self._own_id)
+        if dispatch.t == "GUILD_CREATE":
+            self._changes[guild_id] = 0
         if dispatch.t == "GUILD_CREATE" or (dispatch.t == "GUILD_DELETE" and not dispatch.d.get("unavailable")):
             headers[ROLLUP] = "sub"  # nothing before it matters any more
         return Letter(f"places.{guild_id}", packed(dispatch), headers)
+
+    async def _fold(self, guild_id: int) -> None:
+        """Tell a server whole again, made of what the stream holds of it: in a session that lasts for weeks its changes
+        would grow without end. Nothing more of it is published meanwhile: it belongs to one shard.
+        """
+        self._changes[guild_id] = 0
+        subject = f"places.{guild_id}"
+        await self.lanes.emptied(subject)
+        made = Snapshot()
+        try:
+            async for told in read_stream(self._streams, PLACES, subject):
+                made.see(unpacked(told.data))
+        except (Error, TimeoutError, BadLine) as error:
+            log.warning("server %d is not told whole (%s); tried again after its next changes", guild_id, error)
+            return
+        whole = made.arrival()
+        if whole is not None:
+            await self.lanes.put(Letter(subject, packed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub"}))
 
     def _of_a_place(self, dispatch: Dispatch, place_id: int) -> Letter:
         headers = {MESSAGE_ID: self._message_id(dispatch)}
@@ -139,12 +179,14 @@ class Publisher:
 
 
 @asynccontextmanager
-async def publisher(client: Client, marks: Marks, threads: ThreadFacts | None = None) -> AsyncGenerator[Publisher]:
+async def publisher(
+    client: Client, marks: Marks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
+) -> AsyncGenerator[Publisher]:
     """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
     a message says where it was written (`transport.places`).
     """
     async with lanes(client) as on_the_way:
-        yield Publisher(on_the_way, marks, threads)
+        yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
 
 
 def _id(payload: object, name: str) -> int | None:

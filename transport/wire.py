@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from nats.aio.msg import Msg
 
-from services.discord import BadLine, Dispatch, parse_line
+from services.discord import BadLine, Dispatch
+from transport.lines import dispatch_of, unpacked
+from transport.places import place_payload
 
-PLACE = "Place"
-"""The header with the thread that a message is in, as Discord would send it."""
 OF_A_MESSAGE = frozenset({"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE"})
 INTERACTIONS = "INTERACTION_"
 
@@ -45,9 +43,8 @@ def received(message: Msg) -> Received | None:
     dispatch = parsed(message.data)
     if dispatch is None:
         return None
-    headers = cast("Mapping[str, str] | None", message.headers)
-    shown = None if headers is None else headers.get(PLACE)
-    place = None if shown is None else Dispatch(dispatch.at, "THREAD_CREATE", json.loads(shown))
+    shown = place_payload(cast("Mapping[str, str] | None", message.headers))
+    place = None if shown is None else Dispatch(dispatch.at, "THREAD_CREATE", shown)
     return Received(dispatch, _concerned(dispatch), place)
 
 
@@ -55,9 +52,8 @@ def parsed(data: bytes) -> Dispatch | None:
     """A line, as it is or compressed."""
     try:
         # A line begins with a brace, what zlib writes does not.
-        text = (data if data[:1] == b"{" else zlib.decompress(data)).decode()
-        return parse_line(text)
-    except (BadLine, UnicodeDecodeError, zlib.error) as error:
+        return dispatch_of(data) if data[:1] == b"{" else unpacked(data)
+    except BadLine as error:
         log.error("a message from the gateway cannot be read, and is left out: %s", error)  # noqa: TRY400 (a line for the operator)
         return None
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 from assembly.distributed.process import Process
 from assembly.rules import teams
+from clock.backoff import Backoff
 from services.conversations import People
-from services.discord import Health
-from services.discord.live import Client, Forbidden, RestFetcher
+from services.discord import GatewayRefused, Health
+from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
 from services.discord.wire import Decoder
 from settings import Settings, usable_token
 from streams.gateway import Gateway
@@ -22,6 +23,7 @@ from transport.layout import LOCKS
 from transport.marks import Marks, open_marks
 from transport.places import ThreadFacts, thread_facts
 from transport.publishing import publisher
+from transport.standby import first_of
 
 MOST_WAITING = 10_000
 """Dispatches of one shard that may wait for NATS in memory; what comes after them waits at Discord."""
@@ -51,10 +53,9 @@ async def listen(
             client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
             stack.push_async_callback(client.close)
             clients.append(client)
-        at_once = 1
-        with suppress(Exception):  # the gateway asks again, and says what is wrong
-            await clients[0].log_in(token)
-            at_once = await clients[0].identifies_at_once()
+        at_once = await identifies_at_once(clients[0], token, stopping)
+        if at_once is None:
+            return
         turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
         marks = await enter(open_marks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
         published = await enter(publisher(process.client, marks, in_any(clients)))
@@ -66,12 +67,30 @@ async def listen(
         waiting.cancel()
         for each in gateways:
             each.stop()
-        await running
         try:
             async with asyncio.timeout(process.grace_seconds):
+                await running
                 await published.drain()
         except TimeoutError:
             log.warning("gateway: NATS has not taken everything; catch-up brings the rest again")
+
+
+async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event) -> int | None:
+    """How many sessions Discord lets begin at a time: all processes have to reckon with the same. While Discord cannot
+    be asked it is asked again; None: stopped meanwhile. Raises GatewayRefused.
+    """
+    backoff = Backoff()
+    while not stopping.is_set():
+        try:
+            await client.log_in(token)
+            return await client.identifies_at_once()
+        except Exception as error:  # an odd answer of Discord can make discord.py raise anything
+            if remedy := refusal(error):
+                raise GatewayRefused(remedy) from error
+            pause = backoff.pause()
+            log.warning("gateway: Discord cannot be asked: %s; trying again in %g s", reason(error), pause)
+            await first_of(pause, stopping)
+    return None
 
 
 def gateway_of(

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from assembly import Unusable
 from assembly.distributed.gateway import listen
 from assembly.distributed.knowledge import update
 from assembly.distributed.process import open_process
+from assembly.distributed.standing import Standing
 from assembly.distributed.team import write
 from assembly.distributed.worker import work
-from assembly.running import meters_of, serving, stop_signal
+from assembly.running import in_background, meters_of, serving, stop_signal
 from clock import now
 from services.discord import Health
 from settings import Settings
 from transport.errors import Unfit
+from transport.status import answer_status
 
 ORDER = ("gateway", "worker", "team", "knowledge")
 """In which roles end: each hands its last to the next."""
+
+COUNT_SECONDS = 1.0
+"""Between two looks of the meter at what is in flight."""
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +39,18 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
     """
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
-        meters, health = meters_of(settings), Health(now())
+        meters, health = meters_of(settings, "+".join(roles)), Health(now())
         process = await stack.enter_async_context(open_process(settings, roles))
+        standing = Standing(process)
+        answering = await answer_status(process.client, standing.status)
+        stack.push_async_callback(answering.unsubscribe)
+        if meters.owned is not None:
+            await stack.enter_async_context(in_background(_counting(standing, meters.owned)))
         ends = {role: asyncio.Event() for role in roles}
         playing = {
             "gateway": lambda: listen(process, ends["gateway"], shards, health),
-            "worker": lambda: work(process, ends["worker"], meters),
-            "team": lambda: write(process, ends["team"], meters),
+            "worker": lambda: work(process, ends["worker"], meters, standing),
+            "team": lambda: write(process, ends["team"], meters, standing),
             "knowledge": lambda: update(process, ends["knowledge"], meters),
         }
         listens = "gateway" in roles
@@ -59,3 +69,9 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+async def _counting(standing: Standing, tell: Callable[[Mapping[int, int]], object]) -> None:
+    while True:
+        tell(standing.owned())
+        await asyncio.sleep(COUNT_SECONDS)

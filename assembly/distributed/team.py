@@ -16,6 +16,7 @@ from assembly.answering import library_of
 from assembly.callbacks import Privacy
 from assembly.distributed.forgetting import duties_of
 from assembly.distributed.process import EVERYTHING, Process
+from assembly.distributed.standing import Standing
 from assembly.graph_parts import assemble, capture_parts
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters
@@ -42,7 +43,7 @@ from transport.standby import standing_by
 log = logging.getLogger(__name__)
 
 
-async def write(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+async def write(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Play the role: stand by, and keep the archive while the lease is held, until `stopping` is set."""
 
     def handed() -> Handed:
@@ -50,12 +51,12 @@ async def write(process: Process, stopping: asyncio.Event, meters: Meters) -> No
 
     async for given in standing_by(process.client, CAPTURES, process.members, handed, stopping):
         try:
-            await _keep(process, given, stopping, meters)
+            await _keep(process, given, stopping, meters, standing)
         except Fenced:
             log.warning("the archive is kept by another process now")
 
 
-async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meters: Meters) -> None:
+async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Store and file captures until `stopping` is set. Raises Fenced: another process does now."""
     beside, settings = process.beside, process.settings_for(TEAM)
     fenced, folder = FencedLog(beside.streams, TEAM), settings.app.data_dir
@@ -84,7 +85,7 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
             poster=Rehearsal(),
             captures=capture_parts(settings, state, curation=curation),
             gauge=meters.gauge,
-            results=[*meters.results, journal, handed.settled],
+            results=[*meters.results, standing.add, journal, handed.settled],
             servers=servers,
         )
         stopped: Subject[None] = Subject()

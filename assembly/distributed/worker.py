@@ -18,7 +18,8 @@ from assembly.distributed.other_roles import followed, handing_over
 from assembly.distributed.partition_work import PartitionWork, privacy_of
 from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
 from assembly.distributed.process import EVERYTHING, Process
-from assembly.documents import Documents, documents_for
+from assembly.distributed.standing import Standing
+from assembly.documents import Documents, documents_for, embedded_store
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
@@ -36,6 +37,7 @@ from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
+from services.documents.store import Together
 from services.knowledge import Library, LibrarySearch
 from services.llm import AttachedImages, ImageSource, StructuredLLM
 from services.storage import DataFolder, files
@@ -43,10 +45,14 @@ from settings import Settings, usable_token
 from sinks.results import journal
 from streams.graph import graph
 from transport.broadcast import Broadcast
+from transport.budgets import SharedBudgets
 from transport.captures import HandOver
+from transport.connection import streams_of
+from transport.evidence import shared_store
 from transport.fence import FencedLog
 from transport.layout import scope
 from transport.mirror import LogJournal, ScopeFollower, restore
+from transport.notes import KeptNotes
 from transport.partition import Partition
 from transport.people import SharedPeople, open_people
 from transport.shares import WORKER, Shares
@@ -71,6 +77,7 @@ class Shared:
     servers: Mapping[int, ServerParts]
     captures: CaptureParts
     meters: Meters
+    budgets: SharedBudgets
 
     def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
         """What a graph is wired to, or commands are."""
@@ -98,6 +105,7 @@ class Workshop:
 
     process: Process
     shared: Shared
+    standing: Standing
     desk: PeopleDesk
     duties: Duties
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
@@ -155,7 +163,9 @@ class Workshop:
             stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
             await keep_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
-            parts = shared.assemble(settings, state, [*shared.meters.results, journal, state.record.add, told])
+            parts = shared.assemble(
+                settings, state, [*shared.meters.results, self.standing.add, journal, state.record.add, told]
+            )
             await stack.enter_async_context(autosave(state))
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
@@ -182,7 +192,7 @@ class Workshop:
 
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
-    state = read_state(settings, on_tokens=shared.meters.tokens)
+    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
     # Every reply is claimed before it is posted, those of one piece as well.
     return replace(state, outbox=Outbox(state.folder.outbox, pieces=1), opt_outs=shared.people.opt_outs)
 
@@ -203,11 +213,21 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
+        kept = shared_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        stack.push_async_callback(kept.close)
+        notes = KeptNotes(streams_of(process.client))
+        stack.push_async_callback(notes.aclose)
         documents = await enter(
-            documents_for(settings, answering, discord.attachments, embedder, observe=meters.observe)
+            documents_for(
+                settings, answering, discord.attachments, embedder, observe=meters.observe, shared=Together(kept, notes)
+            )
         )
         search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
-        state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
+        budgets = await enter(SharedBudgets(streams_of(process.client)))
+        state = replace(
+            read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
+            opt_outs=people.opt_outs,
+        )
         libraries = server_libraries(settings, library)
         learners = Learners(asker=knowledge, images=images, rehearsal=True)
         servers = await enter(
@@ -228,6 +248,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             servers=own,
             captures=captures,
             meters=meters,
+            budgets=budgets,
         )
 
 
@@ -236,7 +257,7 @@ async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDe
     """What serves people beside the partitions, and the commands, until the end of the block."""
     settings, people = shared.settings, shared.people
     state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens),
+        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
         opt_outs=people.opt_outs,
     )
     parts = shared.assemble(settings, state, shared.meters.results)
@@ -260,7 +281,7 @@ async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDe
             yield desk
 
 
-async def work(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
     """Play the role until `stopping` is set and all work has ended."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -268,12 +289,16 @@ async def work(process: Process, stopping: asyncio.Event, meters: Meters) -> Non
         shared = await enter(open_shared(process, people, meters))
         desk = await enter(open_desk(process, shared))
         duties = await enter(duties_of(people.wishes, process.name))
-        workshop = Workshop(process, shared, desk, duties)
+        workshop = Workshop(process, shared, standing, desk, duties)
         people.opt_outs.on_added, people.wishes.on_change = workshop.leave_alone, workshop.wished
         await duties.own(DOCUMENTS, desk.forget)
         duties.begin()
         await workshop.broadcast.catch_up()
         shares = Shares(process.client, process.layout, process.members, workshop.take)
+
+        standing.owned = lambda: {
+            number: workshop.partitions[number].in_flight for number in shares.owned if number in workshop.partitions
+        }
 
         def guild_ids() -> set[int]:
             return {guild.id for guild in shared.discord.client.guilds}

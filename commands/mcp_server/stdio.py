@@ -30,6 +30,8 @@ async def serve_stdio(server: Server[Any], stopped: asyncio.Future[None]) -> Non
             await serving
         except* (asyncio.CancelledError, BrokenPipeError):
             pass  # it was stopped, or its client has gone
+        with contextlib.suppress(BrokenPipeError):
+            stdout.close()  # else the collector does, and tells of what such a client left unread
 
 
 async def _serve(server: Server[Any], given: int, stdout: TextIO) -> None:
@@ -100,7 +102,7 @@ def own_streams() -> Generator[tuple[int, TextIO]]:
     os.close(nothing)
     os.dup2(2, 1)
     try:
-        # Neither is closed: a thread may still use it.
+        # Neither is closed here: a thread may still use it.
         yield given, io.TextIOWrapper(os.fdopen(kept, "wb", closefd=False), encoding="utf-8", newline="\n")
     finally:
         sys.stdout.flush()

@@ -9,10 +9,10 @@ from services.conversations.following import Follower
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.newest import NewestIds
-from services.conversations.outbox import Outbox, StartedReply, forget_started
+from services.conversations.outbox import Outbox, StartedReply, forget_started, read_started
 from services.conversations.people import LeftAlone, OptOuts, People, TeamActivity, TeamIds, Viewing
 from services.conversations.phrases import Phrases, in_language, phrases
-from services.conversations.records import Post, Posts, Seen, read_marks, read_posts, render_marks
+from services.conversations.records import Mark, Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing
 from services.conversations.thanks import says_it_worked
 from services.conversations.typists import TYPING_SECONDS, Typists

@@ -103,7 +103,8 @@ def _column(kind: str, most: int) -> array[Any]:
 
 def _insert(column: array[Any], count: int, index: int, value: float) -> None:
     """Put a number before the `index`th of the first `count`."""
-    column[index + 1 : count + 1] = column[index:count]
+    if index < count:  # nearly always it is the newest, and none has to move
+        column[index + 1 : count + 1] = column[index:count]
     column[index] = value
 
 

@@ -7,7 +7,7 @@ import logging
 import struct
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -116,10 +116,11 @@ class Posts:
         return None if packed is None else _unpacked(packed)
 
     def _add(self, post: Post) -> None:
-        before = self._post(self._last_in.get(post.place_id))
+        last_id = self.newest_in(post.place_id)
+        last = self._posts.get(last_id)
         self._posts[post.message_id] = _packed(post)
-        if before is not None and before.asker_id != post.asker_id:
-            self._last_for[Key(before.place_id, before.asker_id)] = before.message_id
+        if last is not None and _asker_of(last) != post.asker_id:
+            self._last_for[Key(post.place_id, _asker_of(last))] = last_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
         self._last_in.put(post.place_id, post.message_id)
         self._answered.put(post.last_asked_id, post.message_id)
@@ -148,22 +149,23 @@ def _ids() -> IdTable[int]:
 
 
 _NUMBERS = struct.Struct("<d5Q?")
+_TEXTS = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each post
 
 
 def _packed(post: Post) -> bytes:
-    *numbers, question, sources = astuple(post)
-    texts = json.dumps([question, *sources], ensure_ascii=False)
-    return _NUMBERS.pack(*numbers) + texts.encode("utf-8", "surrogatepass")  # so `json.loads` reads it
+    ids = post.message_id, post.place_id, post.asked_in, post.asker_id, post.last_asked_id
+    texts = _TEXTS.encode([post.question, *post.sources])
+    return _NUMBERS.pack(post.at, *ids, post.opened_thread) + texts.encode("utf-8", "surrogatepass")
 
 
 def _unpacked(packed: bytes) -> Post:
     at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread = _NUMBERS.unpack_from(packed)
-    question, *sources = json.loads(packed[_NUMBERS.size :])
+    question, *sources = json.loads(packed[_NUMBERS.size :].decode("utf-8", "surrogatepass"))
     return Post(at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread, question, tuple(sources))
 
 
 def _asker_of(packed: bytes) -> int:
-    """What `forget` asks of each, without unpacking the texts."""
+    """What is asked of many, without unpacking the texts."""
     return _NUMBERS.unpack_from(packed)[4]
 
 

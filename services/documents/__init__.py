@@ -12,14 +12,12 @@ from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.posted import (
     PLACE_ID,
     Candidate,
-    Tombstones,
     candidates_in,
-    forget_evidence,
     is_closed,
-    remove_file,
 )
 from services.documents.reading import DocumentRedactors
 from services.documents.results import QAResult, Status, ToolContext
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
+from services.documents.tombstones import Tombstones, forget_evidence, remove_file
 from services.documents.tools import Toolset
 from services.documents.tools.judging import unreadable

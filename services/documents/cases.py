@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from clock.cancel_token import CancelToken
-from services.documents.posted import Candidate, Tombstones
+from services.documents.posted import Candidate
+from services.documents.store.shared import SharedNotes
+from services.documents.tombstones import Tombstones
 
 REMEMBERED = 5_000  # threads whose files are remembered; the oldest are looked up in the store again
 
@@ -53,6 +55,10 @@ class Cases:
         self._cases: OrderedDict[int, _Case] = OrderedDict()
         self._with_files = set(with_files)
 
+    async def share(self, notes: SharedNotes) -> None:
+        """Know of the files that any process has had removed, and stop reading them. Raises StoreUnavailable."""
+        await self.gone.share(notes, lambda: self.take_back(self.gone.holds))
+
     def __iter__(self) -> Iterator[int]:
         """The threads that have files."""
         return iter(sorted(self._with_files))
@@ -63,6 +69,12 @@ class Cases:
     def know(self, case_id: int) -> None:
         """The thread has a collection."""
         self._with_files.add(case_id)
+
+    def forget(self, case_id: int) -> None:
+        """Another process has deleted the thread's collection; what is being read here goes into a new one."""
+        case = self._cases.get(case_id)
+        if case is None or not case.open:
+            self._with_files.discard(case_id)
 
     def begin(self, candidate: Candidate) -> IngestJob | None:
         """Start a file; None: it is known already, or was removed."""

@@ -14,11 +14,13 @@ from services.documents.limits import FileLimits, FileRefused, shown
 from services.documents.reading import DocumentRedactors
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, Origin, documents_in
+from services.documents.store.shared import SharedNotes
 from services.storage import files, in_thread, json_state
 
 log = logging.getLogger(__name__)
 
-USER_PREFIX = "user_"
+SHOWN = "shown."
+"""Begins the keys of shared notes: `shown.<user>`."""
 _MIB = 1024 * 1024
 
 
@@ -53,15 +55,31 @@ class Runbooks:
     embed_soon: Callable[[str, str], object] | None = None
     _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]], init=False)
     _shown: set[int] = field(default_factory=set[int], init=False)
+    _notes: SharedNotes | None = field(default=None, init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
-    async def open(self) -> None:
-        """Look at what there is. Raises StoreUnavailable."""
-        self._shown = await in_thread(json_state.read_ids, self.shown_path)
-        for name in await self.store.list_collections(USER_PREFIX):
+    async def open(self, notes: SharedNotes | None = None) -> None:
+        """Look at what there is. `notes`: who shows theirs in threads is kept there, and by other processes as well.
+
+        Raises StoreUnavailable.
+        """
+        self._notes = notes
+        if notes is None:
+            self._shown = await in_thread(json_state.read_ids, self.shown_path)
+        else:
+            await notes.follow(SHOWN, self._heard_of_shown)
+        for name in await self.store.list_collections(naming.USER_PREFIX):
             described = await self.store.describe(name)
             if described is not None and described.collection.scope_id is not None:
                 self._note(int(described.collection.scope_id), described.documents)
+
+    async def look_again(self, name: str) -> None:
+        """Somebody else has changed this collection. Raises StoreUnavailable."""
+        async with self._turn:
+            described = await self.store.describe(name)
+            user_id = name.removeprefix(naming.USER_PREFIX).partition("_")[0]
+            self._note(int(user_id), () if described is None else described.documents)
+        self._forget_answers(name)
 
     def has_any(self, user_id: int) -> bool:
         return user_id in self._titles
@@ -139,7 +157,13 @@ class Runbooks:
         """Whether answers in threads may be taken from a person's runbooks. Raises OSError."""
         async with self._turn:
             (self._shown.add if shown else self._shown.discard)(user_id)
+            if self._notes is not None:
+                await self._notes.put(f"{SHOWN}{user_id}", b"true" if shown else None)
+                return
             await in_thread(files.replace, self.shown_path, json_state.render_ids(self._shown))
+
+    def _heard_of_shown(self, key: str, value: bytes | None) -> None:
+        (self._shown.discard if value is None else self._shown.add)(int(key))
 
     def _note(self, user_id: int, documents: tuple[Document, ...]) -> None:
         self._titles.pop(user_id, None)

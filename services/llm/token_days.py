@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from services.storage import read_object
 
 log = logging.getLogger(__name__)
 
+DAY = 86_400.0
 KEPT_DAYS = 400
 """A year, and the month to compare it with."""
 
@@ -42,10 +44,16 @@ class TokenDays:
         return self._days
 
     def add(self, step: str, at: float, *, prompt_tokens: int, completion_tokens: int) -> None:
-        day = rfc3339(at)[:10]
+        day = _day_of(int(at // DAY))
         steps = self._days.setdefault(day, {})
         before = steps.get(step, StepTokens())
         steps[step] = StepTokens(before.calls + 1, before.prompt + prompt_tokens, before.completion + completion_tokens)
+
+
+@lru_cache(maxsize=4)
+def _day_of(number: int) -> str:
+    """The days since 1970 as a date. Nearly all calls are of the same day."""
+    return rfc3339(number * DAY)[:10]
 
 
 def read_token_days(path: Path) -> TokenDays:

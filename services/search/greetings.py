@@ -30,7 +30,9 @@ def without_greeting(text: str) -> str:
         rest = line[:LOOKED_AT].strip()
         for _ in range(MOST):
             found = _GREETING.match(rest)
-            rest = rest if found is None else rest[found.end() :]
+            if found is None:
+                break
+            rest = rest[found.end() :]
         if _WORD.search(rest):
             return "\n".join([rest + line[LOOKED_AT:], *lines[number + 1 :]])
     return text

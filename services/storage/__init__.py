@@ -6,7 +6,7 @@ takes it off the event loop. Beside it, `IdTable` holds in memory what there is 
 
 # pyright: reportUnusedImport=false
 from services.storage import confined, files, json_state, tail_repair
-from services.storage.changes import Change, Journal
+from services.storage.changes import FileChange
 from services.storage.confined import Outside, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, close_to_others, held_by_another, lock
 from services.storage.files import in_thread, remedy, why

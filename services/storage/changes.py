@@ -14,7 +14,7 @@ Kind = Literal["replace", "append", "truncate", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What happens to one file.
 
     Attributes:
@@ -43,7 +43,7 @@ class Change:
 class Journal(Protocol):
     """Where a folder is kept: what it has taken counts, whether or not the disk has it."""
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: FileChange) -> None:
         """Take a change, durably, before it is made on the disk. Called from any thread, one change after another.
 
         Raises:
@@ -87,7 +87,7 @@ def committed(kind: Kind, path: Path, data: bytes = b"", length: int = 0) -> Gen
         return
     found, name = folder
     with found.turn:
-        found.journal.commit(Change(kind, name, data, length))
+        found.journal.commit(FileChange(kind, name, data, length))
         yield True
 
 

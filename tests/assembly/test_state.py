@@ -6,6 +6,7 @@ import asyncio
 import threading
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from assembly.state import autosave, read_state
 from model.messages import DISCORD_EPOCH_MS, Author, Message
 from model.outcomes import Removed
 from services.conversations import read_marks, render_marks
+from services.llm import Budget, BudgetLimits, Limiter
 from services.llm.usage import read_spent, render_spent
 from services.storage import files
 from settings import load
@@ -105,6 +107,26 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
         files.replace(folder.usage, render_spent(before[1]))
     assert {"open", "write", "fsync", "rename"} <= calls
     assert caplog.messages == []
+
+
+async def test_budgets_that_are_kept_elsewhere_are_asked_for_by_group_and_not_written(config: Path) -> None:
+    with config.open("a") as end:
+        end.write('guilds: {"41": {limits: {answers_per_day: 3}}, "42": {discord: {team_member_ids: [5]}}}\n')
+    settings = load(config)
+    asked: list[tuple[str, BudgetLimits, str]] = []
+
+    def elsewhere(*known: Any) -> Limiter:
+        asked.append(known)
+        return Budget(BudgetLimits())
+
+    state = read_state(settings, limiter_of=elsewhere)
+    await state.save()
+    assert asked == [
+        ("shared", BudgetLimits(), "limits"),
+        ("41", BudgetLimits(answers_per_day=3), "guilds.41.limits"),
+    ]
+    assert state.budget_of(42) is state.budget is not state.budget_of(41)
+    assert not state.folder.usage.exists()
 
 
 async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit_ends_within_two_hours(

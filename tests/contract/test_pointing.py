@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,15 +119,16 @@ async def test_sources_larger_than_the_room_for_them_are_shown_in_part(tmp_path:
             seen.extend(source.text for source in sources)
             return await super().generate(conversation, query, sources, usage, **more)
 
-    world = await World.begin(
-        tmp_path,
-        script=Reader(picks=[GUIDE, PAGE]),
-        shelf=shelf,
-        search=by_words(shelf),
-        ai_response={"max_source_chars": 3_000},
-    )
-    world.says(ANNA, "What about word31?")
-    await world.wait(61)
+    with closing(by_words(shelf)) as search:
+        world = await World.begin(
+            tmp_path,
+            script=Reader(picks=[GUIDE, PAGE]),
+            shelf=shelf,
+            search=search,
+            ai_response={"max_source_chars": 3_000},
+        )
+        world.says(ANNA, "What about word31?")
+        await world.wait(61)
     assert world.story == ["replied"]
     assert "Word31 stands here." in seen[0]
     assert sum(map(len, seen)) <= 3_000

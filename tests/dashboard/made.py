@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
+from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -180,6 +181,7 @@ class Box:
     texts: bool = False
     token: str = ""
     clock: list[float] = field(default_factory=lambda: [0.0])
+    fleet: Fleet | None = None
 
     def add_to(self, application: web.Application) -> None:
         async def entries() -> Sequence[Ended]:
@@ -191,6 +193,10 @@ class Box:
         async def held() -> Sequence[Held]:
             return self.held
 
+        async def fleet() -> Fleet:
+            assert self.fleet is not None
+            return self.fleet
+
         sources = Sources(
             meter=self.meter,
             entries=entries,
@@ -200,6 +206,7 @@ class Box:
             team=self.team,
             may_correct=self.may_correct,
             now=lambda: AT + 3600,
+            fleet=None if self.fleet is None else fleet,
         )
         visitors = Visitors(self.token, frozenset({"bots.internal"}), lambda: self.clock[0])
         add_pages(application, sources, showing(texts=self.texts), visitors)

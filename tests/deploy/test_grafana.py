@@ -17,7 +17,7 @@ EXPORTED = re.compile(r"`(\w+)(?:\{([\w,]+)\})?`")
 
 def registered() -> dict[str, str]:
     """The kind of each metric."""
-    types = re.findall(r"^# TYPE (\w+) (\w+)$", Metrics().render().decode(), re.MULTILINE)
+    types = re.findall(r"^# TYPE (\w+) (\w+)$", Metrics("worker").render().decode(), re.MULTILINE)
     return {name: kind for name, kind in types if not name.endswith("_created")}
 
 

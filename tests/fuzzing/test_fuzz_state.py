@@ -17,7 +17,7 @@ from services.conversations.records import (
     render_marks,
     render_post,
 )
-from services.documents.posted import Tombstones
+from services.documents.tombstones import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy.forgetting import _authors  # pyright: ignore[reportPrivateUsage] (it opens every such file)
 from services.storage import json_state

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 
 from tests.loopback.nats_server import NatsServer, binary
+from transport.connection import Address, Beside
+from transport.layout import Layout, clear, prepare
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +20,12 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServe
     root: Path = tmp_path_factory.mktemp("nats")
     with NatsServer(root) as server:
         yield server
+
+
+@pytest.fixture
+async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
+    async with Beside(Address((nats_server.url,)), "test") as opened:
+        assert opened.client is not None
+        await opened.do(clear(opened.client))
+        await opened.do(prepare(opened.client, Layout()))
+        yield opened

@@ -32,8 +32,10 @@ class Bucket:
     def __init__(self) -> None:
         self.written: list[tuple[str, bytes]] = []
         self.refuses = False
+        self.tried = 0
 
     async def put(self, key: str, value: bytes) -> None:
+        self.tried += 1
         if self.refuses:
             raise nats.errors.TimeoutError
         self.written.append((key, value))
@@ -85,6 +87,19 @@ async def test_a_write_that_fails_is_made_up_for(caplog: pytest.LogCaptureFixtur
     await marks.save()
     assert bucket.written == [("7", b'{"70":"8"}')]
     assert len([each for each in caplog.records if each.levelno == logging.WARNING]) == 1
+
+
+async def test_while_nats_is_away_not_each_server_is_tried() -> None:
+    bucket = Bucket()
+    marks = marks_on(bucket)
+    for guild_id in range(100):
+        marks.under_way(guild_id, guild_id + 1000, 8)()
+    bucket.refuses = True
+    await marks.save()
+    assert bucket.tried <= module.WRITE_AT_ONCE
+    bucket.refuses = False
+    await marks.save()
+    assert len(bucket.written) == 100
 
 
 async def test_the_first_time_that_a_server_is_met_counts_for_its_places_without_messages() -> None:

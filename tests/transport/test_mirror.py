@@ -4,47 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from services.storage import Change, files
+from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
-from transport.connection import Address, Beside
+from tests.transport.folders import contents, copied, opened
+from transport.connection import Beside
 from transport.errors import Fenced
-from transport.fence import FencedLog
-from transport.layout import BLOBS, Layout, clear, prepare
+from transport.layout import BLOBS, LOG
 from transport.mirror import LogJournal, NotAPath, ScopeFollower, publish, restore
 from transport.mirror.entries import path_of, token
 
 pytestmark = pytest.mark.real_time
 
 SECONDS = 20.0
-
-
-@pytest.fixture
-async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
-    async with Beside(Address((nats_server.url,)), "test") as opened:
-        assert opened.client is not None
-        await opened.do(clear(opened.client))
-        await opened.do(prepare(opened.client, Layout()))
-        yield opened
-
-
-async def opened(beside: Beside, scope: str = "p03", owner: str = "a") -> FencedLog:
-    log = FencedLog(beside.streams, scope)
-    await beside.do(log.open(owner, 1.0))
-    return log
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-async def copied(beside: Beside, log: FencedLog, root: Path, subfolders: Collection[str] = (".",)) -> dict[str, bytes]:
-    await beside.do(restore(log, root, subfolders))
-    return contents(root)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -114,9 +90,9 @@ async def test_what_was_committed_before_a_crash_is_healed(beside: Beside, tmp_p
         files.replace(root / "a", b"before")
         files.append(root / "b", b"before\n")
     for change in (
-        Change("replace", "a", b"after"),
-        Change("append", "b", b"after\n", 7),
-        Change("replace", "c", b"c"),
+        FileChange("replace", "a", b"after"),
+        FileChange("append", "b", b"after\n", 7),
+        FileChange("replace", "c", b"c"),
     ):
         journal.commit(change)
     assert await copied(beside, log, root) == {"a": b"after", "b": b"before\nafter\n", "c": b"c"}
@@ -138,6 +114,31 @@ async def test_an_append_that_failed_on_the_disk_counts_once(
                 files.append(root / "b", b"two, which is tried again\n")
         files.append(root / "b", b"two\n")
     assert await copied(beside, log, tmp_path / "two") == contents(root) == {"b": b"one\ntwo\n"}
+
+
+async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
+    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transport.mirror.writing.MOST_ENTRIES", 3)
+    log, root, copy = await opened(beside), tmp_path / "one", tmp_path / "two"
+    follower = ScopeFollower(beside, "p03", copy)
+    following = asyncio.create_task(follower.run())
+    await asyncio.wait_for(follower.caught_up(), SECONDS)
+    for _ in range(2):  # the second time by a process that has to find out what there is
+        with files.journaled(root, LogJournal(beside, log)):
+            for number in range(5):
+                files.append(root / "lines", f"{number}\n".encode())
+    assert contents(root) == {"lines": b"0\n1\n2\n3\n4\n" * 2}
+    assert await copied(beside, log, tmp_path / "three") == contents(root)
+    assert await entries_of(beside, "p03") <= 3
+    await until(lambda: contents(copy) == contents(root))
+    following.cancel()
+    await asyncio.wait([following])
+
+
+async def entries_of(beside: Beside, scope: str) -> int:
+    info = await beside.do(beside.streams.stream_info(LOG, subjects_filter=f"log.{scope}.file.>"))
+    return sum((info.state.subjects or {}).values())
 
 
 async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(beside: Beside, tmp_path: Path) -> None:
@@ -234,8 +235,7 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
         await until(lambda: contents(copy) == contents(one))
         told.clear()
         await asyncio.to_thread(files.append, one / "lines.jsonl", b"more\n")
-        await until(lambda: "lines.jsonl" in told)
-        assert contents(copy) == contents(one)
+        await until(lambda: contents(copy) == contents(one) and "lines.jsonl" in told)
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following

@@ -192,6 +192,26 @@ async def test_of_a_server_that_the_bot_has_left_nothing_is_kept_but_that(client
     assert await told(client) == [Dispatch(3.0, "GUILD_DELETE", {"id": str(GUILD)})]
 
 
+async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: Client, out: Publisher) -> None:
+    await out.publish(Dispatch(1.0, "GUILD_UPDATE", {"id": str(GUILD), "name": "Dock", "emojis": [{"id": "3"}]}))
+    await out.drain()
+    assert await told(client) == [Dispatch(1.0, "GUILD_UPDATE", {"id": str(GUILD), "name": "Dock"})]
+
+
+async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: Marks) -> None:
+    async with publisher(client, marks, fold_after=3) as out:
+        await out.publish(READY)
+        await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD))
+        for number in range(11, 15):
+            await out.publish(Dispatch(2.0, "CHANNEL_CREATE", {"id": str(number), "guild_id": str(GUILD), "type": 0}))
+        await out.drain()
+    arrival, last = await told(client)
+    assert arrival.t == "GUILD_CREATE"
+    channels = cast("list[dict[str, Any]]", arrival.d["channels"])
+    assert [each["id"] for each in channels] == ["10", "11", "12", "13"]
+    assert (last.t, last.d["id"]) == ("CHANNEL_CREATE", "14")
+
+
 async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: Client, out: Publisher) -> None:
     asked = Dispatch(1.5, "INTERACTION_CREATE", {"id": "9", "channel_id": "10", "guild_id": "7", "token": "secret"})
     for _ in range(2):
@@ -289,6 +309,18 @@ async def test_a_stream_that_is_full_is_waited_for(
     await out.drain()
     assert out.lanes.stored == 8
     assert out.lanes.refused == 0
+
+
+async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection(
+    client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = len(line_of(message(1, content="")))
+    await out.publish(message(1, content="x" * (client.max_payload - line)))
+    await out.publish(message(2))
+    await out.drain()
+    assert out.lanes.refused == 1
+    assert client.stats["reconnects"] == 0
+    assert "max_payload" in caplog.text
 
 
 def test_an_interaction_nested_too_deep_is_a_value_error() -> None:

@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
-from services.storage import Change
+from services.storage import FileChange
 from transport.fence import ROLLUP, TTL
 from transport.layout import BLOBS
 
@@ -73,16 +73,16 @@ def _no_step_out(path: str) -> bool:
 class Entry:
     """A change of a file as the log has it; `blob`: names the object that holds its data."""
 
-    change: Change
+    change: FileChange
     blob: str = ""
 
-    async def whole(self, streams: JetStreamContext) -> Change:
+    async def whole(self, streams: JetStreamContext) -> FileChange:
         """The change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         if not self.blob:
             return self.change
         found = await (await streams.object_store(BLOBS)).get(self.blob)
         data = bytes(found.data or b"")
-        return Change(self.change.kind, self.change.path, data, self.change.length)
+        return FileChange(self.change.kind, self.change.path, data, self.change.length)
 
 
 def read(message: Msg) -> Entry | None:
@@ -92,14 +92,14 @@ def read(message: Msg) -> Entry | None:
         kind, length = headers.get(CHANGE, ""), int(headers.get(LENGTH) or 0)
         if kind not in _KINDS:
             raise ValueError(f"{CHANGE}: {kind}")  # noqa: TRY301 (one line for all that can be wrong)
-        change = Change(kind, path_of(message.subject), message.data, length)
+        change = FileChange(kind, path_of(message.subject), message.data, length)
     except (NotAPath, ValueError) as error:
         log.warning("nats: %r is left out, it was not written by this program: %r", message.subject, error)
         return None
     return Entry(change, headers.get(BLOB, ""))
 
 
-def headers_of(change: Change, blob: str, digest: str = "") -> Mapping[str, str]:
+def headers_of(change: FileChange, blob: str, digest: str = "") -> Mapping[str, str]:
     headers = {CHANGE: change.kind}
     if change.length:
         headers[LENGTH] = str(change.length)
@@ -118,7 +118,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def put_blob(streams: JetStreamContext, scope: str, change: Change) -> str:
+async def put_blob(streams: JetStreamContext, scope: str, change: FileChange) -> str:
     """Store what is too large for an entry; gives its name, or nothing where it is not."""
     if len(change.data) <= LARGE_BYTES:
         return ""

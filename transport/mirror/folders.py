@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from services.storage.files import LEFTOVER_PREFIX
+from services.storage import files
 
 OWN_ENDINGS = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
 """Of files that each process makes for itself: databases, built from the others."""
@@ -22,7 +22,7 @@ def files_below(root: Path, subfolders: Collection[str]) -> Iterator[str]:
         top = root / name
         found = [top] if top.is_file() else _walked(top)
         for path in found:
-            if path.name.endswith(OWN_ENDINGS) or path.name.startswith(LEFTOVER_PREFIX) or not path.is_file():
+            if path.name.endswith(OWN_ENDINGS) or path.name.startswith(files.LEFTOVER_PREFIX) or not path.is_file():
                 continue
             if not os.path.realpath(path).startswith(f"{home}{os.sep}"):
                 log.warning("%s: left out, it leads out of %s", path, root)

@@ -15,7 +15,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import ObjectNotFoundError
 
 from clock.backoff import Backoff
-from services.storage import Change, files
+from services.storage import FileChange, files
 from transport.connection import AWAY, Beside
 from transport.fence import READ_SECONDS, TRY_SECONDS
 from transport.layout import LOG
@@ -134,7 +134,7 @@ def _everything() -> api.ConsumerConfig:
     return api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
 
 
-def _apply(root: Path, change: Change) -> bool:
+def _apply(root: Path, change: FileChange) -> bool:
     """Tells whether the file is another now. Blocking. Raises ValueError: it is not the file that was changed."""
     file = root / change.path
     if change.kind == "remove":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from services.storage import Change
+from services.storage import FileChange
 from transport.fence import FencedLog
 from transport.mirror import entries
 from transport.mirror.folders import files_below, is_in
@@ -48,7 +48,7 @@ class FolderPublisher:
             Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
         """
         known = await self._writer.recorded()
-        found, done = await asyncio.to_thread(self._found), Published()
+        found, done = await self.found(), Published()
         for path in sorted(found, key=lambda path: (path in self._last, path)):
             stamp = await asyncio.to_thread(_stamp, found[path])
             if self._stamps.get(path) == stamp and path in known:
@@ -56,18 +56,21 @@ class FolderPublisher:
             data = await asyncio.to_thread(found[path].read_bytes)
             digest = entries.digest(data)
             if path not in known or known[path].digest != digest:
-                await self._writer.write(Change("replace", path, data), digest)
+                await self._writer.write(FileChange("replace", path, data), digest)
                 done.told += 1
                 on_file(path)
             self._stamps[path] = stamp
         for path in [path for path in known if is_in(path, self._subfolders) and path not in found]:
-            await self._writer.write(Change("remove", path))
+            await self._writer.write(FileChange("remove", path))
             self._stamps.pop(path, None)
             done.removed += 1
         return done
 
+    async def found(self) -> dict[str, Path]:
+        """The files on the disk, by their paths in the log."""
+        return await asyncio.to_thread(self._found)
+
     def _found(self) -> dict[str, Path]:
-        """The files, by their paths in the log."""
         found = {
             path: self._root / path
             for path in files_below(self._root, self._subfolders)

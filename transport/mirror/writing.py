@@ -6,23 +6,28 @@ from dataclasses import dataclass, field
 
 from nats.js import JetStreamContext
 
-from services.storage import Change
+from services.storage import FileChange
 from transport.connection import Beside
 from transport.fence import FencedLog, read_all
 from transport.mirror import entries
 from transport.mirror.patience import patiently
 
+MOST_ENTRIES = 100
+"""Of one file; then it is told as a whole, so that whoever takes over has not to read each line that was ever added."""
+
 
 @dataclass(slots=True)
-class Recorded:
+class KnownFile:
     """What the log has of a file.
 
     Attributes:
         digest: of the content, where its last entry is all of it and says so.
         blobs: the objects that its entries name.
+        count: of its entries.
     """
 
     digest: str = ""
+    count: int = 0
     blobs: list[str] = field(default_factory=list[str])
 
 
@@ -31,9 +36,9 @@ class Writer:
 
     def __init__(self, scope: FencedLog) -> None:
         self._log = scope
-        self._recorded: dict[str, Recorded] | None = None
+        self._recorded: dict[str, KnownFile] | None = None
 
-    async def write(self, change: Change, digest: str = "") -> None:
+    async def write(self, change: FileChange, digest: str = "") -> None:
         """`digest`: of the content of a file that is replaced.
 
         Raises:
@@ -43,14 +48,17 @@ class Writer:
         streams = self._log.streams
         token = entries.token(change.path)
         known = await self.recorded()
+        file = known.setdefault(change.path, KnownFile())
+        if change.kind == "append" and file.count >= MOST_ENTRIES:
+            change = await patiently(lambda: _as_a_whole(streams, self._log.scope, change))
         blob = await patiently(lambda: entries.put_blob(streams, self._log.scope, change))
         sent = entries.headers_of(change, blob, digest)
         await self._log.append(f"{entries.FILES}.{token}", b"" if blob else change.data, sent)
-        file = known.setdefault(change.path, Recorded())
         unused: list[str] = []
         if change.kind in ("replace", "remove"):
-            unused, file.blobs = [each for each in file.blobs if each != blob], []
+            unused, file.blobs, file.count = [each for each in file.blobs if each != blob], [], 0
         file.digest = digest
+        file.count += 1
         if blob:
             file.blobs.append(blob)
         if change.kind == "remove":
@@ -58,7 +66,7 @@ class Writer:
         for each in unused:  # only now: until the entry was in, they were the content
             await patiently(lambda each=each: entries.drop_blob(streams, each))
 
-    async def recorded(self) -> dict[str, Recorded]:
+    async def recorded(self) -> dict[str, KnownFile]:
         """What the log has, by path. Read once: nobody else writes it."""
         if self._recorded is None:
             self._recorded = await patiently(lambda: recorded(self._log.streams, self._log.scope))
@@ -72,14 +80,25 @@ class LogJournal:
         self._beside = beside
         self._writer = Writer(scope)
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: FileChange) -> None:
         """Raises as `Writer.write`."""
         self._beside.start(self._writer.write(change)).result()
 
 
-async def recorded(streams: JetStreamContext, scope: str) -> dict[str, Recorded]:
+async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
+    """The same, as a file that is replaced: read from the log, which may be ahead of the disk."""
+    content = bytearray()
+    async for message in read_all(streams, f"log.{scope}.{entries.FILES}.{entries.token(change.path)}"):
+        entry = entries.read(message)
+        if entry is not None:
+            (await entry.whole(streams)).apply(content)
+    change.apply(content)
+    return FileChange("replace", change.path, bytes(content))
+
+
+async def recorded(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
     """The files that a scope has, by path."""
-    found: dict[str, Recorded] = {}
+    found: dict[str, KnownFile] = {}
     async for message in read_all(streams, f"log.{scope}.{entries.FILES}.>", headers_only=True):
         entry = entries.read(message)
         if entry is None:
@@ -87,7 +106,8 @@ async def recorded(streams: JetStreamContext, scope: str) -> dict[str, Recorded]
         if entry.change.kind in ("replace", "remove"):
             found.pop(entry.change.path, None)
         if entry.change.kind != "remove":
-            file = found.setdefault(entry.change.path, Recorded())
+            file = found.setdefault(entry.change.path, KnownFile())
+            file.count += 1
             file.digest = (message.headers or {}).get(entries.DIGEST, "")
             file.blobs += filter(None, [entry.blob])
     return found

@@ -6,11 +6,21 @@ from services.documents.store.chroma import ChromaStore, chroma_unreachable_beca
 from services.documents.store.collection_files import SUFFIX, Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import (
+    ChunkHit,
+    ChunkSearch,
+    Collection,
+    CollectionSummary,
     Document,
     DocumentStore,
+    LineWhere,
+    MatchingLines,
+    NewDocument,
     Origin,
     State,
+    StoredChunk,
     StoreUnavailable,
+    Unembedded,
     Weights,
     unfinished,
 )
+from services.documents.store.shared import Together

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -36,7 +36,7 @@ class Folders:
     def of(self, name: str) -> Path:
         if name.startswith(naming.CASE_PREFIX):
             return self.cases
-        return self.users if name.startswith("user_") else self.shared
+        return self.users if name.startswith(naming.USER_PREFIX) else self.shared
 
 
 @dataclass(slots=True)
@@ -178,18 +178,47 @@ class CollectionFiles:
                     self._ended[name] = described.version
                     if len(self._ended) > KEPT_ENDED:
                         del self._ended[next(iter(self._ended))]
-            with self._guard:
-                self._ending.add(name)
-                file = self._opened.pop(name, None)
-            try:
-                if file is not None:
-                    file.close()
-                for tail in ("", "-wal", "-shm"):
-                    path.with_name(path.name + tail).unlink(missing_ok=True)
-            finally:
-                with self._guard:
-                    self._ending.discard(name)
+            with self._shut(name):
+                _unlink(path)
             return there
+
+    def copy(self, name: str, target: Path) -> bool:
+        """Make `target`, which must not exist, what a collection holds at one moment. False: there is none."""
+        path = self._path(name)
+        with self._writer_of(name):
+            if not path.exists():
+                return False
+            with contextlib.closing(_connect(path, create=False)) as held:
+                if held.execute("PRAGMA user_version").fetchone()[0] == 0:
+                    return False
+                with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as made:
+                    made.execute("PRAGMA journal_mode = OFF")
+                    made.execute("PRAGMA synchronous = OFF")
+                    held.backup(made)
+            return True
+
+    def move_in(self, name: str, source: Path) -> None:
+        """Make a collection what `source` holds, which `copy` has made; it is gone from there."""
+        path = self._path(name)
+        with self._writer_of(name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with self._shut(name):
+                _unlink(path)
+                source.replace(path)
+
+    @contextlib.contextmanager
+    def _shut(self, name: str) -> Generator[None]:
+        """Nobody has the file open, or opens it."""
+        with self._guard:
+            self._ending.add(name)
+            file = self._opened.pop(name, None)
+        try:
+            if file is not None:
+                file.close()
+            yield
+        finally:
+            with self._guard:
+                self._ending.discard(name)
 
     def names(self, prefix: str) -> list[str]:
         return sorted(
@@ -212,6 +241,11 @@ class CollectionFiles:
     def _writer_of(self, name: str) -> threading.Lock:
         with self._guard:
             return self._writing.setdefault(name, threading.Lock())
+
+
+def _unlink(path: Path) -> None:
+    for tail in ("", "-wal", "-shm"):
+        path.with_name(path.name + tail).unlink(missing_ok=True)
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import clock
@@ -106,6 +107,18 @@ class EmbeddedStore:
         await _guarded(
             self._files.transact, name, lambda connection: packing.unpack(connection, packed), None, new=True
         )
+
+    async def version(self, name: str) -> int | None:
+        """Of a collection; None where there is none."""
+        return await self._read(name, lambda file: writing.version(file.connection), None)
+
+    async def copy(self, name: str, target: Path) -> bool:
+        """Make `target`, which must not exist, the file of a collection at one moment. False: there is none."""
+        return await _guarded(self._files.copy, name, target)
+
+    async def move_in(self, name: str, source: Path) -> None:
+        """Make a collection what `source` holds, which `copy` has made; it is gone from there."""
+        await _guarded(self._files.move_in, name, source)
 
     async def close(self) -> None:
         await in_thread(self._files.close)

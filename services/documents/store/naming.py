@@ -7,6 +7,7 @@ import re
 
 GLOBAL = "global_kb"
 CASE_PREFIX = "case_"
+USER_PREFIX = "user_"
 TEAM_PREFIX = "team_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
@@ -19,7 +20,7 @@ def case(thread_id: str) -> str:
 
 
 def user(user_id: str) -> str:
-    return f"user_{_snowflake(user_id)}_kb"
+    return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
 
 
 def team(team_id: str) -> str:

@@ -6,6 +6,8 @@ blocks.
 """
 
 # pyright: reportUnusedImport=false
+from services.storage.backups import databases
+from services.storage.backups.databases import DamagedDatabase
 from services.storage.backups.manifest import BadBackup
 from services.storage.backups.restoring import FolderInUse, restore
 from services.storage.backups.selection import CopyOrder

@@ -5,12 +5,13 @@ Imported only where `metrics.port` is set: the rest of the program only calls fu
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 from model.batches import Destination
 from model.messages import AuthorType
@@ -34,7 +35,8 @@ _LEFT_ALONE = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
 class Metrics:
     """A registry of its own, so that two runs in one process never meet."""
 
-    def __init__(self) -> None:
+    def __init__(self, role: str = "") -> None:
+        """`role`: what this process does where others do the rest; a label of all that it tells. Empty: it does all."""
         self._registry = all_ = CollectorRegistry()
         self._requests = Counter("ai_requests", "Questions by what became of them", ["result"], registry=all_)
         self._gate = Counter("ai_gate", "Decisions of the gate", ["answerable"], registry=all_)
@@ -51,6 +53,13 @@ class Metrics:
         self._tokens = Counter("llm_tokens", "Tokens as counted by the endpoint", ["step", "kind"], registry=all_)
         self._in_flight = Gauge("operator_in_flight", "Items that an operator works on", ["operator"], registry=all_)
         self._open = Gauge("open_batches", "Batches that wait for their author to fall quiet", registry=all_)
+        if role:
+            self._registry = CollectorRegistry()
+            self._registry.register(_Labelled(all_, {"role": role}))
+            self._partitions = Gauge("millrace_partitions", "Partitions that this process owns", registry=all_)
+            self._of_partition = Gauge(
+                "millrace_partition_in_flight", "Messages on their way, by partition", ["partition"], registry=all_
+            )
 
     def end(self, end: Result) -> None:
         """Count one end of the outcome stream."""
@@ -78,6 +87,13 @@ class Metrics:
         """Count tokens (`services.llm.ObserveTokens`)."""
         self._tokens.labels(step, kind).inc(count)
 
+    def owned(self, partitions: Mapping[int, int]) -> None:
+        """The partitions that this process owns now, with the messages that are in flight. For one that has a role."""
+        self._partitions.set(len(partitions))
+        self._of_partition.clear()
+        for partition, count in partitions.items():
+            self._of_partition.labels(str(partition)).set(count)
+
     def render(self) -> bytes:
         """Everything, in the text format that `CONTENT_TYPE` names."""
         return generate_latest(self._registry)
@@ -103,6 +119,18 @@ class Metrics:
             self._selected.observe(len(cast("list[str]", select["selected"])))
         if "good_enough" in verify:
             self._verification.labels("true" if verify["good_enough"] else "false").inc()
+
+
+class _Labelled(Collector):
+    """What a registry holds, with labels that are the same for all of it."""
+
+    def __init__(self, registry: CollectorRegistry, labels: Mapping[str, str]) -> None:
+        self._registry, self._labels = registry, labels
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [each._replace(labels={**self._labels, **each.labels}) for each in metric.samples]
+            yield metric
 
 
 class CannotListen(Exception):

@@ -126,6 +126,24 @@ async def test_an_address_at_which_nothing_can_be_resumed_is_left(
     assert discord_server.gateway.identified == 2
 
 
+async def test_a_turn_is_awaited_before_each_new_session_and_not_to_resume(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    turns: list[int] = []
+
+    async def turn(shard_id: int) -> None:
+        assert discord_server.gateway.identified == len(turns)
+        turns.append(shard_id)
+
+    live = await connect(before_identify=turn)
+    await discord_server.disconnect()
+    await discord_server.until(lambda: live.of("RESUMED"))
+    assert turns == [0]
+    await discord_server.invalidate_session()
+    await discord_server.until(lambda: len(live.of("READY")) == 2)
+    assert turns == [0, 0]
+
+
 async def test_health_follows_the_connection(connect: Connect, discord_server: DiscordServer) -> None:
     live = await connect(ready=False)
     assert not live.gateway.health.connected

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from services.storage import Change, files
+from services.storage import FileChange, files
 
 
 class Taken:
     """A journal in memory."""
 
     def __init__(self) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[FileChange] = []
         self.error: Exception | None = None
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: FileChange) -> None:
         if self.error is not None:
             raise self.error
         self.changes.append(change)
@@ -48,17 +48,17 @@ def test_a_journaled_folder_ends_as_a_plain_one(tmp_path: Path) -> None:
         change_all(tmp_path / "kept")
     assert contents(tmp_path / "kept") == contents(tmp_path / "plain")
     assert journal.changes == [
-        Change("replace", "state/a.json", b"one"),
-        Change("replace", "index.txt", b"two"),
-        Change("append", "lines.jsonl", b"{}\n"),
-        Change("append", "lines.jsonl", b"[]", 3),
-        Change("append", "lines.jsonl", b"\nx\n", 5),
-        Change("truncate", "lines.jsonl", length=5),
-        Change("replace", "index.txt.old", b"two"),
-        Change("remove", "index.txt"),
-        Change("remove", "state/a.json"),
-        Change("replace", "folder/b/c", b"three"),
-        Change("remove", "folder/b/c"),
+        FileChange("replace", "state/a.json", b"one"),
+        FileChange("replace", "index.txt", b"two"),
+        FileChange("append", "lines.jsonl", b"{}\n"),
+        FileChange("append", "lines.jsonl", b"[]", 3),
+        FileChange("append", "lines.jsonl", b"\nx\n", 5),
+        FileChange("truncate", "lines.jsonl", length=5),
+        FileChange("replace", "index.txt.old", b"two"),
+        FileChange("remove", "index.txt"),
+        FileChange("remove", "state/a.json"),
+        FileChange("replace", "folder/b/c", b"three"),
+        FileChange("remove", "folder/b/c"),
     ]
 
 
@@ -76,7 +76,7 @@ def test_what_the_changes_say_is_what_the_disk_has(tmp_path: Path) -> None:
 
 def test_a_change_of_another_content_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a: 2 bytes, where 3 were changed"):
-        Change("append", "a", b"x", 3).apply(bytearray(b"ab"))
+        FileChange("append", "a", b"x", 3).apply(bytearray(b"ab"))
 
 
 @pytest.mark.parametrize("verb", ["replace", "renew", "append", "truncate", "remove", "move_aside"])
@@ -113,7 +113,7 @@ def test_several_folders_have_journals_of_their_own(tmp_path: Path) -> None:
     with files.journaled(tmp_path / "one", one), files.journaled(tmp_path / "two", other):
         files.replace(tmp_path / "two" / "a", b"2")
         files.replace(tmp_path / "one" / "a", b"1")
-    assert (one.changes, other.changes) == ([Change("replace", "a", b"1")], [Change("replace", "a", b"2")])
+    assert (one.changes, other.changes) == ([FileChange("replace", "a", b"1")], [FileChange("replace", "a", b"2")])
 
 
 def test_the_disk_has_the_order_of_the_journal(tmp_path: Path) -> None:

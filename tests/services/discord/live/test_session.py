@@ -74,3 +74,33 @@ async def test_a_stop_while_a_connection_comes_about_is_not_forgotten(monkeypatc
     holding.cancel()
     assert done == {holding}
     assert holding.cancelled()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("paced", [False, True])
+async def test_a_shard_is_named_and_waits_only_where_nobody_has_seen_to_its_turn(
+    monkeypatch: pytest.MonkeyPatch, *, resume: bool, paced: bool
+) -> None:
+    """discord.py waits five seconds before an IDENTIFY that is not the first: `initial` says that it is."""
+    asked: list[dict[str, Any]] = []
+
+    class Connected:
+        open, session_id, sequence, gateway = False, "session", 5, "wss://gateway"
+
+        async def poll_event(self) -> None:
+            raise OSError
+
+    async def connect(*_args: object, **options: Any) -> Connected:
+        asked.append(options)
+        return Connected()
+
+    monkeypatch.setattr(DiscordWebSocket, "from_client", connect)
+    client = Client(shard_id=3, shard_count=64)
+    monkeypatch.setattr(client, "is_ready", lambda: True)
+    for again in (False, resume):
+        with pytest.raises(OSError):  # noqa: PT011 (the one above)
+            await client.hold_session(resume=again, paced=paced)
+    assert [each["shard_id"] for each in asked] == [3, 3]
+    assert asked[0]["initial"] == paced
+    assert asked[1].get("resume", False) == resume
+    assert client.shard_count == 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,26 +24,31 @@ from services.documents.store.protocol import (
 )
 from services.documents.store.schema import embedded_text, to_embed
 from tests.hashing import HashingEmbedder
+from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
-from tests.services.documents.store import chroma_server, imitated_chroma
+from tests.services.documents.store import chroma_server, imitated_chroma, nats_bucket
 
 pytestmark = pytest.mark.real_time
 EMBEDDER = HashingEmbedder()
 
 
-@pytest.fixture(params=["embedded", "imitated chroma", "chroma"])
+@pytest.fixture(params=["embedded", "imitated chroma", "chroma", "nats"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[DocumentStore]:
-    opened: DocumentStore
-    if request.param == "embedded":
-        opened = cases.new_store(tmp_path)
-    elif request.param == "imitated chroma":
-        opened = imitated_chroma.new_store(tmp_path)
-    else:
-        opened = chroma_server.new_store(tmp_path, str(request.getfixturevalue("chroma_address")))
-    yield opened
-    for name in await opened.list_collections():
-        await opened.delete_collection(name)
-    await opened.close()
+    async with AsyncExitStack() as stack:
+        opened: DocumentStore
+        if request.param == "embedded":
+            opened = cases.new_store(tmp_path)
+        elif request.param == "imitated chroma":
+            opened = imitated_chroma.new_store(tmp_path)
+        elif request.param == "chroma":
+            opened = chroma_server.new_store(tmp_path, str(request.getfixturevalue("chroma_address")))
+        else:
+            server: NatsServer = request.getfixturevalue("nats_server")
+            opened = await stack.enter_async_context(nats_bucket.opened(server.url, tmp_path))
+        yield opened
+        for name in await opened.list_collections():
+            await opened.delete_collection(name)
+        await opened.close()
 
 
 async def test_reading_what_is_not_there_gives_nothing_and_makes_nothing(store: DocumentStore) -> None:

@@ -93,3 +93,20 @@ def test_two_runs_in_one_process_count_apart() -> None:
     one, other = Metrics(), Metrics()
     one.gauge("gate", 1)
     assert shown(other) == {}
+
+
+def test_a_process_among_others_names_its_role_and_tells_what_it_owns() -> None:
+    metrics = Metrics("gateway,worker")
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.FAILED, "Unavailable at gate"))
+    metrics.owned({3: 2, 7: 1})
+    assert shown(metrics) == {
+        'ai_requests_total{result="failed",role="gateway,worker"}': 1,
+        'adapter_routing_total{handler="answer",role="gateway,worker"}': 1,
+        'millrace_partitions{role="gateway,worker"}': 2,
+        'millrace_partition_in_flight{partition="3",role="gateway,worker"}': 2,
+        'millrace_partition_in_flight{partition="7",role="gateway,worker"}': 1,
+    }
+    metrics.owned({7: 0})
+    assert not [name for name in shown(metrics) if "partition=" in name]
+    assert b'partition="7"' in metrics.render()
+    assert b"millrace_partition" not in Metrics().render()

@@ -1,0 +1,94 @@
+"""How fast: messages through one installation, and answers with one worker and with two."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its headers untyped.
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nats.js import JetStreamContext
+
+from benchmarks.scale import judge
+from benchmarks.scale.discord import RECORDING
+from benchmarks.scale.findings import Requirement
+from benchmarks.scale.scene import Scene
+from clock.utc import now
+
+MESSAGES_WANTED = 5_000.0
+TIMES_WANTED = 1.8
+SECONDS = 120.0
+FILL_SECONDS = 2.0
+
+
+async def messages(scene: Scene, workers: int) -> list[Requirement]:
+    """From publishing to the last outcome, of messages that ask nothing: what the way itself takes."""
+    gateway, *_ = await scene.started(gateway=1, worker=workers)
+    # It has told of the channels. The recording of what is said without it is published in its place.
+    await gateway.stop()
+    await scene.discord.flood()
+    sent, _ = await scene.discord.report()
+    lines = list(created(scene.discord.folder / RECORDING))
+    began = now()
+    await publish(scene.streams, lines)
+    published = now() - began
+    settled = await scene.settled(SECONDS)
+    await scene.watch.caught_up()
+    lost = len(judge.lost(sent, scene.watch.log))
+    last = max((ended.at for ended in scene.watch.log.ended), default=began)
+    rate = (len(lines) - lost) / (last - began) if last > began else 0.0
+    line = f"{len(lines)} messages by {workers} workers, published in {published:.1f} s, {lost} without an outcome"
+    return [
+        (settled is not None and not lost and rate >= MESSAGES_WANTED, f"{line}: {rate:.0f}/s, 5,000/s wanted"),
+    ]
+
+
+def created(recording: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Subject, id and line of each message, as a gateway publishes them."""
+    with recording.open("rb") as file:
+        for line in file:
+            dispatch = json.loads(line)
+            if dispatch["t"] == "MESSAGE_CREATE":
+                yield f"messages.{dispatch['d']['channel_id']}", f"C:{dispatch['d']['id']}", line
+
+
+async def publish(streams: JetStreamContext, lines: Sequence[tuple[str, str, bytes]]) -> None:
+    """In order, over one connection, with as many on their way as the client allows. Raises TimeoutError."""
+    sent = [
+        await streams.publish_async(subject, line, headers={"Nats-Msg-Id": message_id})
+        for subject, message_id, line in lines
+    ]
+    async with asyncio.timeout(SECONDS):
+        await asyncio.gather(*sent)
+
+
+async def answers(scene: Scene) -> list[Requirement]:
+    """One worker, then two, with the same questions and a model without latency."""
+    await scene.started(gateway=1, worker=1)
+    await answered(scene)  # what only a first question takes is left out
+    alone = await answered(scene)
+    await scene.processes.start("worker-2", "worker")
+    await asyncio.sleep(FILL_SECONDS)
+    await scene.started()
+    await answered(scene)
+    both = await answered(scene)
+    times = both / alone if alone else 0.0
+    figures = f"{alone:.1f}/s by one worker, {both:.1f}/s by two on the same cores"
+    return [(times >= TIMES_WANTED, f"answers: {figures}: {times:.2f} times, {TIMES_WANTED:g} wanted")]
+
+
+async def answered(scene: Scene) -> float:
+    """Replies a second, from the first question of a flood to the last reply; 0: not all came."""
+    _, before = await scene.discord.report()
+    began = now()
+    asked = await scene.discord.flood()
+    if await scene.settled(SECONDS) is None:
+        return 0.0
+    sent, posts = await scene.discord.report()
+    new = posts[len(before) :]
+    assert len(sent) == asked
+    last = max((post.at for post in new), default=began)
+    return len(new) / (last - began) if last > began else 0.0

@@ -1,0 +1,104 @@
+"""`--adopt DIR`: has NATS hold what a data folder holds. `--export DIR`: makes a data folder of what NATS holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from assembly import Unusable
+from assembly.running import run_async, terminated_as_interrupted
+from commands.exit_codes import DONE, FAILED
+from commands.progress import Count, counted
+from services.storage import lock
+from services.storage.backups import DamagedDatabase
+from services.telemetry import number_of
+from settings import Settings
+from sinks.terminal import one_line
+
+if TYPE_CHECKING:
+    from transport.moving import Moved
+
+Move = Callable[[Settings, Path, "Moved"], Coroutine[Any, Any, None]]
+
+NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of knowledge again (documents)."
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    try:
+        from assembly.distributed import moving  # noqa: PLC0415 (nothing of it is imported for one process)
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
+    moved = moving.Moved()
+    with terminated_as_interrupted():
+        if options.export is None:
+            return adopt(settings, options.adopt, moving.adopt, moved)
+        return export(settings, options.export, moving.export, moved)
+
+
+def adopt(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
+    """Gives the exit code: 1 where a database is damaged."""
+    _check_named("--adopt", folder)
+    if not folder.is_dir():
+        raise Unusable(f"--adopt: {folder} is no folder; name a data folder, such as {settings.app.data_dir}")
+    try:
+        with _told(moved), lock(folder, "app.py --adopt"):
+            run_async(move(settings, folder, moved))
+    except DamagedDatabase as error:
+        return _said(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest")
+    except KeyboardInterrupt:
+        return _said("interrupted; what was told stays, and --adopt again does the rest")
+    _print(f"{folder}: {_sum(moved)} told to {settings.transport}.")
+    _print(NOT_MOVED)
+    _print(f"Changes are in NATS from now on: keep {folder} as a backup, or delete it.")
+    return DONE
+
+
+def export(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
+    """Gives the exit code."""
+    _check_named("--export", folder)
+    try:
+        with _told(moved):
+            run_async(move(settings, folder, moved))
+    except KeyboardInterrupt:
+        return _said(f"interrupted; nothing was written to {folder}")
+    _print(f"{folder}: {_sum(moved)} from {settings.transport}.")
+    _print(NOT_MOVED)
+    if moved.messages or moved.captures:
+        waiting = f"{number_of(moved.messages, 'message')}, {number_of(moved.captures, 'capture')} of team answers"
+        _print(f"Not in it, since they are still on their way: {waiting}. Let the roles finish them, and export again.")
+    _print(f"To work with it, set transport: local and app.data_dir: {folder}; --adopt {folder} brings it back.")
+    return DONE
+
+
+def _check_named(option: str, folder: Path) -> None:
+    """Raises Unusable: the name is empty, as that of a variable of a shell that is not set."""
+    if folder == Path():
+        raise Unusable(f"{option} needs the name of a folder")
+
+
+def _told(moved: Moved) -> AbstractContextManager[None]:
+    """Tell how far it is while the block runs."""
+    return counted(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
+
+
+def _sum(moved: Moved) -> str:
+    collections = number_of(moved.collections, "collection of documents", "collections of documents")
+    return f"{number_of(len(moved.paths), 'file')} and {collections}"
+
+
+def _said(line: str) -> int:
+    print(f"app.py: {one_line(line)}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+    return FAILED
+
+
+def _print(text: str) -> None:
+    print(one_line(text))  # noqa: T201 (the command's output)

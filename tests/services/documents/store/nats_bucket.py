@@ -1,0 +1,22 @@
+"""A store over a bucket of NATS, emptied before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.services.documents import cases
+from transport.connection import Address, connect, streams_of
+from transport.evidence import KeptElsewhere, shared_store
+from transport.layout import Layout, clear, prepare
+
+
+@asynccontextmanager
+async def opened(address: str, folder: Path) -> AsyncGenerator[KeptElsewhere]:
+    """`address`: of the server."""
+    client = await connect(Address((address,)), "test")
+    await clear(client)
+    await prepare(client, Layout())
+    yield shared_store(streams_of(client), folder, cases.new_store(folder))
+    await client.close()

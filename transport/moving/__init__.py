@@ -1,0 +1,16 @@
+"""An installation between files and NATS: `adopt` tells the servers of a data folder, `export` makes one.
+
+    knowledge-base, guilds/*/knowledge-base       the log, scope `knowledge`
+    team-knowledge, guilds/*/team-knowledge       the log, scope `team`
+    state, feedback.jsonl                         the log, the scopes of the partitions of their channels
+    who opted out, the key of votes               the bucket `people`
+    budgets, marks of servers                     the buckets `budgets` and `seen`
+    evidence, runbooks                            the bucket `evidence`
+
+Recordings of models and collections that are made from knowledge are left where they are.
+"""
+
+# pyright: reportUnusedImport=false
+from transport.moving.adopting import Installation, Moved, adopt
+from transport.moving.exporting import export
+from transport.moving.partitions import partition_of

@@ -1,0 +1,85 @@
+"""The log and the buckets, made a data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nats.js import JetStreamContext
+
+from services.conversations import read_marks, render_marks
+from services.storage import DataFolder, files
+from transport.errors import Unfit
+from transport.fence import FencedLog
+from transport.layout import CAPTURES, KNOWLEDGE, MESSAGES, TEAM, Layout, scope
+from transport.mirror import restore
+from transport.moving import merging, shared
+from transport.moving.adopting import Moved
+from transport.moving.origin import origin_of, write_origin
+
+UNFINISHED = ".unfinished-export"
+"""Ends the name of a folder that an export is building; the next one begins it anew."""
+
+
+async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: Moved) -> None:
+    """Make `into` a data folder of all that the log and the buckets hold; it is there at once, when it is complete.
+
+    `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
+
+    Raises:
+        Unfit: it is not empty.
+        OSError: it cannot be written, or the server does not answer.
+    """
+    target, building = await asyncio.to_thread(_begun, into)
+    folder = DataFolder(building)
+    try:
+        write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
+        for name in (KNOWLEDGE, TEAM):
+            moved.paths.update(await restore(FencedLog(streams, name), building))
+        with TemporaryDirectory() as scratch:
+            parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
+            for part in parts:
+                await restore(FencedLog(streams, part.name), part)
+            moved.paths.update(await asyncio.to_thread(merging.merge, parts, building))
+            await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
+        await shared.write_budgets(streams, folder)
+        await _mark_servers(streams, folder)
+        moved.collections = await shared.write_collections(streams, folder)
+        moved.messages = (await streams.stream_info(MESSAGES)).state.messages
+        moved.captures = (await streams.stream_info(CAPTURES)).state.messages
+        await asyncio.to_thread(_flush, building)
+        building.rename(target)
+    except BaseException:
+        await asyncio.to_thread(shutil.rmtree, building, ignore_errors=True)
+        raise
+
+
+def _begun(into: Path) -> tuple[Path, Path]:
+    """Where it is to be, and the empty folder beside it where it is built."""
+    target = Path(os.path.realpath(into))
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise Unfit(f"--export: {into} is not an empty folder; name another one")
+    building = target.with_name(f"{target.name}{UNFINISHED}")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(mode=0o700, parents=True)
+    return target, building
+
+
+async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
+    marks, met = read_marks(folder.seen), await shared.servers_met(streams)
+    missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
+    if missing:
+        files.renew(folder.seen, render_marks({**met, **marks}), flush=False)
+
+
+def _flush(root: Path) -> None:
+    """What was written without waiting for the disk is on it after this."""
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    files.sync_folder(root)
