@@ -44,13 +44,13 @@ class SharedOptOuts:
         """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
         self.heard(user_id, out=True)
         async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"1")
+            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.heard(user_id, out=False)
         async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"", seconds=GONE_SECONDS)
+            await self._bucket.mark_gone(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
     def heard(self, user_id: int, *, out: bool) -> None:
         """What the bucket says."""

@@ -58,7 +58,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartDone:
     """What one process has done for a wish: in which scopes, and what was found there."""
 
     by: str
@@ -70,11 +70,11 @@ class Part:
 class Answered:
     """What has come of a wish until now."""
 
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[PartDone] = field(default_factory=list[PartDone])
     left: tuple[str, ...] = ()
 
 
-_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(Part)
+_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(PartDone)
 
 
 class Wishes:
@@ -111,7 +111,7 @@ class Wishes:
             await self._bucket.put(_key(user_id), _rendered(wish))
         return wish
 
-    async def done(self, wish: Wish, part: Part) -> None:
+    async def done(self, wish: Wish, part: PartDone) -> None:
         """Take scopes out of a wish, and tell who waits for it. Raises OSError: the bucket does not know of it."""
         async with patience():
             while True:

@@ -22,7 +22,7 @@ from transport.layout import TEAM, Layout, scope
 from transport.members import Member, Members
 from transport.people import SharedPeople, is_kept_there, open_people
 from transport.shares import WORKER
-from transport.wishes import Part, Wish, Wishes
+from transport.wishes import PartDone, Wish, Wishes
 
 DOCUMENTS = "documents"
 """The scope of files in threads and of runbooks, which every worker can remove, and of what each has in memory."""
@@ -120,7 +120,7 @@ class Duties:
             for line in found.left:
                 log.warning("forget: %s", line)
             try:
-                await self.wishes.done(wish, Part(self.process, tuple(sorted(done)), asdict(found)))
+                await self.wishes.done(wish, PartDone(self.process, tuple(sorted(done)), asdict(found)))
             except OSError as error:
                 log.error("forget: it is done, but nobody knows: %s", error)  # noqa: TRY400 (a line for the operator)
                 return set()

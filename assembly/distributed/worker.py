@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,34 +12,30 @@ from typing import Any
 from reactivex.subject import Subject
 
 from assembly.answering import library_of
-from assembly.bot import DiscordParts, open_discord
+from assembly.bot import open_discord
 from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
 from assembly.distributed.other_roles import followed, handing_over
 from assembly.distributed.partition_work import PartitionWork, privacy_of
-from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
+from assembly.distributed.people import PeopleDesk, keep_feedback_key, open_desk
 from assembly.distributed.process import EVERYTHING, Process
+from assembly.distributed.shared import Shared
 from assembly.distributed.standing import Standing
-from assembly.documents import Documents, documents_for, embedded_store
-from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
+from assembly.documents import documents_for, embedded_store
 from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
-from assembly.slash_commands import slash_commands
 from assembly.state import RunState, autosave, read_state
-from assembly.teachings import taught
 from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode
-from services.assistant import Assistant
 from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
 from services.documents.store import Together
-from services.knowledge import Library, LibrarySearch
-from services.llm import AttachedImages, ImageSource, StructuredLLM
+from services.llm import AttachedImages
 from services.storage import DataFolder, files
 from settings import Settings, usable_token
 from sinks.results import journal
@@ -59,44 +55,6 @@ from transport.shares import WORKER, Shares
 from transport.wishes import Wish
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What all graphs of a worker are wired to."""
-
-    settings: Settings
-    people: SharedPeople
-    llm: StructuredLLM | None
-    discord: DiscordParts
-    assistant: Assistant
-    library: Library
-    search: LibrarySearch
-    images: ImageSource | None
-    documents: Documents | None
-    servers: Mapping[int, ServerParts]
-    captures: CaptureParts
-    meters: Meters
-    budgets: SharedBudgets
-
-    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
-        """What a graph is wired to, or commands are."""
-        return assemble(
-            settings,
-            state=state,
-            assistant=self.assistant,
-            library=self.library,
-            search=self.search,
-            poster=self.discord.poster,
-            captures=self.captures,
-            fetcher=self.discord.fetcher,
-            access=self.discord.access,
-            images=self.images,
-            documents=self.documents,
-            gauge=self.meters.gauge,
-            results=results,
-            servers=self.servers,
-        )
 
 
 @dataclass(slots=True)
@@ -250,35 +208,6 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             meters=meters,
             budgets=budgets,
         )
-
-
-@asynccontextmanager
-async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDesk]:
-    """What serves people beside the partitions, and the commands, until the end of the block."""
-    settings, people = shared.settings, shared.people
-    state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
-        opt_outs=people.opt_outs,
-    )
-    parts = shared.assemble(settings, state, shared.meters.results)
-    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
-    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
-    desk = PeopleDesk(
-        process=process,
-        people=people,
-        parts=parts,
-        taught=[taught(settings, None, shared.search), *own],
-        documents=shared.documents,
-    )
-    async with closing(desk):
-        if settings.app.dry_run:
-            yield desk
-            return
-        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
-        async with slash_commands(
-            client, settings, parts, llm, documents, servers, desk.say_forgotten
-        ) as desk.commands:
-            yield desk
 
 
 async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:

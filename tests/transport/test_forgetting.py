@@ -1,4 +1,4 @@
-"""What one process does for wishes to be forgotten: the bucket is a real server's, the folders are played by the test."""
+"""What one process does for wishes to be forgotten: the server is real, folders are played by the test."""
 
 from __future__ import annotations
 
