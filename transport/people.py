@@ -7,9 +7,8 @@ feedback-key    what the pseudonyms of those who vote are made with, the same in
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
@@ -101,12 +100,7 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
     follower = BucketFollower(client, PEOPLE, people.heard)
-    following = asyncio.create_task(follower.run())
-    try:
+    async with follower.following():
         async with patience():
             await follower.caught_up()
         yield people
-    finally:
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following

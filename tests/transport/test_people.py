@@ -165,6 +165,14 @@ async def test_a_damaged_wish_is_named(client: Client, people: SharedPeople, cap
     assert not people.wishes.by_user
 
 
+async def test_who_ends_while_a_change_comes_ends(client: Client) -> None:
+    """The wait of the client may take the message, and forget that it was cancelled."""
+    async with asyncio.timeout(20):
+        for user_id in range(50):
+            async with open_people(client) as opened:
+                await opened.opt_outs.add(user_id)
+
+
 async def test_a_server_without_the_program_is_known(client: Client) -> None:
     assert await is_kept_there(client)
     await streams_of(client).delete_key_value(PEOPLE)

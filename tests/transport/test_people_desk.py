@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from nats.aio.client import Client
 
-from assembly.distributed.people import keep_feedback_key
-from assembly.distributed.process import open_process
+from assembly.distributed import people as module
+from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
+from assembly.distributed.process import Process, open_process
+from assembly.graph_parts import Parts
+from assembly.teachings import Teachings
+from services.knowledge import LibrarySearch
+from services.llm import Budget, BudgetLimits
 from services.privacy import pseudonym_key
+from services.storage import files
 from services.storage.data_folder import DataFolder
+from services.team import archive
 from settings import Settings, load
 from tests.loopback.nats_server import NatsServer
-from tests.transport.connected import client
+from tests.services.team.test_archive import a_pair
+from tests.transport.connected import client, until
+from transport.layout import TEAM
 from transport.locks import is_first
 from transport.people import SharedPeople, open_people
+from transport.wishes import PartDone
 
 __all__ = ["client"]
 
 pytestmark = pytest.mark.real_time
+
+WEEK = "2026-W05.txt"
 
 
 @pytest.fixture
@@ -68,3 +83,61 @@ async def test_what_a_crash_has_left_of_scopes_is_deleted(client: Client, settin
     async with open_process(settings, ["worker"]) as process:
         assert process.folder == kept
         assert sorted(path.name for path in kept.iterdir() if path.is_dir()) == ["worker"]
+
+
+class Searched:
+    """Stands for a `LibrarySearch`; notes what the archive held when the copies were made anew."""
+
+    def __init__(self, raw: Path) -> None:
+        self._raw = raw
+        self.made_anew_over: list[str] = []
+
+    @asynccontextmanager
+    async def without_team(self) -> AsyncGenerator[None]:
+        yield
+        self.made_anew_over.append((self._raw / WEEK).read_text())
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Searched:
+    """Over a copy of an archive in which person 1 has answered."""
+    raw = tmp_path / "raw"
+    files.append(raw / WEEK, archive.render(a_pair("What is it?", "This.")).encode())
+    return Searched(raw)
+
+
+@pytest.fixture
+def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleDesk:
+    monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    services = SimpleNamespace(budget=Budget(BudgetLimits()))
+    parts = cast("Parts", SimpleNamespace(captures=(), services=services))
+    teachings = Teachings(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
+    process = cast("Process", SimpleNamespace(name="one"))
+    return PeopleDesk(process=process, people=people, parts=parts, taught=[teachings], documents=None)
+
+
+async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_the_person(
+    people: SharedPeople, desk: PeopleDesk, searched: Searched, tmp_path: Path
+) -> None:
+    """Pitfall 67."""
+    async with closing(desk):
+        people.wishes.on_change = desk.come_further
+        wish = await people.wishes.make(1, ["p00", TEAM])
+        await until(lambda: 1 in people.wishes.by_user)
+        await desk.forget(1)
+        await people.wishes.done(wish, PartDone("team", (TEAM,), {}))
+        await until(lambda: TEAM not in people.wishes.by_user[1].left)
+        assert searched.made_anew_over == []  # its copy is not there yet
+        files.replace(tmp_path / "raw" / WEEK, b"")
+        await until(lambda: searched.made_anew_over)
+        assert searched.made_anew_over == [""]
+
+
+async def test_of_who_has_written_nothing_the_copies_stay(
+    people: SharedPeople, desk: PeopleDesk, searched: Searched
+) -> None:
+    async with closing(desk):
+        await desk.forget(999)
+        desk.come_further(await people.wishes.make(999, []))
+        assert searched.made_anew_over == []
