@@ -24,7 +24,7 @@ from transport.layout import scope
 
 @dataclass(slots=True, kw_only=True)
 class PartitionWork:
-    """`transport.partition.Work`: one graph over one folder, which is a copy of what the log says."""
+    """`transport.partition.PartitionGraph`: one graph over one folder, which is a copy of what the log says."""
 
     number: int
     folder: Path

@@ -26,6 +26,7 @@ from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
+from assembly.shared_documents import flushed
 from assembly.state import RunState, autosave, read_state
 from clock import now, run_blocking
 from model.outcomes import Result
@@ -119,6 +120,9 @@ class Workshop:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+            if shared.documents is not None and shared.documents.shared is not None:
+                # The next owner's answers are from the files that this one has read.
+                stack.push_async_callback(flushed, shared.documents.shared)
             await keep_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
             parts = shared.assemble(

@@ -16,7 +16,7 @@ from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced
 from transport.layout import TEAM, Layout
-from transport.members import Member, Members
+from transport.members import Members, Peer
 from transport.people import SharedPeople, open_people
 
 __all__ = ["client"]
@@ -62,7 +62,7 @@ async def duties(nats_server: NatsServer, people: SharedPeople) -> AsyncGenerato
 
 @pytest.fixture
 async def members(client: Client) -> Members:
-    seen = Members(streams_of(client), Member("worker", ("worker", "team")))
+    seen = Members(streams_of(client), Peer("worker", ("worker", "team")))
     await seen.beat()
     return seen
 
