@@ -22,6 +22,7 @@ from clock import now
 from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
 from transport.acknowledging import Acknowledging
+from transport.announcing import POSTED
 from transport.connection import Beside, streams_of
 from transport.fence import Epoch, FencedLog
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
@@ -43,6 +44,10 @@ class PartitionGraph(Protocol):
     """A graph over one partition's folder."""
 
     def feed(self, dispatch: Dispatch) -> None: ...
+
+    async def noted(self, payload: Mapping[str, object]) -> None:
+        """Another partition has posted a reply in a thread of this one."""
+        ...
 
     async def drain(self) -> None:
         """Bring everything to its end: no more is fed."""
@@ -177,7 +182,10 @@ class Partition:
         if got is None:
             await self._settling.acks.send([message.reply])
             return
-        if self._suspects > 0:
+        if got.dispatch.t == POSTED and self._work is not None:
+            await self._work.noted(got.dispatch.d)
+            self._settling.acknowledge(message.reply)
+        elif self._suspects > 0:
             await self._try_alone(message, got)
         else:
             self._take_up(message, got)
