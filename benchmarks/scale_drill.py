@@ -35,6 +35,7 @@ class Size:
 
     Attributes:
         rate: messages a second while things go wrong, which are those of `steps`.
+        same_rate: of the part that compares with one process: slow enough for the bot to answer before the team does.
         questions: of the part about answers.
     """
 
@@ -43,6 +44,7 @@ class Size:
     rate: float = 150.0
     frozen_seconds: float = 60.0
     same_messages: int = 5_000
+    same_rate: float = 50.0
     questions: int = 400
     steps: Sequence[str] = STEPS
     workers: int = 2
@@ -100,7 +102,7 @@ async def faults_part(folder: Path, size: Size) -> list[Requirement]:
 
 
 async def same_part(folder: Path, size: Size) -> list[Requirement]:
-    sayings = plan(size.same_messages, size.channels, size.same_messages / size.rate, seed=8)
+    sayings = plan(size.same_messages, size.channels, size.same_messages / size.same_rate, seed=8)
     async with scene(folder, sayings, size.channels) as here:
         return await same.outcomes(here)
 

@@ -17,7 +17,7 @@ pytestmark = [
     ),
 ]
 
-SMALL = Size(messages=700, channels=40, rate=25.0, frozen_seconds=10.0, same_messages=400)
+SMALL = Size(messages=700, channels=40, rate=25.0, frozen_seconds=10.0, same_messages=400, same_rate=25.0)
 TIMES = ("fail-over", "a newcomer")
 """How long these take depends on what else runs on the machine: the drill itself judges them, run alone."""
 
