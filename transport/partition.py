@@ -27,7 +27,7 @@ from transport.connection import Beside, streams_of
 from transport.fence import Epoch, FencedLog
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
 from transport.lease import Lease
-from transport.settling import Settled, Settling
+from transport.settling import Ending, Settling
 from transport.wire import Received, received
 
 MOST_OPEN = 20_000
@@ -49,8 +49,10 @@ class PartitionGraph(Protocol):
         """Another partition has posted a reply in a thread of this one."""
         ...
 
-    async def drain(self) -> None:
-        """Bring everything to its end: no more is fed."""
+    async def drain(self, seconds: float | None = None) -> None:
+        """Bring everything to its end: no more is fed. What takes longer is left for the next owner; None: as long as
+        the configuration says.
+        """
         ...
 
     async def cut(self) -> None:
@@ -75,7 +77,10 @@ class Partition:
         process: str,
         open_work: Open,
         interact: Interact = lambda _payload: None,
+        *,
+        alone: asyncio.Lock,
     ) -> None:
+        """`alone`: of the process, held while one message is tried alone."""
         self.number, self.process = number, process
         self._client, self._beside, self._open, self._interact = client, beside, open_work, interact
         subject = f"messages.{number}.>"
@@ -86,6 +91,8 @@ class Partition:
         self._settling = Settling(beside, self._log, process)
         self._settling.acks = Acknowledging(client, self._lease.unacknowledged, self._outstanding)
         self._ready = asyncio.Event()
+        self._alone = alone
+        self._taking = asyncio.Lock()  # a message is tried, or everything is given back
         self._closing = self._lost = False
         self._tasks: list[asyncio.Task[None]] = []
         self._taken_up = self._left_out = self._suspects = 0
@@ -142,10 +149,11 @@ class Partition:
             self._log.lost = True
             log.warning("partition %d belongs to another process now", self.number)
 
-    async def release(self, *, drain: bool) -> None:
+    async def release(self, *, drain: bool, seconds: float | None = None) -> None:
         """`Owned.release`."""
+        self._closing = True
         try:
-            await self._release(drain=drain)
+            await self._release(drain=drain, seconds=seconds)
         except Exception:
             log.exception("partition %d was not handed over in order; its messages come again", self.number)
         finally:
@@ -154,15 +162,14 @@ class Partition:
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._lease.release()
 
-    async def _release(self, *, drain: bool) -> None:
-        self._closing = True
-        work, self._work = self._work, None
+    async def _release(self, *, drain: bool, seconds: float | None) -> None:
         if not drain or self._lost:
-            if work is not None:
-                await work.cut()
+            if self._work is not None:
+                await self._work.cut()
             return
-        if work is not None:
-            await work.drain()
+        async with self._taking:
+            if self._work is not None:
+                await self._work.drain(seconds)
         await self._settling.record()
         await self._settling.acks.settled(self._lease.seconds)
         await self._beside.do(self._log.hand_back(now()))
@@ -186,7 +193,9 @@ class Partition:
             await self._work.noted(got.dispatch.d)
             self._settling.acknowledge(message.reply)
         elif self._suspects > 0:
-            await self._try_alone(message, got)
+            # One in the whole process: with several under way nobody could tell which has ended it.
+            async with self._alone, self._taking:
+                await self._try_alone(message, got)
         else:
             self._take_up(message, got)
         self._taken_up += 1
@@ -211,6 +220,9 @@ class Partition:
 
     async def _try_alone(self, message: Msg, got: Received) -> None:
         """One message, and a graph of its own for it: whatever ends the worker now is this one."""
+        if self._closing:
+            self._left_out += 1
+            return
         self._suspects -= 1
         message_id = next(iter(got.message_ids), 0)
         new = got.dispatch.t == "MESSAGE_CREATE" and not self._settling.is_done(message_id)
@@ -218,16 +230,18 @@ class Partition:
             log.error("message %d has ended its worker again and again: it is given up", message_id)
             self._settling.hold(message_id, message.reply)
             channel_id = int(str(got.dispatch.d.get("channel_id", 0)))
-            self._settling.settle(Settled(channel_id, [message_id], OutcomeKind.FAILED))
+            self._settling.settle(Ending(channel_id, [message_id], OutcomeKind.FAILED))
         elif new:
             await self._beside.do(self._log.note(replace(self._epoch, trying=message_id)))
             work = self._work = await self._open(self.number, self._log, self._settling.told)
             self._take_up(message, got)
             await work.drain()
+            self._work = None
             await self._settling.record()
+            await self._beside.do(self._log.note(replace(self._epoch, trying=0)))
         else:
             self._settling.acknowledge(message.reply)
-        if self._suspects == 0:
+        if self._suspects == 0 and not self._closing:
             await self._beside.do(self._log.note(Epoch(self.process, now())))
             self._work = await self._open(self.number, self._log, self._settling.told)
 

@@ -22,7 +22,7 @@ REMEMBERED = 100_000
 log = logging.getLogger(__name__)
 
 
-class Settled(NamedTuple):
+class Ending(NamedTuple):
     """Some messages of one place, and how they ended."""
 
     channel_id: int
@@ -43,7 +43,7 @@ class Settling:
         self._beside, self._log, self._process = beside, fenced, process
         self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
         self._done: dict[int, None] = {}
-        self._settled: list[Settled] = []
+        self._settled: list[Ending] = []
         self._acknowledged: list[str] = []
         self._more = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -85,13 +85,13 @@ class Settling:
             case Outcome():
                 if result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN:
                     return  # it is left for the next owner
-                self.settle(Settled(result.part.place.id, list(result.part.message_ids), result.result))
+                self.settle(Ending(result.part.place.id, list(result.part.message_ids), result.result))
             case Ignored():
-                self.settle(Settled(result.channel_id, list(result.message_ids), "ignored"))
+                self.settle(Ending(result.channel_id, list(result.message_ids), "ignored"))
             case Removed():
-                self.settle(Settled(result.channel_id, [result.message_id], "removed"))
+                self.settle(Ending(result.channel_id, [result.message_id], "removed"))
 
-    def settle(self, settled: Settled) -> None:
+    def settle(self, settled: Ending) -> None:
         """Have a result recorded, of messages that have none yet."""
         new = [message_id for message_id in settled.message_ids if message_id not in self._done]
         if not new:

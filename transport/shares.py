@@ -24,6 +24,8 @@ from transport.standby import evict, first_of
 WORKER = "worker"
 LOOK_SECONDS = 1.0
 """Between two looks at who owns what, where nothing is heard of a change."""
+HAND_OVER_SECONDS = 1.5
+"""How long a newcomer waits for answers under way in what becomes its own; it asks for the others again."""
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +42,8 @@ class Owned(Protocol):
         """It belongs to another process now: nothing of it is accepted any more."""
         ...
 
-    async def release(self, *, drain: bool) -> None:
-        """Give it back; `drain`: after all work on it has ended. Must not raise."""
+    async def release(self, *, drain: bool, seconds: float | None = None) -> None:
+        """Give it back; `drain`: after all work on it has ended, or so many seconds. Must not raise."""
         ...
 
 
@@ -58,6 +60,7 @@ class Shares:
         self._client, self._layout, self._members, self._take = client, layout, members, take
         self._changed = asyncio.Event()
         self._suspects: set[str] = set()
+        self._giving: set[asyncio.Task[None]] = set()
 
     async def keep(self) -> None:
         """Own what is due. Ends by being cancelled; `release` gives everything back then."""
@@ -77,7 +80,7 @@ class Shares:
     async def release(self) -> None:
         """Give everything back, when all work on it has ended."""
         owned, self.owned = list(self.owned.values()), {}
-        await asyncio.gather(*(each.release(drain=True) for each in owned))
+        await asyncio.gather(*self._giving, *(each.release(drain=True) for each in owned))
 
     async def _deleted(self, advisory: Msg) -> None:
         name = advisory.subject.rpartition(".")[2]
@@ -102,7 +105,10 @@ class Shares:
         surplus = list(self.owned)[share:]
         if surplus:
             log.info("partitions: %d of %d are given to other workers", len(surplus), len(self.owned))
-            await asyncio.gather(*(self.owned.pop(number).release(drain=True) for number in surplus))
+            for number in surplus:
+                giving = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
+                self._giving.add(giving)
+                giving.add_done_callback(self._giving.discard)
         await self._fill(share, {number_of(each) for each in consumers})
 
     async def _fill(self, share: int, taken: set[int | None]) -> None:

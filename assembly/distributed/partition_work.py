@@ -59,10 +59,10 @@ class PartitionWork:
                 raise Fenced(scope(self.number))
             return await self.privacy.remove(user_id)
 
-    async def drain(self) -> None:
+    async def drain(self, seconds: float | None = None) -> None:
         self._leave()
         self.source.on_completed()
-        await self.run.drain(self.grace_seconds)
+        await self.run.drain(self.grace_seconds if seconds is None else min(seconds, self.grace_seconds))
         await self._close()
 
     async def cut(self) -> None:

@@ -80,6 +80,7 @@ class Workshop:
     duties: Duties
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
     works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: Broadcast = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +90,14 @@ class Workshop:
         """For `Shares`."""
         process = self.process
         partition = Partition(
-            process.client, process.beside, process.layout, number, process.name, self.open, self.interact
+            process.client,
+            process.beside,
+            process.layout,
+            number,
+            process.name,
+            self.open,
+            self.interact,
+            alone=self.alone,
         )
         if not await partition.take():
             return None

@@ -48,12 +48,13 @@ class Graph:
     async def noted(self, payload: Mapping[str, object]) -> None:
         self.fed.append(f"noted {payload['message_id']}")
 
-    async def drain(self) -> None:
+    async def drain(self, seconds: float | None = None) -> None:
+        _ = seconds
         if not self.at_once and self.fed:
             await self.ended.wait()
 
     async def cut(self) -> None:
-        pass
+        self.ended.set()
 
 
 @dataclass
@@ -71,7 +72,7 @@ class Worker:
             self.graphs.append(Graph(told, self.at_once))
             return self.graphs[-1]
 
-        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work)
+        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work, alone=asyncio.Lock())
 
 
 @pytest.fixture

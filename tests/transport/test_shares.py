@@ -37,7 +37,8 @@ class Held:
     def lose(self) -> None:
         self.lost = True
 
-    async def release(self, *, drain: bool) -> None:
+    async def release(self, *, drain: bool, seconds: float | None = None) -> None:
+        _ = seconds
         self.drained.append(drain)
         await self.lease.release()
 
