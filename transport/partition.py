@@ -22,7 +22,6 @@ from clock import now
 from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
 from transport.acknowledging import Acknowledging
-from transport.announcing import POSTED
 from transport.connection import Beside, streams_of
 from transport.fence import Epoch, FencedLog
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
@@ -44,10 +43,6 @@ class PartitionGraph(Protocol):
     """A graph over one partition's folder."""
 
     def feed(self, dispatch: Dispatch) -> None: ...
-
-    async def noted(self, payload: Mapping[str, object]) -> None:
-        """Another partition has posted a reply in a thread of this one."""
-        ...
 
     async def drain(self, seconds: float | None = None) -> None:
         """Bring everything to its end: no more is fed. What takes longer is left for the next owner; None: as long as
@@ -189,10 +184,7 @@ class Partition:
         if got is None:
             await self._settling.acks.send([message.reply])
             return
-        if got.dispatch.t == POSTED and self._work is not None:
-            await self._work.noted(got.dispatch.d)
-            self._settling.acknowledge(message.reply)
-        elif self._suspects > 0:
+        if self._suspects > 0:
             # One in the whole process: with several under way nobody could tell which has ended it.
             async with self._alone, self._taking:
                 await self._try_alone(message, got)

@@ -145,6 +145,8 @@ class Publisher:
 
     def _of_a_place(self, dispatch: Dispatch, place_id: int) -> Letter:
         headers = {MESSAGE_ID: self._message_id(dispatch)}
+        # What is said in a thread concerns its channel: who answers there, and whether the team has.
+        home = _id(dispatch.d, "parent_id") if dispatch.t.startswith("THREAD_") else None
         guild_id = _id(dispatch.d, "guild_id")
         if dispatch.t == "INTERACTION_CREATE":
             headers[TTL] = INTERACTION_TTL
@@ -152,11 +154,12 @@ class Publisher:
             facts = self._threads(guild_id, place_id)
             if facts is not None:
                 headers[PLACE] = rendered(facts)
+                home = _id(facts, "parent_id")
         line = line_of(dispatch)
         settled = None
         if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
             settled = self._marks.under_way(guild_id or 0, place_id, message_id)
-        return Letter(f"messages.{place_id}", line, headers, settled)
+        return Letter(f"messages.{home or place_id}", line, headers, settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:
         """The same in every gateway and after a restart, where Discord says what makes a dispatch the same."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,6 @@ from services.discord import Dispatch
 from services.privacy import Forgotten
 from services.storage import DataFolder, files, in_thread
 from settings import Settings
-from transport.announcing import AnnouncedPosts, post_of
 from transport.errors import Fenced
 from transport.layout import scope
 
@@ -42,11 +40,6 @@ class PartitionWork:
 
     def feed(self, dispatch: Dispatch) -> None:
         self.source.on_next(dispatch)
-
-    async def noted(self, payload: Mapping[str, object]) -> None:
-        posts, post = self.parts.services.posts, post_of(payload)
-        if post is not None and isinstance(posts, AnnouncedPosts):
-            await posts.noted(post)
 
     def leave_alone(self, user_id: int) -> None:
         """Somebody has opted out, who may wait for an answer."""

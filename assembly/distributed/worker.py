@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,7 +33,7 @@ from assembly.state import RunState, autosave, read_state
 from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode
-from services.conversations import Outbox, Post, read_posts
+from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
@@ -43,7 +43,6 @@ from services.storage import DataFolder, files
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.graph import graph
-from transport.announcing import AnnouncedPosts, announcing
 from transport.broadcast import Broadcast
 from transport.budgets import SharedBudgets
 from transport.captures import HandOver
@@ -143,7 +142,7 @@ class Workshop:
                 # The next owner's answers are from the files that this one has read.
                 stack.push_async_callback(flushed, shared.documents.shared)
             await keep_feedback_key(shared.people, DataFolder(folder))
-            state = await run_blocking(_state_of, settings, shared, announcing(process.client))
+            state = await run_blocking(_state_of, settings, shared)
             parts = shared.assemble(
                 settings,
                 state,
@@ -181,13 +180,12 @@ class Workshop:
         return work
 
 
-def _state_of(settings: Settings, shared: Shared, announce: Callable[[Post], Awaitable[None]]) -> RunState:
+def _state_of(settings: Settings, shared: Shared) -> RunState:
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
     return replace(
         state,
         # Every reply is claimed before it is posted, those of one piece as well.
         outbox=Outbox(state.folder.outbox, pieces=1),
-        posts=AnnouncedPosts(read_posts(state.folder.posts), state.folder.posts, announce),
         opt_outs=shared.people.opt_outs,
     )
 

@@ -135,14 +135,16 @@ async def test_each_partition_gets_what_is_of_its_channels(beside: Beside, tmp_p
         await beside.do(restore(FencedLog(beside.streams, name), tmp_path / name))
         return DataFolder(tmp_path / name)
 
+    # A thread that the bot has opened is where its channel is; nothing tells where one of somebody else is.
     channel, thread, other = await part(CHANNEL), await part(THREAD), await part(OTHER)
-    assert read_posts(channel.posts) == read_posts(thread.posts) == [FIRST]
-    assert read_posts(other.posts) == [SECOND]
+    assert read_posts(channel.posts) == [FIRST, SECOND]
+    assert read_posts(other.posts) == read_posts(thread.posts) == [SECOND]
     assert [path.name for path in channel.outbox.iterdir()] == ["77.json"]
     assert not other.outbox.exists()
     assert read_marks(channel.seen) == {CHANNEL: Mark(8, {10})}
     assert (channel.outcomes / "2026-01-01.jsonl").read_bytes().count(b"\n") == 2
-    assert thread.feedback.read_bytes().count(b"\n") == 2
+    assert channel.feedback.read_bytes().count(b"\n") == 2
+    assert not thread.feedback.exists()
     nowhere = await part_of(beside, tmp_path, 0)
     assert read_marks(nowhere.seen)[-GUILD] == Mark(3)
     assert b"damaged\n" in nowhere.feedback.read_bytes()

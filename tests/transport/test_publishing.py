@@ -237,6 +237,8 @@ async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, m
     assert place_payload(found["MESSAGE_CREATE2"]) is None
     assert place_payload(found["THREAD_UPDATE20"]) is None
     assert "Nats-TTL" not in found["MESSAGE_CREATE1"]
+    # All of it goes to the partition of the channel.
+    assert {subject.rpartition(".")[2] for subject, _, _ in await stored(client, "MESSAGES")} == {"10"}
 
 
 @pytest.mark.parametrize("written", ["", "[]", "{", "[" * 100_000])

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +28,7 @@ SHARED = (
 """What all processes share: it is in buckets, not in the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Splitter:
     """Divides the state of `folder` among so many partitions."""
 
@@ -63,21 +64,34 @@ class Splitter:
         return {NOWHERE: path.read_bytes()}
 
     def _of(self, *places: int | str | None) -> set[int]:
-        return {partition_of(int(place), self.partitions) for place in places if place is not None} or {NOWHERE}
+        return {self._at(int(place)) for place in places if place is not None} or {NOWHERE}
 
-    def _of_post(self, row: Record) -> set[int]:
-        """A post is known where it was asked for, and where one may go on asking."""
-        return self._of(row["asked_in"], row["place_id"])
+    def _at(self, place_id: int) -> int:
+        """The partition of a place, which for a thread is that of its channel."""
+        return partition_of(self._channels.get(place_id, place_id), self.partitions)
+
+    @cached_property
+    def _channels(self) -> Mapping[int, int]:
+        """Of the threads that the bot has opened."""
+        return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
+
+    def _of_post(self, row: Record) -> Collection[int]:
+        """Where it was asked for. Nothing tells which channel a thread of somebody else is in: there it is known to all
+        partitions.
+        """
+        place_id = int(row["place_id"])
+        known = row["opened_thread"] or place_id in self._channels
+        return self._of(place_id) if known else range(self.partitions)
 
     @property
     def _started(self) -> Mapping[str, int]:
         started = read_started(self.folder.outbox)
-        return {f"{reply.id}.json": partition_of(reply.post.asked_in, self.partitions) for reply in started}
+        return {f"{reply.id}.json": self._at(reply.post.asked_in) for reply in started}
 
     def _marks(self) -> Mapping[int, bytes]:
         divided: dict[int, dict[int, Mark]] = defaultdict(dict)
         for place_id, mark in read_marks(self.folder.seen).items():
-            partition = partition_of(place_id, self.partitions) if place_id > 0 else NOWHERE
+            partition = self._at(place_id) if place_id > 0 else NOWHERE
             divided[partition][place_id] = mark
         return {partition: render_marks(marks) for partition, marks in divided.items()}
 
