@@ -112,7 +112,7 @@ async def throughput_part(folder: Path, size: Size) -> list[Requirement]:
 
 
 async def answers_part(folder: Path, size: Size) -> list[Requirement]:
-    sayings = plan(size.questions, size.channels, size.questions, seed=10, questions=1.0)
+    sayings = plan(size.questions, size.channels, size.questions, seed=10, questions=1.0, taught=0.0)
     async with scene(folder, sayings, size.channels) as here:
         return await throughput.answers(here)
 

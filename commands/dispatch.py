@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from assembly import Unusable
 from assembly.redaction import redactor_of
+from commands.check_transport import check_transport
 from commands.exit_codes import FAILED, UNUSABLE
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
@@ -143,29 +144,6 @@ def check_guild(settings: Settings, options: argparse.Namespace) -> None:
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
-ON_FILES = {"import", "regen", "backup", "restore", "kb", "report", "usage", "init_kb", "mcp"}
-"""Commands that work on the data folder, which lies in the log where the transport is NATS."""
-
-
-def check_transport(settings: Settings, options: argparse.Namespace) -> None:
-    """Raises Unusable: a command or an option does not go with the transport; names the remedy."""
-    command = command_of(options)
-    if settings.local:
-        for option in ("role", "shards", "export", "adopt"):
-            if _given(options, option):
-                raise Unusable(f"--{option} needs servers of NATS: set transport to nats://…, or leave it out")
-        return
-    if command in ON_FILES:
-        name = command.replace("_", "-")
-        raise Unusable(
-            f"--{name} works on files: take them out of NATS with --export DIR, and run it with transport: local and "
-            "app.data_dir: DIR; --adopt DIR brings them back"
-        )
-    for option in ("record", "llm_record", "llm_replay"):
-        if command == "bot" and _given(options, option):
-            raise Unusable(f"--{option.replace('_', '-')} needs transport: local; leave it out")
-
-
 def asks_a_model(settings: Settings, command: str) -> bool:
     """Whether a command asks any of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
@@ -235,7 +213,7 @@ def run(options: argparse.Namespace) -> int:
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
             check_guild(settings, options)
-            check_transport(settings, options)
+            check_transport(options, command_of(options), local=settings.local)
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values

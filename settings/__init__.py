@@ -7,7 +7,7 @@ errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
 apart       whether what belongs to one server lies apart from the rest
 serving     what several keys say together of what is served
-kinds       the types of values
+kinds       the types of values; transports: those of the transport
 prompts     the default tasks for the LLM
 reference   docs/configuration.md, the short table in README.md, and the commented config.yaml
 """

@@ -176,20 +176,6 @@ def _hard_to_guess(secret: SecretStr) -> SecretStr:
     return secret
 
 
-LOCAL = "local"
-NATS_ADDRESS = re.compile(r"(?:nats|tls|wss?)://[^\s,@]+")
-
-
-def _transport(given: Any) -> str:
-    """Without a password: it would be shown with the address. `nats.credentials_env` is for that."""
-    if not isinstance(given, str):
-        raise ValueError("not text")  # noqa: TRY004 (as above)
-    addresses = [each.strip() for each in given.split(",")]
-    if given != LOCAL and not all(map(NATS_ADDRESS.fullmatch, addresses)):
-        raise ValueError("no address")
-    return ",".join(addresses)
-
-
 Flag = Annotated[bool, Strict(), Says("true or false")]
 
 Seconds = Annotated[float, Field(gt=0, strict=True), Says("a number of seconds above 0")]
@@ -203,8 +189,6 @@ Weight = Annotated[float, Field(ge=0, strict=True), Says("a number of 0 or more"
 
 Count = Annotated[int, Field(ge=1, strict=True), Says("a whole number of 1 or more")]
 CountOrNone = Annotated[int, Field(ge=0, strict=True), Says("a whole number of 0 or more")]
-Partitions = Annotated[int, Field(ge=1, le=99, strict=True), Says("a whole number from 1 to 99")]
-Replicas = Annotated[Literal[1, 3, 5], Says("1, 3 or 5")]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), Says("a port from 1 to 65535, or 0 for off")]
 
 Text = Annotated[str, BeforeValidator(_no_bytes), Says("text, which may be empty", as_text=True)]
@@ -288,12 +272,6 @@ Store = Annotated[
     str,
     BeforeValidator(lambda given: given if given == "embedded" else _url(given)),
     Says("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
-]
-
-Transport = Annotated[
-    str,
-    BeforeValidator(_transport),
-    Says("`local`, or addresses of NATS servers such as nats://10.0.0.1:4222,nats://10.0.0.2:4222", as_text=True),
 ]
 
 Level = Annotated[

@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretS
 
 from settings import prompts
 from settings.kinds import (
-    LOCAL,
     Addresses,
     AddressesOrNone,
     ApiKey,
@@ -32,14 +31,12 @@ from settings.kinds import (
     MinutesOrOff,
     OutputMethod,
     OwnToken,
-    Partitions,
     PathBeside,
     PathOrNone,
     Port,
     QaIdOrEmpty,
     Rate,
     Renderer,
-    Replicas,
     ReplyLanguage,
     ReplyLanguageOrNone,
     ReplyMode,
@@ -58,7 +55,6 @@ from settings.kinds import (
     TextOrNone,
     TopicNames,
     TopicNamesOrNone,
-    Transport,
     Url,
     Weight,
     WhenUnsure,
@@ -70,6 +66,7 @@ from settings.kinds import (
     section,
     setting,
 )
+from settings.transports import LOCAL, Partitions, Replicas, Transport
 
 GUILDS = "guilds"
 """The folder in `app.data_dir` where each server has one of its own, with the same layout."""

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client
-from nats.errors import Error
-from nats.js.errors import APIError
+
+from transport.connection import AWAY
 
 ACK = b"+ACK"
 CHECK_SECONDS = 2.0
@@ -29,6 +29,7 @@ class Acknowledging:
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
         self._client, self._unacknowledged, self._held = client, unacknowledged, held
         self._unconfirmed: deque[str] = deque()
+        self._asking = asyncio.Lock()
 
     async def send(self, replies: list[str]) -> None:
         """Acknowledge by the reply subjects of messages."""
@@ -56,16 +57,17 @@ class Acknowledging:
 
     async def settle(self) -> bool:
         """Whether all that were sent until now have arrived; else they are sent again."""
-        sent = len(self._unconfirmed)
-        try:
-            await self._client.flush()
-            arrived = await self._unacknowledged() <= self._held()
-            if not arrived:
-                for reply in list(self._unconfirmed)[:sent]:
-                    await self._client.publish(reply, ACK)
-        except (Error, TimeoutError, APIError):
-            return False
-        if arrived:
-            for _ in range(sent):
-                self._unconfirmed.popleft()
-        return arrived
+        async with self._asking:
+            sent = len(self._unconfirmed)
+            try:
+                await self._client.flush()
+                arrived = await self._unacknowledged() <= self._held()
+                if not arrived:
+                    for reply in list(self._unconfirmed)[:sent]:
+                        await self._client.publish(reply, ACK)
+            except AWAY:
+                return False
+            if arrived:
+                for _ in range(sent):
+                    self._unconfirmed.popleft()
+            return arrived

@@ -34,7 +34,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class Bucket:
+class KeyBucket:
     """Values by key, with their revisions. What the server does not answer is asked again, and the log says so once."""
 
     def __init__(self, streams: JetStreamContext, name: str) -> None:

@@ -25,7 +25,7 @@ from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, day_that_counts
-from transport.bucket import Bucket, patience
+from transport.bucket import KeyBucket, patience
 from transport.layout import BUDGETS
 
 BUCKET = BUDGETS
@@ -70,7 +70,7 @@ class SharedBudgets:
 
     def __init__(self, streams: JetStreamContext, bucket: str = BUCKET) -> None:
         """`bucket`: is there, with a history of 1, and lets single keys expire."""
-        self._bucket = Bucket(streams, bucket)
+        self._bucket = KeyBucket(streams, bucket)
         self._budgets: dict[str, SharedBudget] = {}
 
     def of(self, group: str, limits: BudgetLimits, key: str = "limits") -> SharedBudget:
@@ -113,7 +113,7 @@ class SharedBudget:
     are in the sum that the next chain finds.
     """
 
-    def __init__(self, bucket: Bucket, group: str, limits: BudgetLimits, key: str) -> None:
+    def __init__(self, bucket: KeyBucket, group: str, limits: BudgetLimits, key: str) -> None:
         self._bucket, self._group, self._limits, self._key = bucket, group, limits, key
         self._place = uuid.uuid4().hex
         self._numbers = count(1)
@@ -232,7 +232,7 @@ async def read(streams: JetStreamContext, bucket: str = BUCKET) -> dict[str, Spe
         OSError: the server does not answer, or has no such bucket.
     """
     found = defaultdict[str, Spent](Spent)
-    for key, value in (await Bucket(streams, bucket).everything()).items():
+    for key, value in (await KeyBucket(streams, bucket).everything()).items():
         group, _, rest = key.partition(".")
         kind, _, user = rest.partition(".")
         if kind == "day":
@@ -251,7 +251,7 @@ async def write(streams: JetStreamContext, group: str, spent: Spent, bucket: str
     Raises:
         OSError: the server does not answer, or has no such bucket.
     """
-    to = Bucket(streams, bucket)
+    to = KeyBucket(streams, bucket)
     async with patience():
         await to.remove(f"{group}.>")
         day = _Day(spent.day, {EARLIER: (spent.answers, spent.tokens)})

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -103,6 +104,12 @@ async def connect(address: Address, name: str) -> Client:
     return client
 
 
+async def closed(client: Client) -> None:
+    """Close a connection, also one to a server that is gone."""
+    with contextlib.suppress(*AWAY, OSError):
+        await client.close()
+
+
 def shown(client: Client) -> str:
     """The server that a connection leads to, without a password."""
     url = client.connected_url
@@ -153,9 +160,17 @@ class Beside:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.client is not None:
-            await self.do(self.client.close())
+        await self.do(self._finish())
         self._end()
+
+    async def _finish(self) -> None:
+        if self.client is not None:
+            await closed(self.client)
+        # Those of the client and of who was cancelled here end with their loop.
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

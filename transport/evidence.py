@@ -32,7 +32,7 @@ from services.documents.store import (
 from services.search.embedding import Vectors
 from transport.kept_copies import KeptCopies
 from transport.layout import EVIDENCE
-from transport.objects import Bucket
+from transport.objects import ObjectBucket
 from transport.parcels import object_name
 
 SOON_SECONDS = 2.0
@@ -50,7 +50,7 @@ def shared_store(
     `streams`: of a connection on the loop on which the store is used. `folder`: of this process, for what is on its
     way; on the same disk as the store's own folders.
     """
-    return KeptElsewhere(KeptCopies(Bucket(streams, EVIDENCE), folder, store, soon_seconds), store)
+    return KeptElsewhere(KeptCopies(ObjectBucket(streams, EVIDENCE), folder, store, soon_seconds), store)
 
 
 class KeptElsewhere:

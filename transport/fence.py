@@ -44,7 +44,7 @@ class Epoch:
         owner: the process; empty: nobody, it was handed back in order.
         at: seconds since 1970.
         first: the number of the oldest message that was not done then.
-        crashes: how often in a row an owner was lost with that message still the oldest.
+        crashes: how many owners in a row were lost while that message was the oldest.
         trying: the message that is tried alone, since one of those that wait has ended its worker again and again.
     """
 
@@ -71,17 +71,7 @@ class FencedLog:
         """Take the scope over; gives the epoch that begins."""
         while True:
             self._last, before = await self._state()
-            # Handed back in order, or the messages of that time are done: a new beginning.
-            again = (
-                before is not None and before.owner != "" and first != 0 and (before.first == first or before.trying)
-            )
-            epoch = Epoch(
-                owner,
-                at,
-                first,
-                before.crashes + 1 if before is not None and again else 0,
-                before.trying if before is not None and again else 0,
-            )
+            epoch = _next(before, owner, at, first)
             try:
                 await self._append(f"log.{self.scope}.epoch", _rendered(epoch), {ROLLUP: "sub"})
             except Fenced:  # somebody else wrote between the look and the append
@@ -169,6 +159,14 @@ class FencedLog:
             raise Fenced(self.scope)
         self._last = last.seq or 0
         return mine
+
+
+def _next(before: Epoch | None, owner: str, at: float, first: int) -> Epoch:
+    """The epoch after another; a new beginning where that was handed back in order, or everything of it is done."""
+    if before is None or not before.owner or not first:
+        return Epoch(owner, at, first)
+    same = before.first == first or before.trying != 0
+    return Epoch(owner, at, first, before.crashes + 1 if same else 1, before.trying)
 
 
 async def read_all(

@@ -20,7 +20,7 @@ from clock.backoff import Backoff
 from services.documents.store import CollectionSummary, EmbeddedStore, StoreUnavailable, naming
 from services.storage import in_thread
 from transport.errors import ServerAway
-from transport.objects import Bucket, Head, HeadChanged
+from transport.objects import Head, HeadChanged, ObjectBucket
 from transport.parcels import collection_of, object_name, pack, scratch, unpack
 
 TRIES = 8
@@ -60,7 +60,7 @@ class _Copy:
 class KeptCopies:
     """Of collections that have an `object_name`. Each method raises StoreUnavailable."""
 
-    def __init__(self, bucket: Bucket, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
+    def __init__(self, bucket: ObjectBucket, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
         """`store`: of the copies. `folder`: for what is on its way, on the same disk as the store's own folders."""
         self._bucket, self._folder, self._store, self._soon = bucket, folder, store, soon_seconds
         self._known: dict[str, _Copy] = {}

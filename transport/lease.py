@@ -11,6 +11,7 @@ acknowledged, oldest first.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 
@@ -22,10 +23,14 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from transport.connection import streams_of
+from transport.errors import Fenced
 
 NOT_UNIQUE = 10100
 ACK_SECONDS = 600.0
 """After that an unacknowledged message comes again to the same owner: a backstop, for one whose answer was lost."""
+
+
+log = logging.getLogger(__name__)
 
 
 class Lease:
@@ -64,11 +69,21 @@ class Lease:
 
     async def take(self, deliver: Callable[[Msg], Awaitable[None]]) -> bool:
         """Whether it was free. From then on `deliver` is awaited for each message, in order. Raises as the client."""
+
+        async def delivered(message: Msg) -> None:
+            # The client would hand what this raises to whoever hears of lost connections.
+            try:
+                await deliver(message)
+            except Fenced:
+                log.info("%s: belongs to another process now", self.subject)
+            except Exception:
+                log.exception("%s: a message was not taken up; it comes again later", self.subject)
+
         inbox = self._client.new_inbox()
         # Each name once: what a former life of this process still sends goes nowhere.
         name = f"{self.subject.replace('.', '-').strip('->')}-{time.time_ns():x}"
         subscription = await self._client.subscribe(
-            inbox, cb=deliver, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
+            inbox, cb=delivered, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
         )
         config = api.ConsumerConfig(
             name=name,

@@ -17,7 +17,7 @@ from transport.layout import MEMBERS
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Peer:
     """A process, by its name, and the roles that it plays."""
 
     name: str
@@ -27,7 +27,7 @@ class Member:
 class Members:
     """The bucket, as one process sees it."""
 
-    def __init__(self, streams: JetStreamContext, me: Member) -> None:
+    def __init__(self, streams: JetStreamContext, me: Peer) -> None:
         self.me = me
         self._streams = streams
         self._value = json.dumps({"roles": list(me.roles)}).encode()
@@ -40,16 +40,16 @@ class Members:
     async def leave(self) -> None:
         await (await self._bucket()).purge(self.me.name)
 
-    async def alive(self) -> Mapping[str, Member]:
+    async def alive(self) -> Mapping[str, Peer]:
         """Everybody who was heard of within the lease, by name."""
-        found: dict[str, Member] = {}
+        found: dict[str, Peer] = {}
         watching = await (await self._bucket()).watchall(ignore_deletes=True)
         try:
             async for entry in watching:
                 if entry is None:  # that was all
                     break
                 roles = cast("Mapping[str, Any]", json.loads(entry.value or b"{}")).get("roles", ())
-                found[entry.key] = Member(entry.key, tuple(cast("Sequence[str]", roles)))
+                found[entry.key] = Peer(entry.key, tuple(cast("Sequence[str]", roles)))
         finally:
             await watching.stop()
         return found

@@ -62,7 +62,7 @@ class Head:
         return self.pieces != ""
 
 
-class Bucket:
+class ObjectBucket:
     """Each method raises ServerAway."""
 
     def __init__(self, streams: JetStreamContext, name: str) -> None:

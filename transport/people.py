@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from transport.bucket import Bucket, patience
+from transport.bucket import KeyBucket, patience
 from transport.connection import streams_of
 from transport.layout import PEOPLE
 from transport.watching import BucketFollower
@@ -32,7 +32,7 @@ class SharedOptOuts:
         on_added: called with the id of each person who opts out, in any process, and of those who had before.
     """
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: KeyBucket) -> None:
         self.on_added: Callable[[int], object] = lambda _user_id: None
         self._bucket = bucket
         self._ids: set[int] = set()
@@ -65,7 +65,7 @@ class SharedPeople:
     """The bucket, followed; made by `open_people`."""
 
     def __init__(self, client: Client) -> None:
-        self._bucket = Bucket(streams_of(client), PEOPLE)
+        self._bucket = KeyBucket(streams_of(client), PEOPLE)
         self.opt_outs = SharedOptOuts(self._bucket)
         self.wishes = Wishes(client, self._bucket)
 

@@ -112,8 +112,11 @@ class Shares:
         if not free or wanted <= 0:
             return
         chosen = free[:wanted]
-        for number, each in zip(chosen, await asyncio.gather(*map(self._take, chosen)), strict=True):
-            if each is not None:
+        taken_now = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
+        for number, each in zip(chosen, taken_now, strict=True):
+            if isinstance(each, BaseException):
+                log.error("partition %d cannot be taken: %s; tried again", number, each or type(each).__name__)
+            elif each is not None:
                 self.owned[number] = each
         log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
 

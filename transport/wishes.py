@@ -25,7 +25,7 @@ from nats.aio.msg import Msg
 from pydantic import TypeAdapter, ValidationError
 
 from clock import now
-from transport.bucket import Bucket, patience
+from transport.bucket import KeyBucket, patience
 
 FORGET = "forget"
 ANSWERS = "millrace.forget"
@@ -85,7 +85,7 @@ class Wishes:
         on_change: called with each that is new, or has come further.
     """
 
-    def __init__(self, client: Client, bucket: Bucket) -> None:
+    def __init__(self, client: Client, bucket: KeyBucket) -> None:
         self.by_user: dict[int, Wish] = {}
         self.on_change: Callable[[Wish], object] = lambda _wish: None
         self._client, self._bucket = client, bucket

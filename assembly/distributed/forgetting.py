@@ -19,7 +19,7 @@ from settings import Settings
 from transport.connection import connect, streams_of
 from transport.errors import Fenced, Unfit
 from transport.layout import TEAM, Layout, scope
-from transport.members import Member, Members
+from transport.members import Members, Peer
 from transport.people import SharedPeople, is_kept_there, open_people
 from transport.shares import WORKER
 from transport.wishes import Part, Wish, Wishes
@@ -193,7 +193,7 @@ async def forget_from_outside(settings: Settings, user_id: int, seconds: float) 
             where = ", ".join(address.servers)
             raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
         async with open_people(client) as people:
-            return await forget_in_all(people, layout, Members(streams_of(client), Member(name, ())), user_id, seconds)
+            return await forget_in_all(people, layout, Members(streams_of(client), Peer(name, ())), user_id, seconds)
     finally:
         await client.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +19,14 @@ from services.discord import Dispatch
 from services.privacy import Forgotten
 from services.storage import DataFolder, files, in_thread
 from settings import Settings
+from transport.announcing import AnnouncedPosts, post_of
 from transport.errors import Fenced
 from transport.layout import scope
 
 
 @dataclass(slots=True, kw_only=True)
 class PartitionWork:
-    """`transport.partition.Work`: one graph over one folder, which is a copy of what the log says."""
+    """`transport.partition.PartitionGraph`: one graph over one folder, which is a copy of what the log says."""
 
     number: int
     folder: Path
@@ -40,6 +42,11 @@ class PartitionWork:
 
     def feed(self, dispatch: Dispatch) -> None:
         self.source.on_next(dispatch)
+
+    async def noted(self, payload: Mapping[str, object]) -> None:
+        posts, post = self.parts.services.posts, post_of(payload)
+        if post is not None and isinstance(posts, AnnouncedPosts):
+            await posts.noted(post)
 
     def leave_alone(self, user_id: int) -> None:
         """Somebody has opted out, who may wait for an answer."""

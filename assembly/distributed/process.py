@@ -18,10 +18,10 @@ from assembly import Unusable
 from assembly.running import in_background
 from services.storage import FolderBusy, lock
 from settings import NatsSettings, Settings
-from transport.connection import AWAY, Address, Beside, Client, connect, streams_of
+from transport.connection import AWAY, Address, Beside, Client, closed, connect, streams_of
 from transport.errors import Unfit
 from transport.layout import Layout, prepare
-from transport.members import Member, Members
+from transport.members import Members, Peer
 
 EVERYTHING = (".",)
 """All of a folder, where it is made what the log says."""
@@ -84,12 +84,12 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
         folder = _own_folder(stack, settings.app.data_dir / "nats")
         try:
             client = await connect(address, name)
-            stack.push_async_callback(client.close)
+            stack.push_async_callback(closed, client)
             await prepare(client, layout)
             beside = await stack.enter_async_context(Beside(address, f"{name}-files"))
         except Unfit as error:
             raise Unusable(str(error)) from None
-        members = Members(streams_of(client), Member(name, tuple(roles)))
+        members = Members(streams_of(client), Peer(name, tuple(roles)))
         await members.beat()
         stack.push_async_callback(_leave, members)
         await stack.enter_async_context(in_background(_beating(members, layout.lease_seconds / 3)))

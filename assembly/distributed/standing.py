@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from assembly.distributed.process import Process
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
-from model.processes import ProcessStatus
+from model.processes import Fleet, ProcessStatus
 from model.version import VERSION
 from transport.connection import shown
-from transport.status import memory_mb
+from transport.status import gather, memory_mb
+
+ROLES = ("gateway", "worker", "team", "knowledge")
 
 
 @dataclass(slots=True)
@@ -46,3 +48,10 @@ class Standing:
             memory_mb=memory_mb(),
             connection=shown(self.process.client),
         )
+
+
+async def fleet_of(process: Process) -> Fleet:
+    """All processes, asked now, and what there should be."""
+    expected = len(await process.members.alive())
+    found = await gather(process.client, expected=expected)
+    return Fleet(tuple(found), ROLES, process.layout.partitions)

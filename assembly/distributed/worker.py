@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +26,7 @@ from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
+from assembly.shared_documents import flushed
 from assembly.slash_commands import slash_commands
 from assembly.state import RunState, autosave, read_state
 from assembly.teachings import taught
@@ -33,7 +34,7 @@ from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode
 from services.assistant import Assistant
-from services.conversations import Outbox
+from services.conversations import Outbox, Post, read_posts
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
@@ -44,6 +45,7 @@ from services.storage import DataFolder, files
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.graph import graph
+from transport.announcing import AnnouncedPosts, announcing
 from transport.broadcast import Broadcast
 from transport.budgets import SharedBudgets
 from transport.captures import HandOver
@@ -161,8 +163,11 @@ class Workshop:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+            if shared.documents is not None and shared.documents.shared is not None:
+                # The next owner's answers are from the files that this one has read.
+                stack.push_async_callback(flushed, shared.documents.shared)
             await keep_feedback_key(shared.people, DataFolder(folder))
-            state = await run_blocking(_state_of, settings, shared)
+            state = await run_blocking(_state_of, settings, shared, announcing(process.client))
             parts = shared.assemble(
                 settings, state, [*shared.meters.results, self.standing.add, journal, state.record.add, told]
             )
@@ -191,10 +196,15 @@ class Workshop:
         return work
 
 
-def _state_of(settings: Settings, shared: Shared) -> RunState:
+def _state_of(settings: Settings, shared: Shared, announce: Callable[[Post], Awaitable[None]]) -> RunState:
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
-    # Every reply is claimed before it is posted, those of one piece as well.
-    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1), opt_outs=shared.people.opt_outs)
+    return replace(
+        state,
+        # Every reply is claimed before it is posted, those of one piece as well.
+        outbox=Outbox(state.folder.outbox, pieces=1),
+        posts=AnnouncedPosts(read_posts(state.folder.posts), state.folder.posts, announce),
+        opt_outs=shared.people.opt_outs,
+    )
 
 
 @asynccontextmanager

@@ -244,8 +244,3 @@ def taken_over(sent: Iterable[Sent], log: Log, owner: str, scopes: Iterable[str]
             outcomes.append(done)
         never += waited and done is None
     return TakenOver(sorted(epochs), sorted(outcomes), never)
-
-
-def settled_between(log: Log, since: float, until: float) -> int:
-    """Messages with an outcome in that time."""
-    return sum(len(ended.ids) for ended in log.ended if since <= ended.at < until)

@@ -63,7 +63,7 @@ class Replayed:
 async def replayed(scene: Scene) -> Replayed:
     """Raises AssertionError: the replay has failed."""
     folder, discord = scene.folder, scene.discord
-    config = write_config(folder, "local", discord.about["team"], {}, "local")
+    config = write_config(folder, "local", discord.about["team"], "local")
     data = folder / "replayed"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "app.py", "--config", str(config), "--replay", str(discord.folder / RECORDING)),

@@ -153,12 +153,11 @@ async def scene(
     sayings: Sequence[Saying],
     channels: int,
     latency: float = 0.0,
-    changes: Mapping[str, Mapping[str, Any]] | None = None,
     command: Callable[[Discord, Path], Sequence[str]] | None = None,
 ) -> AsyncGenerator[Scene]:
     """Everything but the processes of the program, until the end of the block.
 
-    `changes`: sections of the configuration that differ. `command`: how a role is started; None: the program itself.
+    `command`: how a role is started; None: the program itself.
     """
     write_plan(folder / "plan.jsonl", sayings)
     async with contextlib.AsyncExitStack() as stack:
@@ -169,7 +168,7 @@ async def scene(
         stack.push_async_callback(discord.end)
         processes: dict[str, Running] = {}
         model = await stack.enter_async_context(Model(latency, lambda who: processes[who].kill()))
-        config = write_config(folder, server.url, discord.about["team"], changes or {})
+        config = write_config(folder, server.url, discord.about["team"])
         started = Processes(
             folder,
             Start((command or the_program)(discord, config), {"APP__DISCORD__TOKEN": discord.about["token"]}),
@@ -197,14 +196,12 @@ async def _discord(folder: Path, channels: int) -> Discord:
     return discord
 
 
-def write_config(
-    folder: Path, transport: str, team: Sequence[int], changes: Mapping[str, Mapping[str, Any]], name: str = "config"
-) -> Path:
+def write_config(folder: Path, transport: str, team: Sequence[int], name: str = "config") -> Path:
     """The configuration of a drill: short times, and replies to those who mention the bot."""
     data = folder / f"{name}-data"
     write_knowledge(data)
     llm = {"base_url": "http://127.0.0.1/v1", "api_key": "none", "model": "m", "timeout_seconds": 30}
-    sections: dict[str, dict[str, Any]] = {
+    sections: dict[str, Any] = {
         "app": {"data_dir": str(data)},
         "discord": {
             "message_batch_wait_seconds": QUIET_SECONDS,
@@ -218,9 +215,9 @@ def write_config(
         "kb": {"settle_minutes": 0},
         "limits": {"chains_per_user_per_hour": 100_000},
         "search": {"embeddings": "none"},
+        "transport": transport,
+        "nats": {"partitions": PARTITIONS, "lease_seconds": LEASE_SECONDS},
     }
-    merged = {key: {**sections.get(key, {}), **changes.get(key, {})} for key in {*sections, *changes}}
-    spread = {"partitions": PARTITIONS, "lease_seconds": LEASE_SECONDS}
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump({**merged, "transport": transport, "nats": spread}))
+    path.write_text(yaml.safe_dump(sections))
     return path

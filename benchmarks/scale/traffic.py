@@ -70,13 +70,21 @@ class Saying:
     file: str = ""
 
 
-def plan(messages: int, channels: int, seconds: float, seed: int = 7, *, questions: float = QUESTIONS) -> list[Saying]:
-    """So many sayings, spread over that time, numbered in order. `questions`: their share."""
+def plan(
+    messages: int,
+    channels: int,
+    seconds: float,
+    seed: int = 7,
+    *,
+    questions: float = QUESTIONS,
+    taught: float = TAUGHT,
+) -> list[Saying]:
+    """So many sayings, spread over that time, numbered in order. `questions`, `taught`: their shares."""
     dice = random.Random(seed)  # noqa: S311 (not a secret)
     found: list[Saying] = []
     for channel in range(channels):
         share = messages // channels + (channel < messages % channels)
-        found += _channel(dice, channel, share, seconds, questions)
+        found += _channel(dice, channel, share, seconds, questions, taught)
     found.sort(key=lambda saying: (saying.at, saying.channel))
     numbers = {saying.number: number for number, saying in enumerate(found)}
     return [
@@ -85,7 +93,9 @@ def plan(messages: int, channels: int, seconds: float, seed: int = 7, *, questio
     ]
 
 
-def _channel(dice: random.Random, channel: int, messages: int, seconds: float, questions: float) -> list[Saying]:
+def _channel(
+    dice: random.Random, channel: int, messages: int, seconds: float, questions: float, taught: float
+) -> list[Saying]:
     step, said = seconds / max(messages, 1), list[Saying]()
     due: list[Saying] = []
     asker = dice.randrange(ASKERS)
@@ -104,7 +114,7 @@ def _channel(dice: random.Random, channel: int, messages: int, seconds: float, q
             continue
         file = _log(number) if dice.random() < WITH_FILES else ""
         said.append(Saying(number, at, channel, author, "question", dice.choice(ASKED), file=file))
-        if dice.random() < TAUGHT:
+        if dice.random() < taught:
             helper, text = f"team-{channel % TEAM_SEATS}", dice.choice(TAUGHT_TEXTS)
             in_thread = dice.random() < IN_THREADS
             due.append(Saying(0, at + PATIENCE_SECONDS, channel, helper, "team", text, number, in_thread))

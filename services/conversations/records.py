@@ -4,41 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
-import struct
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from clock import run_blocking
 from model.batches import Key
 from model.messages import DISCORD_EPOCH_MS, Message
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from services.conversations.post import Post, asker_of, packed, unpacked
 from services.storage import IdTable, files, read_object, read_text
 
 KEPT = 20_000  # posts kept in memory, newest last
 
-_Id = Annotated[int, Field(ge=0, lt=2**64)]
-
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """The last piece of one reply."""
-
-    at: FiniteFloat
-    message_id: _Id
-    place_id: _Id  # the thread that it is in
-    asked_in: _Id  # where the question was written: a channel or a thread
-    asker_id: _Id
-    last_asked_id: _Id  # the last message of the part that it answers
-    opened_thread: bool  # the bot opened the thread for this asker
-    question: str  # empty where the bot was killed before it recorded the post, and found it later
-    sources: tuple[str, ...]
 
 
 _POST = TypeAdapter(Post)
@@ -108,19 +90,19 @@ class Posts:
 
     def forget(self, asker_id: int) -> None:
         """Drop what was posted for a person."""
-        for message_id in [each for each, packed in self._posts.items() if _asker_of(packed) == asker_id]:
+        for message_id in [each for each, kept in self._posts.items() if asker_of(kept) == asker_id]:
             self._forget(message_id)
 
     def _post(self, message_id: int | None) -> Post | None:
         packed = None if message_id is None else self._posts.get(message_id)
-        return None if packed is None else _unpacked(packed)
+        return None if packed is None else unpacked(packed)
 
     def _add(self, post: Post) -> None:
         last_id = self.newest_in(post.place_id)
         last = self._posts.get(last_id)
-        self._posts[post.message_id] = _packed(post)
-        if last is not None and _asker_of(last) != post.asker_id:
-            self._last_for[Key(post.place_id, _asker_of(last))] = last_id
+        self._posts[post.message_id] = packed(post)
+        if last is not None and asker_of(last) != post.asker_id:
+            self._last_for[Key(post.place_id, asker_of(last))] = last_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
         self._last_in.put(post.place_id, post.message_id)
         self._answered.put(post.last_asked_id, post.message_id)
@@ -130,7 +112,7 @@ class Posts:
             self._forget(next(iter(self._posts)))
 
     def _forget(self, message_id: int) -> None:
-        post = _unpacked(self._posts.pop(message_id))
+        post = unpacked(self._posts.pop(message_id))
         self._answered.discard(post.last_asked_id)
         if self._last_in.get(post.place_id) == message_id:
             self._last_in.discard(post.place_id)
@@ -146,27 +128,6 @@ class Posts:
 
 def _ids() -> IdTable[int]:
     return IdTable(array("Q"))
-
-
-_NUMBERS = struct.Struct("<d5Q?")
-_TEXTS = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each post
-
-
-def _packed(post: Post) -> bytes:
-    ids = post.message_id, post.place_id, post.asked_in, post.asker_id, post.last_asked_id
-    texts = _TEXTS.encode([post.question, *post.sources])
-    return _NUMBERS.pack(post.at, *ids, post.opened_thread) + texts.encode("utf-8", "surrogatepass")
-
-
-def _unpacked(packed: bytes) -> Post:
-    at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread = _NUMBERS.unpack_from(packed)
-    question, *sources = json.loads(packed[_NUMBERS.size :].decode("utf-8", "surrogatepass"))
-    return Post(at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread, question, tuple(sources))
-
-
-def _asker_of(packed: bytes) -> int:
-    """What is asked of many, without unpacking the texts."""
-    return _NUMBERS.unpack_from(packed)[4]
 
 
 def read_posts(path: Path) -> list[Post]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -24,7 +25,7 @@ class Line:
             self.arrived.add(subject)
 
     async def flush(self) -> None:
-        pass
+        await asyncio.sleep(0)
 
 
 def acknowledging(line: Line, delivered: int, held: int = 0) -> Acknowledging:
@@ -51,3 +52,10 @@ async def test_those_that_were_lost_are_sent_again_until_they_have_arrived() -> 
     assert not await acks.settle()
     assert await acks.settle()
     assert line.arrived == {"a", "b"}
+
+
+async def test_two_that_ask_at_the_same_time_count_each_once() -> None:
+    line = Line()
+    acks = acknowledging(line, delivered=2)
+    await acks.send(["a", "b"])
+    assert await asyncio.gather(acks.settle(), acks.settle()) == [True, True]

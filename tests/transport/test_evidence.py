@@ -29,7 +29,7 @@ from tests.services.documents import cases
 from transport.connection import Address, connect, streams_of
 from transport.evidence import KeptElsewhere, shared_store
 from transport.layout import EVIDENCE, Layout, clear, prepare
-from transport.objects import Bucket, Head, HeadChanged
+from transport.objects import Head, HeadChanged, ObjectBucket
 
 pytestmark = pytest.mark.real_time
 
@@ -218,13 +218,13 @@ async def test_killed_between_the_bytes_and_the_head_nothing_is_half(
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Bucket, "_publish_head", killed)
+        patch.setattr(ObjectBucket, "_publish_head", killed)
         with pytest.raises(asyncio.CancelledError):
             await one.add(cases.case(), [cases.new("depot.log", cases.OTHER_LOG)])
     assert await described(two) == before
     for store in (one, two):
         assert await store.search(NAME, ChunkSearch("collision")) == []
-    bucket = Bucket(streams_of(client), EVIDENCE)
+    bucket = ObjectBucket(streams_of(client), EVIDENCE)
     assert await pieces(client) == 2
     await bucket.clear_orphans(await bucket.heads(), LATER)
     assert await pieces(client) == 2
@@ -290,7 +290,7 @@ async def test_a_restart_of_the_server_is_waited_for(
 
 
 async def test_a_head_is_written_only_over_the_one_that_is_known(client: Client) -> None:
-    bucket = Bucket(streams_of(client), EVIDENCE)
+    bucket = ObjectBucket(streams_of(client), EVIDENCE)
     first = await bucket.put(Head(OBJECT), b"one", {})
     second = await bucket.put(first, b"two", {"a": "b"})
     for over in (Head(OBJECT), first):
@@ -303,7 +303,7 @@ async def test_a_head_is_written_only_over_the_one_that_is_known(client: Client)
 
 
 async def test_other_clients_read_what_is_kept(client: Client) -> None:
-    bucket = Bucket(streams_of(client), EVIDENCE)
+    bucket = ObjectBucket(streams_of(client), EVIDENCE)
     content = bytes(range(256)) * 4096
     await bucket.put(Head(OBJECT), content, {})
     theirs = await streams_of(client).object_store(EVIDENCE)

@@ -22,7 +22,7 @@ from transport.connection import Beside
 from transport.errors import Unfit
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, MESSAGES, TEAM, Layout, scope
-from transport.members import Member, Members
+from transport.members import Members, Peer
 from transport.mirror import entries, restore
 from transport.moving import Installation, Moved, adopt, export, partition_of
 
@@ -59,6 +59,8 @@ def installation(root: Path) -> DataFolder:
     files.replace(folder.guilds / str(GUILD) / "state" / "usage.json", b'{"day": 20000, "answers": 1, "tokens": 2}')
     files.replace(folder.opt_outs, render_ids({5, 6}))
     files.replace(folder.shown_runbooks, render_ids({7}))
+    gone = {"files": {"31": ["41", "code-1.py"]}, "closed": {"51": [1.5, True]}}
+    files.replace(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n")
     files.replace(folder.feedback_key, b"k" * 64)
     files.replace(folder.last_report, b'{"until": 1}')
     for home in (root, folder.guilds / str(GUILD)):
@@ -251,7 +253,7 @@ async def test_servers_with_other_data_are_refused(beside: Beside, tmp_path: Pat
 
 async def test_processes_at_work_are_not_disturbed(beside: Beside, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await beside.do(Members(beside.streams, Member("host-1-ab", ("worker",))).beat())
+    await beside.do(Members(beside.streams, Peer("host-1-ab", ("worker",))).beat())
     with pytest.raises(Unfit, match="--adopt: host-1-ab is at work with these servers; stop all processes first"):
         await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
 from nats.aio.client import Client
 
 from model.outcomes import Ignored, Reason, Result
+from services.conversations import Post
 from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
+from transport.announcing import announcing
 from transport.connection import Address, Beside, connect, streams_of
 from transport.fence import FencedLog
 from transport.layout import MESSAGES, Layout, clear, prepare
@@ -42,6 +44,9 @@ class Graph:
     def end(self, *message_ids: int) -> None:
         self.told(Ignored(Reason.EMPTY, CHANNEL, message_ids))
         self.ended.set()
+
+    async def noted(self, payload: Mapping[str, object]) -> None:
+        self.fed.append(f"noted {payload['message_id']}")
 
     async def drain(self) -> None:
         if not self.at_once and self.fed:
@@ -207,4 +212,19 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     records = [json.loads(each.data) async for each in FencedLog(streams_of(client), "p00").entries(branch="done")]
     ended = {ids[0]: kind for record in records for _, ids, kind in record["ended"]}
     assert ended == {1: "ignored", 2: "failed", 3: "ignored"}
+    await partition.release(drain=True)
+
+
+async def test_a_reply_that_another_partition_has_posted_here_is_noted_in_its_turn(
+    client: Client, beside: Beside
+) -> None:
+    worker = Worker(client, beside)
+    partition = worker.partition()
+    assert await partition.take()
+    post = Post(1.0, 5, CHANNEL, 3, 1, 4, opened_thread=True, question="why?", sources=())
+    await publish(client, "MESSAGE_CREATE", 4)
+    await announcing(client)(post)
+    await publish(client, "MESSAGE_CREATE", 6)
+    await until_left(client)
+    assert worker.graphs[0].fed == ["MESSAGE_CREATE 4", "noted 5", "MESSAGE_CREATE 6"]
     await partition.release(drain=True)

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
-from transport.bucket import Bucket
+from transport.bucket import KeyBucket
 from transport.connection import Address, connect, streams_of
 from transport.layout import PEOPLE
 from transport.people import SharedPeople, is_kept_there, open_people
@@ -152,7 +152,7 @@ async def test_a_part_of_an_earlier_wish_is_none_of_a_later_one(people: SharedPe
 
 
 async def test_a_damaged_wish_is_named(client: Client, people: SharedPeople, caplog: pytest.LogCaptureFixture) -> None:
-    await Bucket(streams_of(client), PEOPLE).put(f"forget.{ADA}", b"{")
+    await KeyBucket(streams_of(client), PEOPLE).put(f"forget.{ADA}", b"{")
     await until(lambda: "forget.42 is damaged" in caplog.text)
     assert not people.wishes.by_user
 

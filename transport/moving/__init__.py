@@ -3,7 +3,8 @@
     knowledge-base, guilds/*/knowledge-base       the log, scope `knowledge`
     team-knowledge, guilds/*/team-knowledge       the log, scope `team`
     state, feedback.jsonl                         the log, the scopes of the partitions of their channels
-    who opted out, the key of votes               the bucket `people`
+    who opted out, shown runbooks, the key of
+    votes, files that must not be read again      the bucket `people`
     budgets, marks of servers                     the buckets `budgets` and `seen`
     evidence, runbooks                            the bucket `evidence`
 

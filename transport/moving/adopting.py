@@ -15,11 +15,11 @@ from services.storage import DataFolder, files
 from transport.errors import Unfit
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, TEAM, Layout, scope
-from transport.members import Member, Members
+from transport.members import Members, Peer
 from transport.mirror import FolderPublisher, entries
 from transport.mirror.writing import recorded
 from transport.moving import shared
-from transport.moving.origin import Origin, read_origin, untouched
+from transport.moving.origin import FolderOrigin, read_origin, untouched
 from transport.moving.splitting import Splitter
 
 
@@ -81,7 +81,7 @@ async def adopt(streams: JetStreamContext, layout: Layout, installation: Install
         OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
     """
     origin = await asyncio.to_thread(read_origin, installation.root)
-    members = await Members(streams, Member(origin.owner, ())).alive()
+    members = await Members(streams, Peer(origin.owner, ())).alive()
     if members:
         raise Unfit(f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first")
     with TemporaryDirectory() as scratch:
@@ -115,7 +115,7 @@ def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, 
     return parts
 
 
-async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: Origin) -> None:
+async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
     """Raises Unfit: the log has files that the installation does not have, and did not have when it was exported."""
     if await untouched(streams, name, origin):
         return

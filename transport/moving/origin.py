@@ -26,7 +26,7 @@ MARK = ".exported.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FolderOrigin:
     """An export.
 
     Attributes:
@@ -44,28 +44,28 @@ class Origin:
         return f"app.py --adopt {self.id}".strip()
 
 
-_ORIGIN = TypeAdapter(Origin)
+_ORIGIN = TypeAdapter(FolderOrigin)
 
 
-async def origin_of(streams: JetStreamContext, layout: Layout) -> Origin:
+async def origin_of(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
     """Of an export that begins now."""
     last = {name: (await _last(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
-    return Origin(secrets.token_hex(8), await _made(streams), last)
+    return FolderOrigin(secrets.token_hex(8), await _made(streams), last)
 
 
-def write_origin(root: Path, origin: Origin) -> None:
+def write_origin(root: Path, origin: FolderOrigin) -> None:
     files.renew(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
 
 
-def read_origin(root: Path) -> Origin:
+def read_origin(root: Path) -> FolderOrigin:
     """One of nothing where the folder is not from an export."""
     try:
         return _ORIGIN.validate_json(read_text(root / MARK) or "{}")
     except ValidationError:
-        return Origin()
+        return FolderOrigin()
 
 
-async def untouched(streams: JetStreamContext, name: str, origin: Origin) -> bool:
+async def untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
     """Whether a scope is as it was exported into the folder, but for what was adopted from there since."""
     if not origin.id or origin.log != await _made(streams):
         return False

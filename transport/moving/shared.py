@@ -8,12 +8,14 @@ and collections of documents.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError, ObjectNotFoundError
@@ -27,6 +29,7 @@ from transport import budgets
 from transport.layout import EVIDENCE, PEOPLE, SEEN
 
 OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
+GONE, CLOSED = "gone.", "closed."
 TOGETHER = "shared"
 """The group of budgets of the servers without limits of their own."""
 COLLECTIONS = ("evidence", "runbooks")
@@ -38,11 +41,15 @@ LEVEL = 1
 async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
     people, known = await streams.key_value(PEOPLE), await _keys(streams, PEOPLE)
+    notes = dict(_tombstones(await asyncio.to_thread(json_state.read_object, folder.tombstones)))
     for prefix, path in ((OPT_OUTS, folder.opt_outs), (SHOWN, folder.shown_runbooks)):
-        keys = {f"{prefix}{user_id}" for user_id in await asyncio.to_thread(json_state.read_ids, path)}
-        for key in sorted(keys - known.keys()):
-            await people.put(key, b"true")
-        for key in sorted(each for each in known if each.startswith(prefix) and each not in keys):
+        ids = await asyncio.to_thread(json_state.read_ids, path)
+        notes |= {f"{prefix}{user_id}": b"true" for user_id in ids}
+    for key, value in notes.items():
+        if known.get(key) != value:
+            await people.put(key, value)
+    for key in known:
+        if key.startswith((OPT_OUTS, SHOWN, GONE, CLOSED)) and key not in notes:
             await people.purge(key)
     if folder.feedback_key.exists():
         await people.put(FEEDBACK_KEY, folder.feedback_key.read_bytes())
@@ -59,10 +66,34 @@ async def write_people(streams: JetStreamContext, folder: DataFolder, parts: Seq
         ids = ids.union(*(json_state.read_ids(each) for each in own))
         if ids:
             files.renew(path, json_state.render_ids(ids), flush=False)
+    gone = _gone(known)
+    if any(gone.values()):
+        files.renew(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
     keys = [each.feedback_key.read_bytes() for each in parts if each.feedback_key.exists()]
     key = known.get(FEEDBACK_KEY) or next(iter(keys), None)
     if key is not None:
         files.renew(folder.feedback_key, key, flush=False)
+
+
+def _tombstones(kept: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Files that must not be read again, as `services.documents.tombstones` notes them by key."""
+    for message_id, marks in kept.get("files", {}).items():
+        for mark in marks:
+            yield f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}", b"true"
+    for case_id, closed in kept.get("closed", {}).items():
+        yield f"{CLOSED}{case_id}", json.dumps(closed).encode()
+
+
+def _gone(notes: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The other way round."""
+    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
+    for key, value in sorted(notes.items()):
+        if key.startswith(GONE):
+            message_id, _, mark = key.removeprefix(GONE).partition(".")
+            found["files"].setdefault(message_id, []).append(base64.urlsafe_b64decode(mark).decode())
+        elif key.startswith(CLOSED):
+            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
+    return found
 
 
 async def tell_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:

@@ -17,7 +17,13 @@ from transport.moving.partitions import partition_of
 NOWHERE = 0
 """The partition of what belongs to no channel."""
 STATE = ("state", "feedback.jsonl")
-SHARED = ("state/usage.json", "state/opt-outs.json", "state/shown-runbooks.json", "state/feedback.key")
+SHARED = (
+    "state/usage.json",
+    "state/opt-outs.json",
+    "state/shown-runbooks.json",
+    "state/feedback.key",
+    "state/gone-files.json",
+)
 """What all processes share: it is in buckets, not in the log."""
 
 

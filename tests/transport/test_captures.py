@@ -1,0 +1,121 @@
+"""Captures on their way from the workers to the one who keeps the archive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+import pytest
+from nats.aio.client import Client
+
+from clock import now
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.outcomes import Outcome, OutcomeKind, Reason
+from services.team import Capture, PairTurn, Said, Speaker
+from tests.loopback.nats_server import NatsServer
+from transport.captures import Handed, HandOver, parsed_part, rendered_part
+from transport.connection import Address, connect, streams_of
+from transport.layout import CAPTURES, Layout, clear, prepare
+
+pytestmark = pytest.mark.real_time
+
+LEASE = 1.0
+
+
+def capture(message_id: int) -> Capture:
+    author, place = Author(2, "tom"), Place(8, PlaceKind.THREAD, guild_id=9, parent_id=7)
+    message = Message(message_id, 8, author, "use --restore", snowflake_time(message_id), 9)
+    part = Part(3, (message,), AuthorType.TEAM_MEMBER, place, 0.0)
+    asked = Said(message_id - 1, 1, PairTurn(Speaker.USER, "how?"))
+    return Capture(part, "thread_8", (asked, Said(message_id, 2, PairTurn(Speaker.TEAM, "use --restore"))))
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    connected = await connect(Address((nats_server.url,)), "test")
+    await clear(connected)
+    await prepare(connected, Layout(lease_seconds=LEASE))
+    yield connected
+    await connected.close()
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 (another process, in real life)
+            await asyncio.sleep(0.01)
+
+
+async def until_left(client: Client, count: int) -> None:
+    async with asyncio.timeout(10):
+        while (await streams_of(client).stream_info(CAPTURES)).state.messages != count:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0.01)
+
+
+class Writer:
+    """Takes captures, and says of each how it ended."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.handed = Handed(client, name, lease_seconds=LEASE)
+        self.got: list[Capture] = []
+        self.handed.captures.subscribe(self.got.append)
+
+    def end(self, given: Capture, kind: OutcomeKind = OutcomeKind.CAPTURED, reason: str | None = None) -> None:
+        assert given.part is not None
+        self.handed.settled(Outcome(given.part, now(), kind, reason))
+
+
+async def test_a_part_keeps_the_ids_that_an_archive_needs() -> None:
+    part = capture(50).part
+    assert part is not None
+    read = parsed_part(rendered_part(part), 5)
+    assert (read.number, read.place.id, read.place.guild_id, read.place.parent_id) == (5, 8, 9, 7)
+    assert (read.message_ids, read.author.id, read.place.is_thread) == ((50,), 2, True)
+    assert "restore" not in rendered_part(part)
+
+
+async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -> None:
+    giving, writer, other = HandOver(client), Writer(client, "one"), Writer(client, "two")
+    assert await writer.handed.take()
+    assert not await other.handed.take()
+    for message_id in (50, 60, 60, 70):
+        await giving.give(capture(message_id))
+    assert writer.got == []
+    writer.handed.begin()
+    await until(lambda: len(writer.got) == 3)
+    assert [each.said[-1].message_id for each in writer.got] == [50, 60, 70]
+    assert writer.got[0].said == capture(50).said
+    for each in writer.got:
+        writer.end(each)
+    await until_left(client, 0)
+    await writer.handed.release()
+
+
+async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client) -> None:
+    giving, first, second = HandOver(client), Writer(client, "one"), Writer(client, "two")
+    assert await first.handed.take()
+    first.handed.begin()
+    for message_id in (50, 60, 70):
+        await giving.give(capture(message_id))
+    await until(lambda: len(first.got) == 3)
+    first.end(first.got[0])
+    first.end(first.got[1], OutcomeKind.CANCELLED, Reason.SHUTDOWN)
+    await until_left(client, 2)
+    first.handed.stop()
+    await first.handed.release()
+    assert await second.handed.take()
+    second.handed.begin()
+    await until(lambda: len(second.got) == 2)
+    assert [each.said[-1].message_id for each in second.got] == [60, 70]
+    await second.handed.release()
+
+
+async def test_a_server_that_is_away_is_waited_for(client: Client, nats_server: NatsServer) -> None:
+    nats_server.end()
+    giving = asyncio.create_task(HandOver(client).give(capture(50)))
+    await asyncio.sleep(0.1)
+    assert not giving.done()
+    nats_server.start()
+    async with asyncio.timeout(20):
+        await giving
+    await until_left(client, 1)
