@@ -98,7 +98,7 @@ class Privacy:
             done = await in_thread(forget_everywhere, self.taught.learned, servers, user_id, others=self.others)
         if self.documents is not None:
             note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
-        done.usage |= counted
+        done.usage = done.usage or counted
         return done
 
     @asynccontextmanager

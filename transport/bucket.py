@@ -28,6 +28,7 @@ PATIENCE_SECONDS = 10.0
 LAST = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST = (10071, 10164)
 NO_MESSAGE = 10037
+OPERATION, PURGE, ROLLUP = "KV-Operation", "PURGE", "Nats-Rollup"
 
 T = TypeVar("T")
 
@@ -73,6 +74,15 @@ class KeyBucket:
             return True
 
         return await self._answer(send)
+
+    async def mark_gone(self, key: str, seconds: float) -> None:
+        """Tell who follows, for so long, that there is none any more; after that nothing is left of it."""
+        headers = {OPERATION: PURGE, ROLLUP: "sub"}
+        await self._answer(
+            lambda: self._streams.publish(
+                self._prefix + key, b"", stream=self._stream, headers=dict(headers), msg_ttl=seconds
+            )
+        )
 
     async def remove(self, keys: str) -> None:
         """So that nothing is left of them, not even their names."""

@@ -7,9 +7,8 @@ feedback-key    what the pseudonyms of those who vote are made with, the same in
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
@@ -44,13 +43,13 @@ class SharedOptOuts:
         """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
         self.heard(user_id, out=True)
         async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"1")
+            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.heard(user_id, out=False)
         async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"", seconds=GONE_SECONDS)
+            await self._bucket.mark_gone(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
     def heard(self, user_id: int, *, out: bool) -> None:
         """What the bucket says."""
@@ -101,12 +100,7 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
     follower = BucketFollower(client, PEOPLE, people.heard)
-    following = asyncio.create_task(follower.run())
-    try:
+    async with follower.following():
         async with patience():
             await follower.caught_up()
         yield people
-    finally:
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -35,14 +36,26 @@ class BucketFollower:
         self._client, self._bucket, self._heard = client, bucket, heard
         self._known: set[str] = set()
         self._caught_up = asyncio.Event()
+        self._ended = False
 
     async def caught_up(self) -> None:
-        """Wait until everything has been told that was there at some moment after the begin of `run`."""
+        """Wait until everything has been told that was there at some moment after the begin of `following`."""
         await self._caught_up.wait()
 
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        while True:
+    @asynccontextmanager
+    async def following(self) -> AsyncGenerator[None]:
+        """For as long as the block runs."""
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            # The client takes a message that comes at this very moment for an answer, and the cancelling for done.
+            self._ended = True
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while not self._ended:
             try:
                 await self._follow()
             except AWAY as error:
@@ -59,7 +72,7 @@ class BucketFollower:
         try:
             await self._fill(reading)
             looks = 0
-            while self._client.stats["reconnects"] == connects:
+            while not self._ended and self._client.stats["reconnects"] == connects:
                 try:
                     message = await reading.next_msg(timeout=LOOK_SECONDS)
                 except TimeoutError:
@@ -77,6 +90,8 @@ class BucketFollower:
         info = await reading.consumer_info()
         left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
         while left:
+            if self._ended:
+                return
             message = await reading.next_msg(timeout=READ_SECONDS)
             left = message.metadata.num_pending
             self._tell(message)

@@ -58,7 +58,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartDone:
     """What one process has done for a wish: in which scopes, and what was found there."""
 
     by: str
@@ -70,11 +70,11 @@ class Part:
 class Answered:
     """What has come of a wish until now."""
 
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[PartDone] = field(default_factory=list[PartDone])
     left: tuple[str, ...] = ()
 
 
-_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(Part)
+_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(PartDone)
 
 
 class Wishes:
@@ -111,7 +111,7 @@ class Wishes:
             await self._bucket.put(_key(user_id), _rendered(wish))
         return wish
 
-    async def done(self, wish: Wish, part: Part) -> None:
+    async def done(self, wish: Wish, part: PartDone) -> None:
         """Take scopes out of a wish, and tell who waits for it. Raises OSError: the bucket does not know of it."""
         async with patience():
             while True:
@@ -128,13 +128,19 @@ class Wishes:
             await self._client.publish(f"{ANSWERS}.{wish.id}", json.dumps(asdict(part)).encode())
 
     async def carried_out(
-        self, user_id: int, scopes: Collection[str], processes: Collection[str], seconds: float
+        self,
+        user_id: int,
+        scopes: Collection[str],
+        seconds: float,
+        *,
+        owned: Collection[str],
+        processes: Collection[str],
     ) -> Answered:
-        """Make a wish, and wait until all `scopes` are dealt with and all `processes` have answered, but no longer than
-        `seconds`. Raises OSError: it could not be made.
+        """Make a wish for all `scopes`, and wait until those that are `owned` are dealt with and all `processes` have
+        answered, but no longer than `seconds`. Raises OSError: it could not be made.
         """
         answered, wish_id, enough = Answered(), uuid.uuid4().hex, asyncio.Event()
-        missing, silent = set(scopes), set(processes)
+        missing, silent = set(owned), set(processes)
 
         async def heard(message: Msg) -> None:
             try:
@@ -151,8 +157,9 @@ class Wishes:
         listening = await self._client.subscribe(f"{ANSWERS}.{wish_id}", cb=heard)
         try:
             wish = await self.make(user_id, scopes, wish_id)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(enough.wait(), seconds)
+            if missing or silent:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(enough.wait(), seconds)
             async with patience():
                 value, _ = await self._bucket.get(_key(user_id))
         finally:

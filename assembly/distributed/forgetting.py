@@ -22,7 +22,7 @@ from transport.layout import TEAM, Layout, scope
 from transport.members import Members, Peer
 from transport.people import SharedPeople, is_kept_there, open_people
 from transport.shares import WORKER
-from transport.wishes import Part, Wish, Wishes
+from transport.wishes import PartDone, Wish, Wishes
 
 DOCUMENTS = "documents"
 """The scope of files in threads and of runbooks, which every worker can remove, and of what each has in memory."""
@@ -120,7 +120,7 @@ class Duties:
             for line in found.left:
                 log.warning("forget: %s", line)
             try:
-                await self.wishes.done(wish, Part(self.process, tuple(sorted(done)), asdict(found)))
+                await self.wishes.done(wish, PartDone(self.process, tuple(sorted(done)), asdict(found)))
             except OSError as error:
                 log.error("forget: it is done, but nobody knows: %s", error)  # noqa: TRY400 (a line for the operator)
                 return set()
@@ -174,10 +174,14 @@ async def forget_in_all(
     """
     alive = await members.alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
-    answered = await people.wishes.carried_out(user_id, scopes_of(layout), processes, seconds)
+    scopes = scopes_of(layout)
+    teams = any(TEAM in member.roles for member in alive.values())
+    owned = [name for name in scopes if (teams if name == TEAM else processes)]
+    answered = await people.wishes.carried_out(user_id, scopes, seconds, owned=owned, processes=processes)
     done = Forgotten()
     for part in answered.parts:
         done.add(found_in(part.found))
+    done.usage = bool(done.usage)  # all partitions count together
     return ForgottenEverywhere(done, tuple(in_words(answered.left)))
 
 

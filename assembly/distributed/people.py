@@ -6,16 +6,19 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from assembly.callbacks import not_forgotten, summary
 from assembly.distributed.forgetting import forgotten_across
 from assembly.distributed.process import Process
+from assembly.distributed.shared import Shared
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from assembly.teachings import Teachings
+from assembly.slash_commands import slash_commands
+from assembly.state import read_state
+from assembly.teachings import Teachings, taught
 from clock import run_blocking
 from model.events import Event
 from services.conversations import phrases
@@ -126,6 +129,35 @@ class PeopleDesk:
                         await stack.enter_async_context(each.search.without_team())
         except (OSError, StoreUnavailable) as error:
             log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
+
+
+@asynccontextmanager
+async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDesk]:
+    """What serves people beside the partitions, and the commands, until the end of the block."""
+    settings, people = shared.settings, shared.people
+    state = replace(
+        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
+        opt_outs=people.opt_outs,
+    )
+    parts = shared.assemble(settings, state, shared.meters.results)
+    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
+    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
+    desk = PeopleDesk(
+        process=process,
+        people=people,
+        parts=parts,
+        taught=[taught(settings, None, shared.search), *own],
+        documents=shared.documents,
+    )
+    async with closing(desk):
+        if settings.app.dry_run:
+            yield desk
+            return
+        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
+        async with slash_commands(
+            client, settings, parts, llm, documents, servers, desk.say_forgotten
+        ) as desk.commands:
+            yield desk
 
 
 @asynccontextmanager

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.running import in_background
-from services.storage import FolderBusy, lock
+from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.connection import AWAY, Address, Beside, Client, closed, connect, streams_of
 from transport.errors import Unfit
-from transport.layout import Layout, prepare
+from transport.layout import TEAM, Layout, prepare
 from transport.members import Members, Peer
 
 EVERYTHING = (".",)
@@ -114,6 +114,9 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
             stack.enter_context(lock(folder, "app.py --role"))
         except FolderBusy:
             continue
+        # What a crash has left of scopes is never brought up to date, nor forgotten.
+        for copy in (*folder.glob("p[0-9]*"), folder / TEAM):
+            files.remove_folder(copy)
         return folder
     raise AssertionError  # there is always another number
 

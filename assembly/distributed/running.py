@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from assembly import Unusable
 from assembly.distributed.gateway import listen
@@ -13,7 +13,7 @@ from assembly.distributed.knowledge import update
 from assembly.distributed.process import open_process
 from assembly.distributed.standing import Standing
 from assembly.distributed.team import write
-from assembly.distributed.worker import work
+from assembly.distributed.worker import AddPages, work
 from assembly.running import in_background, meters_of, serving, stop_signal
 from clock import now
 from services.discord import Health
@@ -49,14 +49,19 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
         ends = {role: asyncio.Event() for role in roles}
         playing = {
             "gateway": lambda: listen(process, ends["gateway"], shards, health),
-            "worker": lambda: work(process, ends["worker"], meters, standing),
+            "worker": lambda: work(process, ends["worker"], meters, standing, serve),
             "team": lambda: write(process, ends["team"], meters, standing),
             "knowledge": lambda: update(process, ends["knowledge"], meters),
         }
         listens = "gateway" in roles
         problem = (lambda: health.problem(now())) if listens else (lambda: None)
         ready = (lambda: None if health.connected else "not connected yet") if listens else (lambda: None)
-        await stack.enter_async_context(serving(settings.metrics, meters, problem, ready=ready))
+
+        def serve(add_pages: AddPages | None) -> AbstractAsyncContextManager[None]:
+            return serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages)
+
+        if "worker" not in roles:  # which has the pages of the dashboard
+            await stack.enter_async_context(serve(None))
         tasks = {role: asyncio.create_task(playing[role](), name=role) for role in ORDER if role in roles}
         try:
             await asyncio.wait({stopped, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)

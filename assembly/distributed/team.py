@@ -29,7 +29,7 @@ from clock import now
 from model.events import Event
 from services.discord import Rehearsal
 from services.privacy import Forgotten
-from services.storage import files
+from services.storage import files, in_thread
 from sinks.results import journal
 from streams.graph import graph
 from transport.captures import Handed
@@ -65,9 +65,10 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
     await beside.do(fenced.open(process.name, now()))
     await beside.do(restore(fenced, folder, EVERYTHING))
     async with AsyncExitStack() as stack:
+        # Whoever keeps the archive next may be told to forget what is in this copy.
+        stack.push_async_callback(in_thread, files.remove_folder, folder)
         stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
         people = await stack.enter_async_context(open_people(process.client))
-        duties = await stack.enter_async_context(duties_of(people.wishes, process.name))
         _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
         library = library_of(settings)
         search = await stack.enter_async_context(open_search(settings, library, None))
@@ -101,6 +102,7 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
             done.pending += dropped
             return done
 
+        duties = await stack.enter_async_context(duties_of(people.wishes, process.name))
         # Who was forgotten while nobody kept the archive is so before anything else.
         await duties.own(TEAM, forget)
         people.wishes.on_change = duties.heard

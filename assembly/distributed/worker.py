@@ -4,43 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from reactivex.subject import Subject
 
 from assembly.answering import library_of
-from assembly.bot import DiscordParts, open_discord
+from assembly.bot import open_discord
 from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
 from assembly.distributed.other_roles import followed, handing_over
 from assembly.distributed.partition_work import PartitionWork, privacy_of
-from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
+from assembly.distributed.people import PeopleDesk, keep_feedback_key, open_desk
 from assembly.distributed.process import EVERYTHING, Process
-from assembly.distributed.standing import Standing
-from assembly.documents import Documents, documents_for, embedded_store
-from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
+from assembly.distributed.shared import Shared
+from assembly.distributed.standing import Standing, fleet_of
+from assembly.documents import documents_for, embedded_store
+from assembly.graph_parts import Parts
 from assembly.indexing import kept_searchable
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
 from assembly.servers import Learners, open_servers, server_libraries
 from assembly.shared_documents import flushed
-from assembly.slash_commands import slash_commands
 from assembly.state import RunState, autosave, read_state
-from assembly.teachings import taught
 from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode
-from services.assistant import Assistant
 from services.conversations import Outbox, Post, read_posts
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
 from services.documents.store import Together
-from services.knowledge import Library, LibrarySearch
-from services.llm import AttachedImages, ImageSource, StructuredLLM
+from services.llm import AttachedImages
 from services.storage import DataFolder, files
 from settings import Settings, usable_token
 from sinks.results import journal
@@ -60,45 +58,15 @@ from transport.people import SharedPeople, open_people
 from transport.shares import WORKER, Shares
 from transport.wishes import Wish
 
+if TYPE_CHECKING:
+    from aiohttp.web import Application
+
+    from dashboard import FlowMeter
+
+AddPages = Callable[["Application"], None]
+Serve = Callable[[AddPages | None], AbstractAsyncContextManager[None]]
+
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What all graphs of a worker are wired to."""
-
-    settings: Settings
-    people: SharedPeople
-    llm: StructuredLLM | None
-    discord: DiscordParts
-    assistant: Assistant
-    library: Library
-    search: LibrarySearch
-    images: ImageSource | None
-    documents: Documents | None
-    servers: Mapping[int, ServerParts]
-    captures: CaptureParts
-    meters: Meters
-    budgets: SharedBudgets
-
-    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
-        """What a graph is wired to, or commands are."""
-        return assemble(
-            settings,
-            state=state,
-            assistant=self.assistant,
-            library=self.library,
-            search=self.search,
-            poster=self.discord.poster,
-            captures=self.captures,
-            fetcher=self.discord.fetcher,
-            access=self.discord.access,
-            images=self.images,
-            documents=self.documents,
-            gauge=self.meters.gauge,
-            results=results,
-            servers=self.servers,
-        )
 
 
 @dataclass(slots=True)
@@ -169,7 +137,16 @@ class Workshop:
             await keep_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared, announcing(process.client))
             parts = shared.assemble(
-                settings, state, [*shared.meters.results, self.standing.add, journal, state.record.add, told]
+                settings,
+                state,
+                [
+                    *shared.meters.results,
+                    self.standing.add,
+                    self.desk.parts.state.record.add,
+                    journal,
+                    state.record.add,
+                    told,
+                ],
             )
             await stack.enter_async_context(autosave(state))
             source: Subject[Dispatch] = Subject()
@@ -262,37 +239,17 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         )
 
 
-@asynccontextmanager
-async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDesk]:
-    """What serves people beside the partitions, and the commands, until the end of the block."""
-    settings, people = shared.settings, shared.people
-    state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
-        opt_outs=people.opt_outs,
-    )
-    parts = shared.assemble(settings, state, shared.meters.results)
-    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
-    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
-    desk = PeopleDesk(
-        process=process,
-        people=people,
-        parts=parts,
-        taught=[taught(settings, None, shared.search), *own],
-        documents=shared.documents,
-    )
-    async with closing(desk):
-        if settings.app.dry_run:
-            yield desk
-            return
-        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
-        async with slash_commands(
-            client, settings, parts, llm, documents, servers, desk.say_forgotten
-        ) as desk.commands:
-            yield desk
+def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
+    """The dashboard: what this worker does, and who else does what."""
+    from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
+
+    log.info("the dashboard is at %s", address_of(shared.settings.metrics))
+    fleet = partial(fleet_of, process)
+    return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet)
 
 
-async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing) -> None:
-    """Play the role until `stopping` is set and all work has ended."""
+async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing, serve: Serve) -> None:
+    """Play the role until `stopping` is set and all work has ended. `serve`: with the dashboard's pages, if any."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         people = await enter(open_people(process.client))
@@ -301,6 +258,8 @@ async def work(process: Process, stopping: asyncio.Event, meters: Meters, standi
         duties = await enter(duties_of(people.wishes, process.name))
         workshop = Workshop(process, shared, standing, desk, duties)
         people.opt_outs.on_added, people.wishes.on_change = workshop.leave_alone, workshop.wished
+        pages = None if meters.flow is None else pages_of(process, shared, desk.parts, meters.flow)
+        await enter(serve(pages))
         await duties.own(DOCUMENTS, desk.forget)
         duties.begin()
         await workshop.broadcast.catch_up()

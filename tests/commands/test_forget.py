@@ -5,14 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import app
 from assembly.answering import library_of
 from assembly.documents import store_of
 from assembly.searching import open_search
+from commands.forget import show
 from services.documents.indexing import index_team
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
+from services.privacy import Forgotten
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -129,3 +132,19 @@ def test_a_folder_that_does_not_exist_is_a_mistake_and_not_made(
     assert app.main(["--config", str(config), "--forget", "1"]) == 2
     assert "is this the right --config?" in capsys.readouterr().err
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_without_a_server_of_nats_nobody_is_told(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APP__TRANSPORT", "nats://127.0.0.1:9")
+    assert app.main(["--config", str(config), "--forget", "1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("app.py: transport: nats://127.0.0.1:9: ")
+    assert line.endswith("start the server, or set transport: local")
+
+
+def test_what_is_still_to_come_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Console(), 1, Forgotten(), ["archive and topics: as soon as a process with the role team runs"])
+    out = capsys.readouterr().out
+    assert "Nothing of theirs was found so far.\n\nStill to come, by itself:\n  archive and topics: as soon as" in out

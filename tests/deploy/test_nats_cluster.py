@@ -17,7 +17,8 @@ import yaml
 from app import parser
 from assembly.running import LAST_WORDS_SECONDS
 from commands.roles import ROLES
-from settings import Settings, load
+from settings import Settings, SettingsError, load
+from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary, free_port, listening
 from transport.connection import AWAY, Address, connect, streams_of
 from transport.errors import Unfit
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 SERVERS = ("nats-1", "nats-2", "nats-3")
 CONFIGURATION = ROOT / "deploy" / "nats" / "server.conf"
 WITHIN = 60.0
+TOKEN = "x9Kp-27qLw-sz81-Bv"
 
 needs_server = pytest.mark.skipif(binary() is None, reason="nats-server is not here")
 
@@ -41,9 +43,9 @@ def roles() -> dict[str, dict[str, Any]]:
 
 def test_each_role_has_its_service_and_those_with_one_writer_have_somebody_who_takes_over() -> None:
     played = {name: parser().parse_args(each["command"]).role for name, each in roles().items()}
-    assert played == {role: (role,) for role in ROLES}
+    assert played == {**{role: (role,) for role in ROLES}, "dashboard": ("worker",)}
     counts = {name: each.get("deploy", {}).get("replicas", 1) for name, each in roles().items()}
-    assert counts == {"gateway": 1, "worker": 2, "team": 2, "knowledge": 2}
+    assert counts == {"gateway": 1, "worker": 2, "dashboard": 1, "team": 2, "knowledge": 2}
 
 
 def test_a_role_may_do_as_little_as_the_bot_alone() -> None:
@@ -53,12 +55,25 @@ def test_a_role_may_do_as_little_as_the_bot_alone() -> None:
         for key in (*same, "security_opt", "mem_limit", "pids_limit", "logging"):
             assert each[key] == bot[key], key
         assert {"command", "networks", "depends_on", "environment", "volumes", *same} >= each.keys() - {
-            "security_opt", "mem_limit", "pids_limit", "logging", "deploy",
+            "security_opt", "mem_limit", "pids_limit", "logging", "deploy", "profiles", "ports",
         }  # fmt: skip
         (bound,) = [volume for volume in each["volumes"] if not isinstance(volume, str)]
         assert bound in bot["volumes"]
         assert each["depends_on"] == {server: {"condition": "service_healthy"} for server in SERVERS}
-        assert not each.get("ports")
+
+
+def test_the_dashboard_is_asked_for_and_seen_from_this_machine_alone(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text((ROOT / "config.yaml").read_text())
+    reached = {name: each["ports"] for name, each in roles().items() if "ports" in each}
+    assert reached == {"dashboard": ["127.0.0.1:9090:9090"]}
+    service = roles()["dashboard"]
+    assert service["profiles"] == ["dashboard"]
+    told = environment() | service["environment"]
+    with pytest.raises(SettingsError, match=r"dashboard\.token"):
+        load(config, told)
+    settings = load(config, told | {"APP__DASHBOARD__TOKEN": TOKEN})
+    assert settings.dashboard.enabled
 
 
 def test_roles_wait_longer_for_the_end_than_the_program_takes_for_it() -> None:
@@ -72,7 +87,7 @@ def test_all_are_told_of_the_same_servers(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text((ROOT / "config.yaml").read_text())
     for each in roles().values():
-        settings = load(config, each["environment"])
+        settings = load(config, environment() | each["environment"] | {"APP__DASHBOARD__TOKEN": TOKEN})
         assert settings.transport == ",".join(f"nats://{server}:4222" for server in SERVERS)
         assert settings.nats.replicas == len(SERVERS)
     assert [f'"nats://{server}:6222"' for server in SERVERS] == [

@@ -1,0 +1,25 @@
+"""What a person is told who was forgotten."""
+
+from __future__ import annotations
+
+from assembly.callbacks import summary
+from services.conversations import phrases
+from services.privacy import Forgotten
+
+SAID = phrases("en")
+
+
+def test_what_follows_later_is_not_concealed() -> None:
+    told = summary(Forgotten(posts=2, usage=True), SAID, complete=False)
+    assert told.splitlines()[:3] == [
+        "Removed:",
+        "- 2 answers that I remembered giving you",
+        "- 1 count of your questions",
+    ]
+    assert SAID.rest_follows in told
+
+
+def test_nobody_says_that_nothing_was_kept_before_all_have_looked() -> None:
+    assert SAID.nothing_kept in summary(Forgotten(), SAID)
+    assert SAID.nothing_kept not in summary(Forgotten(), SAID, complete=False)
+    assert summary(Forgotten(), SAID, complete=False).startswith(SAID.rest_follows)

@@ -1,0 +1,93 @@
+"""Captures on their way to the archive, of somebody who is to be forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from nats.aio.client import Client
+
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Outcome, OutcomeKind
+from services.team import Capture
+from services.team.archive import PairTurn, Speaker
+from services.team.captures import Said
+from tests.transport.connected import client, until
+from transport import captures
+from transport.captures import Handed, HandOver
+from transport.connection import streams_of
+from transport.layout import CAPTURES
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.real_time
+
+ADA, BEN, HELPER = 42, 43, 1
+
+
+def capture_of(asker_id: int, number: int) -> Capture:
+    message = Message(number, 7, Author(HELPER, "helper"), "", 1.0, 5)
+    part = Part(number, (message,), AuthorType.TEAM_MEMBER, Place(7, PlaceKind.CHANNEL, guild_id=5), 1.0)
+    said = (
+        Said(number - 1, asker_id, PairTurn(Speaker.USER, "What is it?")),
+        Said(number, HELPER, PairTurn(Speaker.TEAM, "This.")),
+    )
+    return Capture(part, f"reply_{number}", said)
+
+
+@pytest.fixture
+async def handed(client: Client) -> AsyncGenerator[Handed]:
+    writer = Handed(client, "writer", lease_seconds=3)
+    yield writer
+    await writer.lease.release()
+
+
+async def left(client: Client) -> int:
+    return (await streams_of(client).stream_info(CAPTURES)).state.messages
+
+
+async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: Handed) -> None:
+    """Pitfall 49."""
+    given = HandOver(client)
+    for number, asker_id in ((10, ADA), (20, BEN), (30, ADA)):
+        await given.give(capture_of(asker_id, number))
+    assert await handed.take()
+    assert await handed.forget(ADA) == 2
+    emitted: list[str] = []
+    handed.captures.subscribe(lambda capture: emitted.append(capture.conversation_id))
+    handed.begin()
+    await given.give(capture_of(ADA, 40))  # said after they were forgotten
+    await until(lambda: len(emitted) == 2)
+    assert emitted == ["reply_20", "reply_40"]
+
+
+async def test_what_is_being_stored_is_waited_for(client: Client, handed: Handed) -> None:
+    assert await handed.take()
+    emitted: list[Capture] = []
+    handed.captures.subscribe(emitted.append)
+    handed.begin()
+    await HandOver(client).give(capture_of(ADA, 10))
+    await until(lambda: emitted)
+    forgetting = asyncio.create_task(handed.forget(ADA))
+    await streams_of(client).stream_info(CAPTURES)
+    assert not forgetting.done()
+    part = emitted[0].part
+    assert part is not None
+    handed.settled(Outcome(part, 1.0, OutcomeKind.CAPTURED))
+    assert await forgetting <= 1  # its acknowledgement is on its way
+    assert await left(client) == 0
+
+
+async def test_what_stays_in_hand_is_an_error(client: Client, handed: Handed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captures, "FORGET_SECONDS", 0.1)
+    assert await handed.take()
+    emitted: list[Capture] = []
+    handed.captures.subscribe(emitted.append)
+    handed.begin()
+    await HandOver(client).give(capture_of(ADA, 10))
+    await until(lambda: emitted)
+    with pytest.raises(OSError, match="captures on their way"):
+        await handed.forget(ADA)
+    assert await left(client) == 1

@@ -1,0 +1,143 @@
+"""What a worker does for people beside its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from nats.aio.client import Client
+
+from assembly.distributed import people as module
+from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
+from assembly.distributed.process import Process, open_process
+from assembly.graph_parts import Parts
+from assembly.teachings import Teachings
+from services.knowledge import LibrarySearch
+from services.llm import Budget, BudgetLimits
+from services.privacy import pseudonym_key
+from services.storage import files
+from services.storage.data_folder import DataFolder
+from services.team import archive
+from settings import Settings, load
+from tests.loopback.nats_server import NatsServer
+from tests.services.team.test_archive import a_pair
+from tests.transport.connected import client, until
+from transport.layout import TEAM
+from transport.locks import is_first
+from transport.people import SharedPeople, open_people
+from transport.wishes import PartDone
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.real_time
+
+WEEK = "2026-W05.txt"
+
+
+@pytest.fixture
+async def people(client: Client) -> AsyncGenerator[SharedPeople]:
+    async with open_people(client) as opened:
+        yield opened
+
+
+@pytest.fixture
+def settings(tmp_path: Path, nats_server: NatsServer) -> Settings:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"transport: '{nats_server.url}'\napp: {{data_dir: {tmp_path / 'data'}}}\n")
+    return load(config)
+
+
+async def test_votes_of_a_person_have_one_pseudonym_in_all_partitions(people: SharedPeople, tmp_path: Path) -> None:
+    one, other, old = (DataFolder(tmp_path / name) for name in ("p00", "p01", "p02"))
+    await keep_feedback_key(people, one)
+    before = pseudonym_key(old.feedback_key)  # of an earlier installation
+    for folder in (other, old):
+        await keep_feedback_key(people, folder)
+    assert pseudonym_key(one.feedback_key) == pseudonym_key(other.feedback_key) == pseudonym_key(old.feedback_key)
+    assert pseudonym_key(old.feedback_key) != before
+
+
+async def test_the_key_of_an_installation_that_was_moved_stays(people: SharedPeople, tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    before = pseudonym_key(folder.feedback_key)
+    await keep_feedback_key(people, folder)
+    assert pseudonym_key(folder.feedback_key) == before
+
+
+async def test_commands_of_a_server_are_one_worker_s_to_register(client: Client) -> None:
+    assert [await is_first(client, "commands-5", name, 60) for name in ("a", "b")] == [True, False]
+    assert await is_first(client, "commands-6", "b", 60)
+
+
+async def test_what_a_crash_has_left_of_scopes_is_deleted(client: Client, settings: Settings) -> None:
+    """Pitfall 49: nobody would forget anybody in it."""
+    assert client.is_connected
+    kept = settings.app.data_dir / "nats" / "1"
+    for name in ("p03", "team", "worker"):
+        (kept / name).mkdir(parents=True)
+        (kept / name / "posts.jsonl").write_text("how can I restore it?")
+    async with open_process(settings, ["worker"]) as process:
+        assert process.folder == kept
+        assert sorted(path.name for path in kept.iterdir() if path.is_dir()) == ["worker"]
+
+
+class Searched:
+    """Stands for a `LibrarySearch`; notes what the archive held when the copies were made anew."""
+
+    def __init__(self, raw: Path) -> None:
+        self._raw = raw
+        self.made_anew_over: list[str] = []
+
+    @asynccontextmanager
+    async def without_team(self) -> AsyncGenerator[None]:
+        yield
+        self.made_anew_over.append((self._raw / WEEK).read_text())
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Searched:
+    """Over a copy of an archive in which person 1 has answered."""
+    raw = tmp_path / "raw"
+    files.append(raw / WEEK, archive.render(a_pair("What is it?", "This.")).encode())
+    return Searched(raw)
+
+
+@pytest.fixture
+def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleDesk:
+    monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    services = SimpleNamespace(budget=Budget(BudgetLimits()))
+    parts = cast("Parts", SimpleNamespace(captures=(), services=services))
+    teachings = Teachings(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
+    process = cast("Process", SimpleNamespace(name="one"))
+    return PeopleDesk(process=process, people=people, parts=parts, taught=[teachings], documents=None)
+
+
+async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_the_person(
+    people: SharedPeople, desk: PeopleDesk, searched: Searched, tmp_path: Path
+) -> None:
+    """Pitfall 67."""
+    async with closing(desk):
+        people.wishes.on_change = desk.come_further
+        wish = await people.wishes.make(1, ["p00", TEAM])
+        await until(lambda: 1 in people.wishes.by_user)
+        await desk.forget(1)
+        await people.wishes.done(wish, PartDone("team", (TEAM,), {}))
+        await until(lambda: TEAM not in people.wishes.by_user[1].left)
+        assert searched.made_anew_over == []  # its copy is not there yet
+        files.replace(tmp_path / "raw" / WEEK, b"")
+        await until(lambda: searched.made_anew_over)
+        assert searched.made_anew_over == [""]
+
+
+async def test_of_who_has_written_nothing_the_copies_stay(
+    people: SharedPeople, desk: PeopleDesk, searched: Searched
+) -> None:
+    async with closing(desk):
+        await desk.forget(999)
+        desk.come_further(await people.wishes.make(999, []))
+        assert searched.made_anew_over == []
