@@ -3,9 +3,11 @@
 
 FROM python:3.13-slim AS packages
 WORKDIR /app
-COPY requirements/runtime.txt requirements/
+COPY requirements/runtime.txt requirements/development.txt requirements/
 # As `make` installs them.
 RUN python3 -m venv .venv && .venv/bin/python -m pip install -qq --disable-pip-version-check -r requirements/runtime.txt
+# As `make extra-nats` does: the client alone, for `transport: nats://…`.
+RUN .venv/bin/python -m pip install -qq --disable-pip-version-check -c requirements/development.txt "nats-py>=2.16,<3"
 
 FROM python:3.13-slim
 # A number of its own, so that files in volumes keep their owner from image to image.
@@ -26,9 +28,10 @@ COPY services services
 COPY settings settings
 COPY sinks sinks
 COPY streams streams
+COPY transport transport
 # Readable, whatever the umask of who builds it; and compiled, as nothing can be written here later.
-RUN chmod -R a+rX app.py config.yaml assembly clock commands dashboard deploy model operators reporting services settings sinks streams \
-    && .venv/bin/python -m compileall -q app.py assembly clock commands dashboard model operators reporting services settings sinks streams
+RUN chmod -R a+rX app.py config.yaml assembly clock commands dashboard deploy model operators reporting services settings sinks streams transport \
+    && .venv/bin/python -m compileall -q app.py assembly clock commands dashboard model operators reporting services settings sinks streams transport
 ENV PATH=/app/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

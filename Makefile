@@ -65,6 +65,7 @@ generated: $(VENV)/development
 	$(BIN)/python examples/make_demo.py --check
 	$(BIN)/python examples/picture.py --check
 	$(BIN)/python examples/replies.py --check
+	$(BIN)/python -m benchmarks.scale_arithmetic --check
 
 # Every branch of the operators, by their own tests. Counting slows them, so the rest goes without:
 # `make coverage` counts everywhere.

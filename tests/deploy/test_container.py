@@ -61,12 +61,17 @@ def test_the_image_installs_the_lock_with_the_commands_of_the_makefile() -> None
     )
     assert "$(PYTHON) -m venv $(VENV)" in makefile
     assert f"python3 -m venv .venv && .venv/bin/{pip[1]} -r requirements/runtime.txt" in said("RUN")
+    # As the target of extras does.
+    (nats,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["nats"]
+    assert "@$(PIP) -c requirements/development.txt $$(" in makefile
+    assert f'.venv/bin/{pip[1]} -c requirements/development.txt "{nats}"' in said("RUN")
 
 
 def test_the_image_holds_the_product_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = set(project["tool"]["importlinter"]["root_packages"])
-    files = {"LICENSE", "app.py", "config.yaml", "requirements/runtime.txt", "deploy/health.py"}
+    files = {"LICENSE", "app.py", "config.yaml", "deploy/health.py"}
+    files |= {"requirements/runtime.txt", "requirements/development.txt"}
     assert sorted(copied()) == sorted(packages | files)
     assert all((ROOT / path).exists() for path in copied())
     # All of it is readable for the bot, and compiled.
@@ -92,6 +97,17 @@ def test_what_the_image_holds_is_enough(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         said_last = done.stdout
     assert "lanternfish setup" in said_last
+    names |= {"APP__TRANSPORT": "nats://127.0.0.1:9", "APP__DISCORD__TOKEN": "MTE3.aaaaaa.bbbbbbbbbbbbbbbbbbbb"}
+    done = subprocess.run(
+        [sys.executable, "app.py", "--role", "worker"],
+        cwd=program,
+        env=names,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith("start the server, or set transport: local\n")
 
 
 def test_the_context_is_what_is_copied_so_that_no_secret_can_get_into_an_image() -> None:
