@@ -4,7 +4,10 @@ with that configuration are one. No image is built or fetched here.
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -19,7 +22,7 @@ from assembly.running import LAST_WORDS_SECONDS
 from commands.roles import ROLES
 from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
-from tests.loopback.nats_server import binary, free_port, listening
+from tests.loopback.nats_server import binary
 from transport.connection import AWAY, Address, connect, streams_of
 from transport.errors import Unfit
 from transport.layout import LOG, Layout, prepare
@@ -114,7 +117,8 @@ class Cluster:
     """Three servers with the configuration of deploy/nats, but for addresses and stores."""
 
     def __init__(self, root: Path) -> None:
-        self.ports = {name: (free_port(), free_port(), free_port()) for name in SERVERS}
+        ports = iter(free_ports(3 * len(SERVERS)))
+        self.ports = {name: (next(ports), next(ports), next(ports)) for name in SERVERS}
         self._root = root
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -150,7 +154,19 @@ class Cluster:
                     stderr=log,
                     env={**os.environ, "NATS_NAME": name},
                 )
-        until(lambda: all(listening(client) for client, _, _ in self.ports.values()))
+        until(lambda: all(self.healthy(name) for name in SERVERS))
+
+    def healthy(self, name: str) -> bool:
+        """As the health check of the container asks."""
+        assert self._processes[name].poll() is None, (self._root / f"{name}.log").read_text()
+        checks = http.client.HTTPConnection("127.0.0.1", self.ports[name][2], timeout=5)
+        try:
+            checks.request("GET", "/healthz")
+            return checks.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            checks.close()
 
     def kill(self, name: str) -> None:
         process = self._processes.pop(name)
@@ -160,6 +176,15 @@ class Cluster:
     def end(self) -> None:
         for name in list(self._processes):
             self.kill(name)
+
+
+def free_ports(count: int) -> list[int]:
+    """Each another one."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
 
 
 def until(condition: Callable[[], bool]) -> None:
