@@ -89,6 +89,9 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
             beside = await stack.enter_async_context(Beside(address, f"{name}-files"))
         except Unfit as error:
             raise Unusable(str(error)) from None
+        except AWAY as error:
+            why = str(error) or type(error).__name__
+            raise Unusable(f"transport: the server does not keep streams ({why}); start it with JetStream") from None
         members = Members(streams_of(client), Peer(name, tuple(roles)))
         await members.beat()
         stack.push_async_callback(_leave, members)

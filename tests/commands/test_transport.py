@@ -45,7 +45,7 @@ def test_roles_need_servers(option: list[str], tmp_path: Path, capsys: pytest.Ca
     assert line == f"app.py: {option[0]} needs servers of NATS: set transport to nats://…, or leave it out\n"
 
 
-@pytest.mark.parametrize("command", [["--report"], ["--regen"], ["--kb", "list"], ["--init-kb"]])
+@pytest.mark.parametrize("command", [["--report"], ["--regen"], ["--kb", "list"], ["--init-kb"], ["--ask", "why?"]])
 def test_commands_on_files_say_how_to_come_by_them(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +57,15 @@ def test_commands_on_files_say_how_to_come_by_them(
 
 def test_what_is_no_address_names_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in ("http://127.0.0.1", "nats://user:secret@127.0.0.1", "nats://a,b"):
-        code, line = said(capsys, tmp_path, wrong, "--ask", "why?")
+        code, line = said(capsys, tmp_path, wrong)
         assert code == 2
         assert "transport" in line
         assert "secret" not in line
+
+
+def test_a_rehearsal_takes_no_messages_from_those_who_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = said(capsys, tmp_path, "nats://127.0.0.1:9", "--dry-run")
+    assert code == 2
+    assert line.startswith("app.py: app.dry_run: a rehearsal needs transport: local")
