@@ -15,6 +15,7 @@ from services.llm import (
     DiscreetEndpoint,
     Endpoint,
     EndpointSettings,
+    FewAtOnce,
     RecordingEndpoint,
     ReplayEndpoint,
     StructuredLLM,
@@ -49,6 +50,7 @@ async def open_llm(
     record: Path | None = None,
     replay: Path | None = None,
     observe: Observe | None = None,
+    at_once: int | None = None,
 ) -> AsyncGenerator[StructuredLLM | None]:
     """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
 
@@ -67,6 +69,8 @@ async def open_llm(
     else:
         yield None
         return
+    if at_once is not None:
+        endpoint = FewAtOnce(endpoint, at_once)
     redact = redactor_of(settings).documentation_text
     endpoint = DiscreetEndpoint(endpoint, redact)
     if record is not None:
@@ -80,15 +84,21 @@ async def open_llm(
 
 @asynccontextmanager
 async def open_llms(
-    settings: Settings, *, record: Path | None = None, replay: Path | None = None, observe: Observe | None = None
+    settings: Settings,
+    *,
+    record: Path | None = None,
+    replay: Path | None = None,
+    observe: Observe | None = None,
+    at_once: int | None = None,
 ) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
     """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
 
-    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. Raises as `open_llm`.
+    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. `at_once`: calls at a time of
+    each; None: as many as there are. Raises as `open_llm`.
     """
 
     def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
-        return open_llm(settings, llm, record=record, replay=replay, observe=observe)
+        return open_llm(settings, llm, record=record, replay=replay, observe=observe, at_once=at_once)
 
     async with AsyncExitStack() as stack:
         answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))

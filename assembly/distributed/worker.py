@@ -200,7 +200,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             follower = ScopeFollower(process.beside, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
             await follower.caught_up()
-        answering, knowledge = await enter(open_llms(settings, observe=meters.observe))
+        answering, knowledge = await enter(
+            open_llms(settings, observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers)
+        )
         embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))

@@ -19,6 +19,7 @@ import, which waits for the first call.
 
 # pyright: reportUnusedImport=false
 from services.llm.ahead import AskedAhead
+from services.llm.at_once import FewAtOnce
 from services.llm.discreet import DiscreetEndpoint
 from services.llm.endpoint import (
     BadOutput,
