@@ -11,8 +11,10 @@ ON_FILES = {"ask", "eval", "import", "regen", "backup", "restore", "kb", "report
 
 
 def check_transport(options: argparse.Namespace, command: str, *, local: bool, rehearsal: bool) -> None:
-    """`rehearsal`: whether `app.dry_run` is set. Raises Unusable: a command or an option does not go with the transport;
-    names the remedy.
+    """`rehearsal`: whether `app.dry_run` is set.
+
+    Raises:
+        Unusable: a command or an option does not go with the transport; names the remedy.
     """
     if local:
         for option in ("role", "shards", "export", "adopt"):

@@ -156,6 +156,7 @@ class Partition:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._lease.release()
+            log.info("partition %d is given back", self.number)
 
     async def _release(self, *, drain: bool, seconds: float | None) -> None:
         if not drain or self._lost:
@@ -165,6 +166,7 @@ class Partition:
         async with self._taking:
             if self._work is not None:
                 await self._work.drain(seconds)
+        log.debug("partition %d is at rest", self.number)
         await self._settling.record()
         await self._settling.acks.settled(self._lease.seconds)
         await self._beside.do(self._log.hand_back(now()))
