@@ -23,7 +23,7 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.llm import Observe
-from clock import patient_to_a_point
+from clock import cancelled, patient_to_a_point
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
@@ -251,8 +251,7 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancelled(task)
 
 
 async def play(

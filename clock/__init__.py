@@ -12,6 +12,7 @@ threads                     an end that does not wait for those that hang
 """
 
 # pyright: reportUnusedImport=false
+from clock.cancelling import cancelled
 from clock.processes import Processes, Run, WorkStopped
 from clock.real_time import real_time
 from clock.run_blocking import run_blocking

@@ -22,6 +22,7 @@ from nats.errors import Error, NoServersError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
+from clock import cancelled
 from transport.errors import Unfit
 
 OLDEST = (2, 12)
@@ -167,10 +168,7 @@ class Beside:
         if self.client is not None:
             await closed(self.client)
         # Those of the client and of who was cancelled here end with their loop.
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await cancelled(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

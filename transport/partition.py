@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
-from clock import now
+from clock import cancelled, now
 from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
 from transport.acknowledging import Acknowledging
@@ -152,9 +152,7 @@ class Partition:
         except Exception:
             log.exception("partition %d was not handed over in order; its messages come again", self.number)
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await cancelled(*self._tasks)
             await self._lease.release()
             log.info("partition %d is given back", self.number)
 

@@ -15,7 +15,7 @@ from assembly.distributed.standing import Standing
 from assembly.distributed.team import write
 from assembly.distributed.worker import AddPages, work
 from assembly.running import in_background, meters_of, serving, stop_signal
-from clock import now
+from clock import cancelled, now
 from services.discord import Health
 from settings import Settings
 from transport.errors import Unfit
@@ -71,9 +71,7 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
         except Unfit as error:
             raise Unusable(str(error)) from None
         finally:
-            for task in tasks.values():
-                task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
+            await cancelled(*tasks.values())
 
 
 async def _counting(standing: Standing, tell: Callable[[Mapping[int, int]], object]) -> None:
