@@ -19,7 +19,11 @@ def loaded_by(module: str, *prefixes: str) -> list[str]:
 
 
 def test_a_command_is_imported_when_it_is_chosen() -> None:
-    assert loaded_by("commands.dispatch", "commands.") == ["commands.dispatch", "commands.exit_codes"]
+    assert loaded_by("commands.dispatch", "commands.") == [
+        "commands.check_transport",
+        "commands.dispatch",
+        "commands.exit_codes",
+    ]
 
 
 def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_discord_nor_a_model_s_client() -> None:
