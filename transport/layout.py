@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ BLOBS, EVIDENCE = "blobs", "evidence"
 DAY_SECONDS = 86_400
 REPEATS_SECONDS = 300
 """How long a message that is published again is known: catch-up and a second gateway publish what another has."""
+PAUSES = (0.1, 0.3, 1.0)
+"""Between tries to make a stream: a server that has just deleted one of the name, or elects its leader, refuses it."""
 MOST_BYTES = 4 * 1024**3
 """Of messages that wait; beyond it the server refuses, and gateways wait."""
 NANOS = 1_000_000_000
@@ -171,11 +174,14 @@ async def _configured(client: Client, name: str) -> dict[str, Any] | None:
 
 async def _made(client: Client, stream: Mapping[str, Any]) -> None:
     """Raises Unfit: the server refuses. Another process that makes the same at this moment is no refusal."""
-    answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
-    if "error" in answer:
-        error = answer["error"]
-        if await _configured(client, stream["name"]) is None:
-            raise Unfit(f"nats: the stream {stream['name']} cannot be made: {error.get('description')}")
+    for pause in (*PAUSES, None):
+        answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
+        if "error" not in answer or await _configured(client, stream["name"]) is not None:
+            return
+        if pause is None:
+            why = answer["error"].get("description")
+            raise Unfit(f"nats: the stream {stream['name']} cannot be made: {why}")
+        await asyncio.sleep(pause)
 
 
 async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:

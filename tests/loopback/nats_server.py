@@ -34,6 +34,7 @@ class NatsServer:
     def __init__(self, root: Path, name: str = "one") -> None:
         self.root, self.name, self.port = root, name, free_port()
         self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
 
     @property
     def url(self) -> str:
@@ -41,6 +42,7 @@ class NatsServer:
 
     def start(self) -> None:
         """Returns once it takes connections."""
+        self.starts += 1
         program = binary()
         assert program is not None
         configuration = self.root / f"{self.name}.conf"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -29,3 +31,27 @@ async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
         await opened.do(clear(opened.client))
         await opened.do(prepare(opened.client, Layout()))
         yield opened
+
+
+def collect() -> None:
+    """nats-py leaves the sockets of connections that it has lost to the garbage collector, which warns of them in
+    whatever test runs then.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Generator[None]:
+    yield
+    collect()
+
+
+@pytest.fixture(autouse=True)
+def collected_after_a_restart(request: pytest.FixtureRequest) -> Generator[None]:
+    server = request.getfixturevalue("nats_server") if "nats_server" in request.fixturenames else None
+    starts = 0 if server is None else server.starts
+    yield
+    if server is not None and server.starts != starts:
+        collect()
