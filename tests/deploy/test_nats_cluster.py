@@ -23,9 +23,12 @@ from commands.roles import ROLES
 from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary
+from tests.transport.conftest import collected
 from transport.connection import AWAY, Address, connect, streams_of
 from transport.errors import Unfit
 from transport.layout import LOG, Layout, prepare
+
+__all__ = ["collected"]
 
 ROOT = Path(__file__).parents[2]
 SERVERS = ("nats-1", "nats-2", "nats-3")

@@ -10,9 +10,9 @@ import pytest
 
 from services.documents.store.chroma import ChromaStore
 from tests.services.documents.store import chroma_server, imitated_chroma
-from tests.transport.conftest import nats_server
+from tests.transport.conftest import collected, nats_server
 
-__all__ = ["nats_server"]
+__all__ = ["collected", "nats_server"]
 
 NewStore = Callable[[str], ChromaStore]
 """Of another process each time: its name goes in."""
