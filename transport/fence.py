@@ -14,7 +14,7 @@ import errno
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 from nats.aio.msg import Msg
@@ -43,16 +43,29 @@ class Epoch:
     Attributes:
         owner: the process; empty: nobody, it was handed back in order.
         at: seconds since 1970.
-        first: the number of the oldest message that was not done then.
-        crashes: how many owners in a row were lost while that message was the oldest.
+        crashes: how many owners in a row were lost before one and the same message was done.
+        seen: only what was published before can have ended all of them; on the server's clock.
         trying: the message that is tried alone, since one of those that wait has ended its worker again and again.
     """
 
     owner: str
     at: float
-    first: int = 0
     crashes: int = 0
+    seen: float = 0.0
     trying: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the next owner of a scope finds, in seconds since 1970 on the server's clock.
+
+    Attributes:
+        oldest: when the oldest message was published that is not acknowledged.
+        lost: since when the former owner has received nothing, if it was lost.
+    """
+
+    oldest: float
+    lost: float
 
 
 class FencedLog:
@@ -67,11 +80,11 @@ class FencedLog:
         self._last = 0
         self._turn = asyncio.Lock()
 
-    async def open(self, owner: str, at: float, first: int = 0) -> Epoch:
-        """Take the scope over; gives the epoch that begins."""
+    async def open(self, owner: str, at: float, waiting: Waiting | None = None) -> Epoch:
+        """Take the scope over; gives the epoch that begins. `waiting`: None where nothing waits."""
         while True:
             self._last, before = await self._state()
-            epoch = _next(before, owner, at, first)
+            epoch = _next(before, owner, at, waiting)
             try:
                 await self._append(f"log.{self.scope}.epoch", _rendered(epoch), {ROLLUP: "sub"})
             except Fenced:  # somebody else wrote between the look and the append
@@ -161,12 +174,13 @@ class FencedLog:
         return mine
 
 
-def _next(before: Epoch | None, owner: str, at: float, first: int) -> Epoch:
+def _next(before: Epoch | None, owner: str, at: float, waiting: Waiting | None) -> Epoch:
     """The epoch after another; a new beginning where that was handed back in order, or everything of it is done."""
-    if before is None or not before.owner or not first:
-        return Epoch(owner, at, first)
-    same = before.first == first or before.trying != 0
-    return Epoch(owner, at, first, before.crashes + 1 if same else 1, before.trying)
+    if before is None or not before.owner or waiting is None:
+        return Epoch(owner, at)
+    if before.trying or waiting.oldest < before.seen:
+        return replace(before, owner=owner, at=at, crashes=before.crashes + 1)
+    return Epoch(owner, at, crashes=1, seen=waiting.lost)
 
 
 async def read_all(

@@ -38,6 +38,7 @@ class Lease:
 
     Attributes:
         consumer: its name while it is held.
+        since: when it was taken, in seconds since 1970 on the server's clock.
         seconds: it ends after so long a silence.
         lost: set when it is known that another has it.
     """
@@ -47,6 +48,7 @@ class Lease:
     ) -> None:
         self.stream, self.subject = stream, subject
         self.consumer: str | None = None
+        self.since = 0.0
         self.seconds = seconds
         self.lost = asyncio.Event()
         self._client, self._process, self._most_open = client, process, most_open
@@ -56,11 +58,6 @@ class Lease:
     def unread(self) -> int:
         """How many messages have come that `deliver` was not given yet."""
         return 0 if self._subscription is None else self._subscription.pending_msgs
-
-    async def waiting(self) -> int:
-        """How many messages are still to come. Raises as the client."""
-        info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
-        return (info.num_pending or 0) + (info.num_ack_pending or 0)
 
     async def unacknowledged(self) -> int:
         """How many of those that came the server still waits for. Raises as the client."""
@@ -96,13 +93,13 @@ class Lease:
             metadata={"process": self._process},
         )
         try:
-            await streams_of(self._client).add_consumer(self.stream, config)
+            made = await streams_of(self._client).add_consumer(self.stream, config)
         except BaseException as error:
             await subscription.unsubscribe()
             if isinstance(error, APIError) and error.err_code == NOT_UNIQUE:
                 return False
             raise
-        self._subscription, self.consumer = subscription, name
+        self._subscription, self.consumer, self.since = subscription, name, made.created.timestamp()
         return True
 
     async def release(self) -> None:

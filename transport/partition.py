@@ -23,7 +23,7 @@ from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
 from transport.acknowledging import Acknowledging
 from transport.connection import Beside, streams_of
-from transport.fence import Epoch, FencedLog
+from transport.fence import Epoch, FencedLog, Waiting
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
 from transport.lease import Lease
 from transport.settling import Ending, Settling
@@ -34,7 +34,7 @@ MOST_OPEN = 20_000
 AT_ONCE = 50
 """Messages taken up before everything else has its turn."""
 SUSPICIOUS = 2
-"""So many owners in a row were lost over the same messages: the next one tries each alone."""
+"""So many owners in a row were lost over the same messages: the next one tries each of them alone."""
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,8 @@ class Partition:
         self._taking = asyncio.Lock()  # a message is tried, or everything is given back
         self._closing = self._lost = False
         self._tasks: list[asyncio.Task[None]] = []
-        self._taken_up = self._left_out = self._suspects = 0
+        self._taken_up = self._left_out = 0
+        self._suspecting = False
 
     @property
     def consumer(self) -> str | None:
@@ -109,15 +110,17 @@ class Partition:
             loop = asyncio.get_running_loop()
             self._log.on_lost = lambda: loop.call_soon_threadsafe(self.lose)
             oldest = await self._oldest()
-            first = 0 if oldest is None else oldest[0]
+            # The server waits for so long before it gives up an owner.
+            lost = self._lease.since - self._lease.seconds
+            waiting = None if oldest is None else Waiting(oldest, lost)
             # From here on an earlier owner can record nothing.
-            self._epoch = await self._beside.do(self._log.open(self.process, now(), first))
+            self._epoch = await self._beside.do(self._log.open(self.process, now(), waiting))
             if oldest is not None:
-                await self._beside.do(self._settling.read_done(oldest[1]))
-            if self._epoch.crashes >= SUSPICIOUS:
-                self._suspects = await self._lease.waiting()
+                await self._beside.do(self._settling.read_done(oldest))
+            self._suspecting = self._epoch.crashes >= SUSPICIOUS
+            if self._suspecting:
                 log.error(
-                    "partition %d has ended its worker %d times: each message is tried alone",
+                    "partition %d has ended its worker %d times: what waited then is tried message by message",
                     self.number,
                     self._epoch.crashes,
                 )
@@ -184,10 +187,8 @@ class Partition:
         if got is None:
             await self._settling.acks.send([message.reply])
             return
-        if self._suspects > 0:
-            # One in the whole process: with several under way nobody could tell which has ended it.
-            async with self._alone, self._taking:
-                await self._try_alone(message, got)
+        if self._suspecting:
+            await self._suspect(message, got)
         else:
             self._take_up(message, got)
         self._taken_up += 1
@@ -210,12 +211,31 @@ class Partition:
             work.feed(got.place)
         work.feed(got.dispatch)
 
+    async def _suspect(self, message: Msg, got: Received) -> None:
+        """Try a message alone that the lost owners can have seen. The first that they cannot ends this."""
+        place = message.metadata
+        seen = place.timestamp.timestamp() < self._epoch.seen
+        if seen:
+            # One in the whole process: with several under way nobody could tell which has ended it.
+            async with self._alone, self._taking:
+                await self._try_alone(message, got)
+        if seen and place.num_pending:
+            return
+        async with self._taking:
+            if self._closing:
+                self._left_out += not seen
+                return
+            await self._beside.do(self._log.note(Epoch(self.process, now())))
+            self._work = await self._open(self.number, self._log, self._settling.told)
+            self._suspecting = False
+        if not seen:
+            self._take_up(message, got)
+
     async def _try_alone(self, message: Msg, got: Received) -> None:
         """One message, and a graph of its own for it: whatever ends the worker now is this one."""
         if self._closing:
             self._left_out += 1
             return
-        self._suspects -= 1
         message_id = next(iter(got.message_ids), 0)
         new = got.dispatch.t == "MESSAGE_CREATE" and not self._settling.is_done(message_id)
         if new and message_id == self._epoch.trying:
@@ -233,16 +253,15 @@ class Partition:
             await self._beside.do(self._log.note(replace(self._epoch, trying=0)))
         else:
             self._settling.acknowledge(message.reply)
-        if self._suspects == 0 and not self._closing:
-            await self._beside.do(self._log.note(Epoch(self.process, now())))
-            self._work = await self._open(self.number, self._log, self._settling.told)
+            if got.interaction is not None:
+                self._interact(got.interaction)
 
     # What was before
 
-    async def _oldest(self) -> tuple[int, float] | None:
-        """The number of the oldest message that is not acknowledged, and when it was published."""
+    async def _oldest(self) -> float | None:
+        """When the oldest message was published that is not acknowledged, in seconds since 1970."""
         try:
             found = await streams_of(self._client).get_msg(MESSAGES, 1, f"messages.{self.number}.>", next=True)
         except NotFoundError:
             return None
-        return found.seq or 0, now() - DAY_SECONDS if found.time is None else found.time.timestamp()
+        return now() - DAY_SECONDS if found.time is None else found.time.timestamp()

@@ -24,6 +24,8 @@ from transport.standby import evict, first_of
 WORKER = "worker"
 LOOK_SECONDS = 1.0
 """Between two looks at who owns what, where nothing is heard of a change."""
+SOON_SECONDS = 0.1
+"""The same where a partition has no owner yet: whose it was is still seen, or others were asked for the same ones."""
 HAND_OVER_SECONDS = 1.5
 """How long a newcomer waits for answers under way in what becomes its own; it asks for the others again."""
 
@@ -59,7 +61,7 @@ class Shares:
         self.owned: dict[int, Owned] = {}
         self._client, self._layout, self._members, self._take = client, layout, members, take
         self._changed = asyncio.Event()
-        self._suspects: set[str] = set()
+        self._suspects: dict[str, float] = {}
         self._giving: set[asyncio.Task[None]] = set()
 
     async def keep(self) -> None:
@@ -69,11 +71,12 @@ class Shares:
         try:
             while True:
                 self._changed.clear()
+                complete = True
                 try:
-                    await self._settle()
+                    complete = await self._settle()
                 except AWAY as error:
                     log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
-                await first_of(LOOK_SECONDS, self._changed)
+                await first_of(LOOK_SECONDS if complete else SOON_SECONDS, self._changed)
         finally:
             await listening.unsubscribe()
 
@@ -89,7 +92,8 @@ class Shares:
                 each.lose()
         self._changed.set()
 
-    async def _settle(self) -> None:
+    async def _settle(self) -> bool:
+        """Own what is due as far as it is free; gives whether every partition has an owner."""
         alive = await self._members.alive()
         me = self._members.me.name
         workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
@@ -109,14 +113,14 @@ class Shares:
                 giving = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
                 self._giving.add(giving)
                 giving.add_done_callback(self._giving.discard)
-        await self._fill(share, {number_of(each) for each in consumers})
+        return await self._fill(share, {number_of(each) for each in consumers})
 
-    async def _fill(self, share: int, taken: set[int | None]) -> None:
+    async def _fill(self, share: int, taken: set[int | None]) -> bool:
         free = [number for number in range(self._layout.partitions) if number not in taken]
         random.shuffle(free)
         wanted = share - len(self.owned)
         if not free or wanted <= 0:
-            return
+            return not free
         chosen = free[:wanted]
         taken_now = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
         for number, each in zip(chosen, taken_now, strict=True):
@@ -125,6 +129,7 @@ class Shares:
             elif each is not None:
                 self.owned[number] = each
         log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
+        return False  # seen by another look
 
 
 def number_of(consumer: api.ConsumerInfo) -> int | None:

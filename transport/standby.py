@@ -21,6 +21,8 @@ from transport.members import Members
 
 LOOK_SECONDS = 0.5
 """Between two looks at who does it."""
+SILENT_SECONDS = 0.4
+"""So long a process must have been missing already: after a restart of the server not all are seen at once."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ async def standing_by(
     """Gives what `make` made each time that it could be taken, until `stopping` is set; released after each round.
     `Lease.lost` of what is given is set when another has it.
     """
-    changed, suspects, held = asyncio.Event(), set[str](), list[H]()
+    changed, suspects, held = asyncio.Event(), dict[str, float](), list[H]()
 
     async def deleted(advisory: Msg) -> None:
         name = advisory.subject.rpartition(".")[2]
@@ -83,15 +85,21 @@ async def evict(
     consumers: Iterable[api.ConsumerInfo],
     alive: Mapping[str, object],
     me: str,
-    suspects: set[str],
-) -> set[str]:
-    """Delete the consumers of processes that were silent at the last look as well: a frozen one keeps its connection.
-    Gives those that are silent now. Whoever cannot see itself must not take the silence of others for theirs.
+    suspects: Mapping[str, float],
+) -> dict[str, float]:
+    """Delete the consumers of processes that are missing for a while already: a frozen one keeps its connection.
+    Gives the consumers of all that are missing, and since when on the clock of the loop; `suspects`: what it gave last.
+    Whoever cannot see itself must not take the silence of others for theirs.
     """
     if me not in alive:
-        return set()
-    silent = {each.name for each in consumers if (each.config.metadata or {}).get("process") not in alive}
-    for name in silent & suspects:
+        return {}
+    at = asyncio.get_running_loop().time()
+    silent = {
+        each.name: suspects.get(each.name, at)
+        for each in consumers
+        if (each.config.metadata or {}).get("process") not in alive
+    }
+    for name in [name for name, since in silent.items() if at - since >= SILENT_SECONDS]:
         log.warning("%s: the owner of %s is silent; another takes over", stream, name)
         try:
             await streams_of(client).delete_consumer(stream, name)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from tests.loopback.model import Message, Place, Thread, User
 from tests.loopback.payloads import Payload
 from tests.loopback.sessions import PRIVILEGED, Intent, Session, needed
 
-POSTED = re.compile(r"/channels/([0-9]+)/messages")
 RECORDING = "recording.jsonl"
 THREAD_SECONDS = 20.0
 """How long what is to be said in a thread waits for the bot to answer there."""
@@ -121,13 +119,9 @@ class World:
         return self._people[name]
 
     def posts(self) -> Iterator[dict[str, Any]]:
-        """Every attempt to post that was accepted, a repeat of a nonce as well."""
-        for request in self.server.requests:
-            found = POSTED.fullmatch(request.path)
-            if found and request.method == "POST" and request.status == 200:  # noqa: PLR2004 (HTTP)
-                form: Payload = request.body if isinstance(request.body, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] (JSON from outside)
-                nonce, content = form.get("nonce"), form.get("content")
-                yield {"place": int(found[1]), "at": request.at, "nonce": nonce, "content": content}
+        """Every message of the bot: a request that is repeated with its nonce is answered with the first."""
+        for post in self.server.posts:
+            yield {"place": post.place.id, "at": post.at, "nonce": post.nonce, "content": post.content}
 
 
 async def serve(plan: Path, folder: Path, channels: int) -> None:

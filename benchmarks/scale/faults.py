@@ -39,8 +39,8 @@ class Story:
     Attributes:
         steps: what went wrong, in its order.
         share_seconds: until a newcomer had its share, after it was seen; None: never.
-        drained: how a worker ended that was told to stop.
-        repeated: cases of that worker that the model was asked again afterwards, by another.
+        drained: how a worker ended that was told to stop; `handed_over`: its scopes; `its`: the cases that it had
+            the model answer; `others`: those of others since then.
         poison: the message that ends whoever takes it up; `deaths`: how many it has ended.
         by_themselves: processes that ended without being told to.
         codes: how those ended that were told to stop at the end.
@@ -53,7 +53,9 @@ class Story:
     team_killed: Loss | None = None
     team_frozen: Loss | None = None
     drained: int | None = None
-    repeated: Sequence[str] = ()
+    handed_over: frozenset[str] = frozenset()
+    its: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
     poison: int = 0
     deaths: int = 0
     by_themselves: Sequence[str] = ()
@@ -153,13 +155,16 @@ class Faults:
     async def _drain(self) -> None:
         worker = self._scene.processes.of("worker")[0]
         self._ended_by_us.add(worker.name)
-        self.story.drained = await worker.stop()
-        before = len(self._scene.model.asked)
+        story, log, asked = self.story, self._scene.watch.log, self._scene.model.asked
+        name = next((owner for owner in set(log.owners.values()) if worker.owns(owner)), "")
+        story.handed_over = frozenset(log.owned_by(name))
+        before = len(asked)
+        story.drained = await worker.stop()
         await self._calm()
-        asked, later = self._scene.model.asked, self._scene.model.asked[before:]
-        its = {each.case for each in asked if each.case and each.step == ANSWERING and each.who == worker.name}
-        others = {each.case for each in later if each.step == ANSWERING and each.who != worker.name}
-        self.story.repeated = sorted(its & others)
+        answering = [each for each in asked if each.step == ANSWERING]
+        story.its = frozenset(each.case for each in answering if each.who == worker.name)
+        later = (each for each in asked[before:] if each.step == ANSWERING)
+        story.others = frozenset(each.case for each in later if each.who != worker.name)
 
     async def _poison(self) -> None:
         """A message that ends its worker each time; whoever runs the program starts another one."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.scale import judge
 from benchmarks.scale.faults import Loss, Story
 from benchmarks.scale.judge import Log, Posted, Sent
+from benchmarks.scale.scene import QUIET_SECONDS
 
 Requirement = tuple[bool, str]
 
@@ -79,7 +80,10 @@ def of_step(step: str, story: Story, sent: Sequence[Sent], log: Log) -> list[Req
     if step == "drain":
         return [
             (story.drained == 0, f"a worker told to stop ends with {story.drained}, 0 wanted"),
-            none("questions of that worker that the model was asked again", story.repeated),
+            none(
+                "questions of that worker that the model was asked again",
+                judge.asked_again(sent, log, story.handed_over, story.its, story.others),
+            ),
         ]
     return of_poison(story, log) if step == "poison" else []
 
@@ -97,14 +101,15 @@ def failover(what: str, loss: Loss | None, sent: Sequence[Sent], log: Log, at_mo
     """How long it took; without `at_most`, only that it came about."""
     if loss is None or not loss.scopes:
         return False, f"{what}: it had nothing to be taken over"
-    found = judge.taken_over(sent, log, loss.name, loss.scopes, loss.at)
+    found = judge.taken_over(sent, log, loss.name, loss.scopes, loss.at, QUIET_SECONDS)
     wanted = "" if at_most is None else f", {at_most:g} s at most wanted"
     # A single writer's first entry as an owner is all that there is to see of it.
     partitions = any(scope.startswith("p") and scope[1:].isdigit() for scope in loss.scopes)
     times = found.outcomes if partitions else found.epochs
     in_time = bool(times) and not found.never and (at_most is None or times[-1] <= at_most)
     owned = f"{len(found.epochs)} of {len(loss.scopes)} scopes taken over in {spread(found.epochs)}"
-    outcomes = f"; first outcomes where messages waited: {spread(found.outcomes)}, {found.never} never"
+    waited = f"; first outcomes where messages waited, without their quiet time: {spread(found.outcomes)}"
+    outcomes = f"{waited}, {found.never} never"
     return in_time, f"{what}: {owned}{outcomes if partitions else ''}{wanted}"
 
 

@@ -35,6 +35,12 @@ class Entry:
         """`epoch`, `done`, `file`, or what else there is."""
         return self.subject.split(".")[2]
 
+    @property
+    def path(self) -> str:
+        """The file that it changes."""
+        token = self.subject.split(".", 3)[3]
+        return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -67,6 +73,8 @@ class Log:
     owners: dict[str, str] = field(default_factory=dict[str, str])
     archive: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """The files of the team's archive, by path."""
+    knowledge: set[str] = field(default_factory=set[str])
+    """The paths of everybody's knowledge."""
 
     def add(self, entry: Entry) -> None:
         self.sequence = entry.sequence
@@ -79,14 +87,12 @@ class Log:
             record, owner = json.loads(entry.data), self.owners.get(entry.scope, "")
             for _, ids, kind in record["ended"]:
                 self.ended.append(Ended(entry.scope, record["by"], owner, entry.at, tuple(ids), kind))
-        elif entry.branch == "file" and entry.scope == "team":
-            self._change(entry)
+        elif entry.branch == "file" and entry.scope == "team" and entry.path.startswith(RAW):
+            self._change(entry.path, entry)
+        elif entry.branch == "file" and entry.scope == "knowledge":
+            self.knowledge.add(entry.path)
 
-    def _change(self, entry: Entry) -> None:
-        token = entry.subject.split(".", 3)[3]
-        path = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
-        if not path.startswith(RAW):
-            return
+    def _change(self, path: str, entry: Entry) -> None:
         before = self.archive.get(path, b"")
         match entry.headers.get("Change"):
             case "append":
@@ -121,7 +127,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An attempt of the bot to post that Discord accepted."""
+    """A message of the bot."""
 
     place: int
     at: float
@@ -171,7 +177,7 @@ def late_writes(log: Log) -> list[Ended]:
 
 
 def posted_twice(posts: Iterable[Posted]) -> list[Posted]:
-    """Posts of a nonce that was accepted in the same place before, of a content that stands there already, or about a
+    """Posts of a nonce that stands in the same place already, of a content that stands there already, or about a
     case that was answered, wherever that was.
     """
     seen = set[tuple[object, ...]]()
@@ -194,6 +200,15 @@ def unanswered(sent: Iterable[Sent], log: Log, posts: Iterable[Posted]) -> list[
     answered = {case_in(post.content) for post in posts}
     kinds = log.kinds
     return [each.id for each in sent if each.case and kinds.get(each.id) == "replied" and each.case not in answered]
+
+
+def asked_again(
+    sent: Iterable[Sent], log: Log, scopes: Iterable[str], before: Iterable[str], after: Iterable[str]
+) -> list[str]:
+    """Cases of `scopes` that the model was asked about `before` they were handed over and `after` that."""
+    theirs = {message_id for ended in log.ended if ended.scope in set(scopes) for message_id in ended.ids}
+    both = set(before) & set(after)
+    return sorted(each.case for each in sent if each.id in theirs and each.case in both)
 
 
 def pairs(log: Log) -> list[Pair]:
@@ -219,7 +234,8 @@ class TakenOver:
 
     Attributes:
         epochs: until a scope had another owner.
-        outcomes: until its first outcome by another; of scopes in which messages had come in before it had that owner.
+        outcomes: until its first outcome by another, without the time for which a batch waits anyway; of scopes in
+            which messages had come in before it had that owner.
         never: such scopes without an outcome by another.
     """
 
@@ -228,8 +244,10 @@ class TakenOver:
     never: int = 0
 
 
-def taken_over(sent: Iterable[Sent], log: Log, owner: str, scopes: Iterable[str], at: float) -> TakenOver:
-    """`owner` had `scopes` until `at`."""
+def taken_over(
+    sent: Iterable[Sent], log: Log, owner: str, scopes: Iterable[str], at: float, quiet: float = 0.0
+) -> TakenOver:
+    """`owner` had `scopes` until `at`. `quiet`: for how many seconds a batch waits."""
     said = {each.id: each.at for each in sent}
     epochs, outcomes, never = list[float](), list[float](), 0
     for scope in scopes:
@@ -237,7 +255,7 @@ def taken_over(sent: Iterable[Sent], log: Log, owner: str, scopes: Iterable[str]
         after = [each for each in log.ended if each.scope == scope and each.at > at]
         latest = at if taken is None else taken
         waited = any(said.get(message_id, latest) < latest for each in after for message_id in each.ids)
-        done = next((each.at - at for each in after if each.by != owner), None)
+        done = next((each.at - at - quiet for each in after if each.by != owner), None)
         if taken is not None:
             epochs.append(taken - at)
         if waited and done is not None:

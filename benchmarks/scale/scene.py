@@ -32,6 +32,8 @@ LINE_BYTES = 1 << 24
 STARTING_SECONDS = 60.0
 QUIET_SECONDS = 0.15
 PARTITIONS, LEASE_SECONDS = 32, 3.0
+INDEX = "knowledge-base/index.txt"
+"""The last file of the knowledge to be written."""
 
 
 class Discord:
@@ -128,7 +130,13 @@ class Scene:
             return all(any(each.owns(name) for name in names) for each in running) and await self.balanced()
 
         assert await until(seen, STARTING_SECONDS) is not None, "the processes do not get ready"
+        if roles.get("knowledge"):
+            assert await until(self._told, STARTING_SECONDS) is not None, "the knowledge does not come"
         return running
+
+    async def _told(self) -> bool:
+        """Whether the knowledge is where workers read it."""
+        return any(path.endswith(INDEX) for path in self.watch.log.knowledge)
 
     async def balanced(self) -> bool:
         """Whether every partition has an owner, and no worker has two more than another."""

@@ -18,10 +18,8 @@ pytestmark = [
 ]
 
 SMALL = Size(messages=700, channels=40, rate=25.0, frozen_seconds=10.0, same_messages=400, same_rate=25.0)
-ALONE = ("fail-over", "a newcomer", "messages replied to without a post")
-"""These depend on what else runs on the machine: how long something takes, and whether the knowledge was there before
-the first questions (an answer that only points is not known by its text). The drill itself judges them, run alone.
-"""
+ALONE = ("fail-over", "a newcomer")
+"""How long these take depends on what else runs on the machine. The drill itself judges them, run alone."""
 
 
 async def wrong(folder: Path, *steps: str, part: str = "faults") -> str:
@@ -37,9 +35,11 @@ async def test_nothing_is_lost_or_done_twice_when_workers_and_the_team_writer_ar
 
 
 async def test_a_restart_of_the_server_and_a_worker_that_stops_cost_nothing(tmp_path: Path) -> None:
-    # Not the step of the poison message: after it each message of some partitions is tried alone, and how long that
-    # takes depends on the machine. `test_partition.py` tries it without one.
     assert not (found := await wrong(tmp_path, "restart", "join", "drain")), found
+
+
+async def test_a_message_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
+    assert not (found := await wrong(tmp_path, "poison")), found
 
 
 async def test_one_process_and_many_make_the_same_of_a_recording(tmp_path: Path) -> None:

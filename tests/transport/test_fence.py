@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, Unfit
-from transport.fence import FencedLog
+from transport.fence import FencedLog, Waiting
 from transport.layout import LOG, Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
@@ -56,15 +56,25 @@ async def test_scopes_do_not_touch_each_other(client: Client) -> None:
     await asyncio.gather(*(log.append("done", b"x") for log in (one, other, one, other)))
 
 
-async def test_lost_owners_with_the_same_oldest_message_are_counted(client: Client) -> None:
-    counts = [(await FencedLog(streams_of(client), "p01").open("a", 1.0, first=9)).crashes for _ in range(3)]
-    assert counts == [0, 1, 2]
-    # It is done; the last owner was lost with the next one.
-    assert (await FencedLog(streams_of(client), "p01").open("a", 1.0, first=10)).crashes == 1
+async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: Client) -> None:
+    async def opened(oldest: float, lost: float) -> tuple[int, float]:
+        epoch = await FencedLog(streams_of(client), "p01").open("a", 1.0, Waiting(oldest, lost))
+        return epoch.crashes, epoch.seen
+
+    assert await opened(9.0, 10.0) == (0, 0.0)
+    assert await opened(9.0, 20.0) == (1, 20.0)
+    # The oldest is done now; a later one is not that the first of them has seen as well.
+    assert await opened(19.0, 30.0) == (2, 20.0)
+    # All that the first has seen is done: the last was lost with something else.
+    assert await opened(21.0, 40.0) == (1, 40.0)
     log = FencedLog(streams_of(client), "p01")
-    await log.open("a", 1.0, first=10)
-    await log.hand_back(2.0)
-    assert (await FencedLog(streams_of(client), "p01").open("a", 3.0, first=10)).crashes == 0
+    await log.hand_back((await log.open("a", 1.0, Waiting(21.0, 50.0))).at)
+    assert await opened(21.0, 60.0) == (0, 0.0)
+
+
+async def test_who_was_lost_with_nothing_open_is_not_counted(client: Client) -> None:
+    for _ in range(3):
+        assert (await FencedLog(streams_of(client), "p01").open("a", 1.0)).crashes == 0
 
 
 async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_server: NatsServer) -> None:

@@ -15,7 +15,7 @@ from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, Beside, connect, streams_of
-from transport.fence import FencedLog
+from transport.fence import FencedLog, Waiting
 from transport.layout import MESSAGES, Layout, clear, prepare
 from transport.partition import Partition
 
@@ -113,6 +113,17 @@ async def done(client: Client) -> list[int]:
     return [each for record in records for _, ids, _ in record["ended"] for each in ids]
 
 
+async def lose_owners(client: Client) -> None:
+    """Two owners one after the other, with everything that waits in their windows."""
+    found = await streams_of(client).get_msg(MESSAGES, 1, "messages.0.>", next=True)
+    last = await streams_of(client).get_last_msg(MESSAGES, "messages.0.>")
+    assert found.time is not None
+    assert last.time is not None
+    seen = Waiting(found.time.timestamp(), last.time.timestamp() + 0.001)
+    for _ in range(2):
+        await FencedLog(streams_of(client), "p00").open("gone", 1.0, seen)
+
+
 async def test_what_has_ended_is_recorded_and_then_acknowledged(client: Client, beside: Beside) -> None:
     worker = Worker(client, beside)
     partition = worker.partition()
@@ -161,7 +172,7 @@ async def test_the_next_owner_is_given_what_is_open_and_nothing_that_is_done(cli
 async def test_what_is_recorded_and_not_acknowledged_does_not_run_again(client: Client, beside: Beside) -> None:
     await publish(client, "MESSAGE_CREATE", 1)
     log = FencedLog(streams_of(client), "p00")
-    await log.open("gone", 1.0, first=1)
+    await log.open("gone", 1.0)
     await log.append("done", json.dumps({"by": "gone", "at": 1.0, "ended": [[CHANNEL, [1], "ignored"]]}).encode())
     worker = Worker(client, beside)
     partition = worker.partition()
@@ -189,9 +200,8 @@ async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(client:
 async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(client: Client, beside: Beside) -> None:
     for number in (1, 2, 3):
         await publish(client, "MESSAGE_CREATE", number)
-    first = (await streams_of(client).get_msg(MESSAGES, 1, "messages.0.>", next=True)).seq or 0
-    for _ in range(2):  # two owners that were lost with all three in their windows
-        await FencedLog(streams_of(client), "p00").open("gone", 1.0, first=first)
+    await lose_owners(client)
+    await publish(client, "MESSAGE_CREATE", 4)
     third = Worker(client, beside, at_once=False)
     dying = third.partition()
     assert await dying.take()
@@ -207,5 +217,22 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     await until_left(client)
     records = [json.loads(each.data) async for each in FencedLog(streams_of(client), "p00").entries(branch="done")]
     ended = {ids[0]: kind for record in records for _, ids, kind in record["ended"]}
-    assert ended == {1: "ignored", 2: "failed", 3: "ignored"}
+    assert ended == {1: "ignored", 2: "failed", 3: "ignored", 4: "ignored"}
+    # What came after they were lost is none of it.
+    assert [each.fed for each in fourth.graphs] == [["MESSAGE_CREATE 3"], ["MESSAGE_CREATE 4"]]
+    await partition.release(drain=True)
+
+
+async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(client: Client, beside: Beside) -> None:
+    await publish(client, "MESSAGE_CREATE", 1)
+    await publish(client, "MESSAGE_UPDATE", 1)
+    await lose_owners(client)
+    worker = Worker(client, beside)
+    partition = worker.partition()
+    assert await partition.take()
+    await until_left(client)
+    await until(lambda: len(worker.graphs) == 2)
+    await publish(client, "MESSAGE_CREATE", 2)
+    await until_left(client)
+    assert [each.fed for each in worker.graphs] == [["MESSAGE_CREATE 1"], ["MESSAGE_CREATE 2"]]
     await partition.release(drain=True)
