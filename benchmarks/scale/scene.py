@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,10 @@ class Discord:
         self._process = process
         self._answers: dict[str, asyncio.Queue[Any]] = {}
         self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     async def listen(self) -> None:
         assert self._process.stdout is not None
@@ -144,6 +149,14 @@ class Scene:
         owned = await shares(self.streams)
         counts = [sum(count for name, count in owned.items() if each.owns(name)) for each in workers]
         return not counts or (sum(counts) == PARTITIONS and min(counts) >= PARTITIONS // len(workers) - 1)
+
+    def confine(self, cores: Collection[int]) -> None:
+        """Let everything that is here run on these cores only; what it starts afterwards runs on them as well."""
+        running = (each.pid for each in self.processes.all.values() if not each.over)
+        for pid in (os.getpid(), self.server.pid, self.discord.pid, *running):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.sched_setaffinity(int(thread.name), cores)
 
     async def settled(self, seconds: float) -> float | None:
         """Wait until every message has its outcome and every capture its place; None: not in that time."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -68,20 +69,29 @@ async def publish(streams: JetStreamContext, lines: Sequence[tuple[str, str, byt
 
 
 async def answers(scene: Scene) -> list[Requirement]:
-    """One worker, then two, with the same questions and a model without latency."""
+    """One worker on one core, then two on two, with the same questions and a model without latency.
+
+    Whatever surrounds them has the same cores: the servers of NATS, of Discord and of the model, and the gateway.
+    """
+    cores = sorted(os.sched_getaffinity(0))
     await scene.started(gateway=1, knowledge=1, worker=1)
     for _ in range(WARMING):
         if await answered(scene):
             break
+    free = await answered(scene)
+    scene.confine(cores[:1])
     alone = await answered(scene)
     await scene.processes.start("worker-2", "worker")
+    scene.confine(cores[:2])
     await asyncio.sleep(FILL_SECONDS)
     await scene.started()
     await answered(scene)
     both = await answered(scene)
+    scene.confine(cores)
     times = both / alone if alone else 0.0
-    figures = f"{alone:.1f}/s by one worker, {both:.1f}/s by two on the same cores"
-    return [(times >= TIMES_WANTED, f"answers: {figures}: {times:.2f} times, {TIMES_WANTED:g} wanted")]
+    figures = f"{alone:.1f}/s by one worker on one core, {both:.1f}/s by two on two ({free:.1f}/s by one on two)"
+    enough = len(cores) > 1 and times >= TIMES_WANTED
+    return [(enough, f"answers: {figures}: {times:.2f} times, {TIMES_WANTED:g} wanted")]
 
 
 async def answered(scene: Scene) -> float:
