@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from clock.virtual_loop import VirtualLoop
 
@@ -53,8 +54,12 @@ def rfc3339(seconds: float, *, digits: int = 3) -> str:
     """`1567637086.0` → `2019-09-04T22:44:46.000Z`, with `digits` (3 or 6) digits of fraction, cut and not rounded."""
     # Through whole microseconds: a float such as 0.123 must not print as .122.
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
-    moment = datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
-    return f"{moment}.{f'{micros:06d}'[:digits]}Z"
+    return f"{_second(whole)}.{f'{micros:06d}'[:digits]}Z"
+
+
+@lru_cache(maxsize=16)  # most of what is written at a time is of the same second
+def _second(whole: int) -> str:
+    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def from_rfc3339(text: str) -> float:

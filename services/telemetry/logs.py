@@ -70,22 +70,23 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         ids: dict[str, str] = getattr(record, "ids", None) or fields()
-        text = _text(record)
-        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        # What is around it is made here and holds no secret: looking for one there costs more than in the text.
+        text = self._redact(_text(record))
+        trace = self._redact(self.formatException(record.exc_info)) if record.exc_info else ""
         if self._json:
             entry = {
                 "at": rfc3339(record.created),
                 "level": record.levelname,
                 "logger": record.name,
-                "message": self._redact(text),
+                "message": text,
                 **ids,
             }
             if trace:
-                entry["traceback"] = self._redact(trace)
+                entry["traceback"] = trace
             return json.dumps(entry, ensure_ascii=False)
-        tail = "".join(f" {name}={value}" for name, value in ids.items() if value)
+        tail = "".join([f" {name}={value}" for name, value in ids.items() if value])
         line = f"{rfc3339(record.created)} {record.levelname:<7} {record.name}: {text}{tail}"
-        return self._redact(f"{line}\n{trace}" if trace else line)
+        return f"{line}\n{trace}" if trace else line
 
 
 def _text(record: logging.LogRecord) -> str:
@@ -102,10 +103,20 @@ def _unwritten(record: logging.LogRecord) -> None:
         print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201 (logging fails)
 
 
+def _leave_out_what_no_line_shows() -> None:
+    """Where in the code a line was logged, by which thread and process: finding out takes time."""
+    # "Optimization" in the logging HOWTO of Python.
+    logging._srcfile = None  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]  # noqa: SLF001
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    if sys.version_info >= (3, 12):
+        logging.logAsyncioTasks = False
+
+
 def configure(
     *, level: str, style: str, file: Path | None, backup_count: int, redact: Callable[[str], str] = str
 ) -> None:
     """Log to stderr, and to a file with daily rotation where a path is set. If that cannot be opened, it is logged."""
+    _leave_out_what_no_line_shows()
     lines = LineFormatter(style, redact)
     console = logging.StreamHandler(sys.stderr)
     console.setFormatter(lines)
