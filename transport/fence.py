@@ -56,7 +56,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Backlog:
     """What the next owner of a scope finds, in seconds since 1970 on the server's clock.
 
     Attributes:
@@ -80,7 +80,7 @@ class FencedLog:
         self._last = 0
         self._turn = asyncio.Lock()
 
-    async def open(self, owner: str, at: float, waiting: Waiting | None = None) -> Epoch:
+    async def open(self, owner: str, at: float, waiting: Backlog | None = None) -> Epoch:
         """Take the scope over; gives the epoch that begins. `waiting`: None where nothing waits."""
         while True:
             self._last, before = await self._state()
@@ -174,7 +174,7 @@ class FencedLog:
         return mine
 
 
-def _next(before: Epoch | None, owner: str, at: float, waiting: Waiting | None) -> Epoch:
+def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:
     """The epoch after another; a new beginning where that was handed back in order, or everything of it is done."""
     if before is None or not before.owner or waiting is None:
         return Epoch(owner, at)

@@ -23,7 +23,7 @@ from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
 from transport.acknowledging import Acknowledging
 from transport.connection import Beside, streams_of
-from transport.fence import Epoch, FencedLog, Waiting
+from transport.fence import Backlog, Epoch, FencedLog
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
 from transport.lease import Lease
 from transport.settling import Ending, Settling
@@ -112,7 +112,7 @@ class Partition:
             oldest = await self._oldest()
             # The server waits for so long before it gives up an owner.
             lost = self._lease.since - self._lease.seconds
-            waiting = None if oldest is None else Waiting(oldest, lost)
+            waiting = None if oldest is None else Backlog(oldest, lost)
             # From here on an earlier owner can record nothing.
             self._epoch = await self._beside.do(self._log.open(self.process, now(), waiting))
             if oldest is not None:

@@ -23,6 +23,13 @@ NOT_THIS_KEY = "does not accept the key"
 LIST_BYTES = 1 << 12
 
 
+log = logging.getLogger(__name__)
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class CrynuxEndpoint:
     """Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop."""
 
@@ -37,8 +44,7 @@ class CrynuxEndpoint:
         limit = self._settings.timeout_seconds
         try:
             # The client's own limit is per read: a server that drips bytes would hold a call for ever.
-            async with asyncio.timeout(limit):
-                return await chat.ask(request)
+            return await clock.within(limit, lambda: chat.ask(request))
         except TimeoutError:
             who = f"{self._settings.name}, step {request.step}"
             raise TimedOut(f"{who}: no answer within {limit:g} s; raise timeout_seconds, or look at its load") from None
@@ -112,8 +118,6 @@ async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | 
         return None
 
 
-log = logging.getLogger(__name__)
-
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
 """Also if the server asks for more: a step that would have to wait longer is better given up."""
@@ -136,10 +140,6 @@ def open_endpoint(settings: EndpointSettings) -> Endpoint:
     once = HoldingEndpoint(CrynuxEndpoint(settings))
     patient = RetryingEndpoint(once, max_retries=settings.max_retries, retry_timeouts=settings.retry_timeouts)
     return RealTimeEndpoint(BreakingEndpoint(patient, once, name=settings.name))
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class HoldingEndpoint:

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, Unfit
-from transport.fence import FencedLog, Waiting
+from transport.fence import Backlog, FencedLog
 from transport.layout import LOG, Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
@@ -58,7 +58,7 @@ async def test_scopes_do_not_touch_each_other(client: Client) -> None:
 
 async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: Client) -> None:
     async def opened(oldest: float, lost: float) -> tuple[int, float]:
-        epoch = await FencedLog(streams_of(client), "p01").open("a", 1.0, Waiting(oldest, lost))
+        epoch = await FencedLog(streams_of(client), "p01").open("a", 1.0, Backlog(oldest, lost))
         return epoch.crashes, epoch.seen
 
     assert await opened(9.0, 10.0) == (0, 0.0)
@@ -68,7 +68,7 @@ async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: C
     # All that the first has seen is done: the last was lost with something else.
     assert await opened(21.0, 40.0) == (1, 40.0)
     log = FencedLog(streams_of(client), "p01")
-    await log.hand_back((await log.open("a", 1.0, Waiting(21.0, 50.0))).at)
+    await log.hand_back((await log.open("a", 1.0, Backlog(21.0, 50.0))).at)
     assert await opened(21.0, 60.0) == (0, 0.0)
 
 

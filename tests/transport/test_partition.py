@@ -15,7 +15,7 @@ from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, Beside, connect, streams_of
-from transport.fence import FencedLog, Waiting
+from transport.fence import Backlog, FencedLog
 from transport.layout import MESSAGES, Layout, clear, prepare
 from transport.partition import Partition
 
@@ -119,7 +119,7 @@ async def lose_owners(client: Client) -> None:
     last = await streams_of(client).get_last_msg(MESSAGES, "messages.0.>")
     assert found.time is not None
     assert last.time is not None
-    seen = Waiting(found.time.timestamp(), last.time.timestamp() + 0.001)
+    seen = Backlog(found.time.timestamp(), last.time.timestamp() + 0.001)
     for _ in range(2):
         await FencedLog(streams_of(client), "p00").open("gone", 1.0, seen)
 
