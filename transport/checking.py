@@ -38,7 +38,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServersFound:
     """Attributes:
     servers: in the order of the configuration.
     streams: the names of those that are there; None: nobody could tell.
@@ -50,21 +50,23 @@ class Found:
     wrong: tuple[str, ...] = ()
 
 
-async def look(address: Address, layout: Layout, name: str) -> Found:
+async def look(address: Address, layout: Layout, name: str) -> ServersFound:
     """Ask every server. Makes nothing there. Raises Unfit: the credentials cannot be used."""
     _ = address.credentials
     looked = await asyncio.gather(*(_at(address, server, name) for server in address.servers))
     usable = next((each.server for each in looked if each.trouble is None), None)
     if usable is None:
-        return Found(tuple(looked))
+        return ServersFound(tuple(looked))
     try:
         async with _connected(address, usable, name) as (client, _):
             streams, wrong = await differences(client, layout)
     except Unfit as error:
-        return Found(tuple(looked), wrong=(str(error),))
+        return ServersFound(tuple(looked), wrong=(str(error),))
     except AWAY as error:
-        return Found(tuple(looked), wrong=(f"transport: {usable} does not serve ({_named(error)}); look into its log",))
-    return Found(tuple(looked), tuple(streams), tuple(map(str, wrong)))
+        return ServersFound(
+            tuple(looked), wrong=(f"transport: {usable} does not serve ({_named(error)}); look into its log",)
+        )
+    return ServersFound(tuple(looked), tuple(streams), tuple(map(str, wrong)))
 
 
 async def _at(address: Address, server: str, name: str) -> Looked:

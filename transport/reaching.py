@@ -113,7 +113,7 @@ def _why(error: Exception, said: str) -> str:
     if isinstance(error, SecureConnWantedError):
         return "it offers no TLS: write nats:// instead of tls://, or switch TLS on there"
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLCertVerificationError):
-        why = error.reason or "no reason given"
+        why = getattr(error, "reason", None) or "no reason given"
         return f"TLS fails ({why}): see the server's log; it must not want a certificate of its clients"
     if isinstance(error, TimeoutError):
         return "it does not answer: check the port, and the server's log"

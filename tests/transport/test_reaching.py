@@ -24,7 +24,7 @@ from tests.loopback.nats_credentials import Operator
 from tests.loopback.nats_server import NatsServer, free_port
 from transport import address, reaching
 from transport.address import Address
-from transport.checking import Found, look
+from transport.checking import ServersFound, look
 from transport.connection import connect, streams_of
 from transport.errors import Unfit
 from transport.layout import Layout, clear, prepare
@@ -50,7 +50,7 @@ async def refused(*servers: str) -> str:
     return str(raised.value)
 
 
-async def seen(*servers: str, layout: Layout = Layout()) -> Found:  # noqa: B008 (immutable)
+async def seen(*servers: str, layout: Layout = Layout()) -> ServersFound:  # noqa: B008 (immutable)
     return await look(Address(servers), layout, "test")
 
 
@@ -252,7 +252,7 @@ def test_a_variable_that_names_no_usable_file_is_told_before_anybody_is_asked(
 
 def test_credentials_need_what_signs_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(Operator().credentials(tmp_path / "bot.creds")))
-    monkeypatch.setattr(address, "find_spec", {}.get)
+    monkeypatch.setattr(address, "find_spec", dict[str, None]().get)
     with pytest.raises(Unfit, match="need the package nkeys; run `make extra-nats`"):
         _ = Address(()).credentials
 
