@@ -7,7 +7,7 @@ COPY requirements/runtime.txt requirements/development.txt requirements/
 # As `make` installs them.
 RUN python3 -m venv .venv && .venv/bin/python -m pip install -qq --disable-pip-version-check -r requirements/runtime.txt
 # As `make extra-nats` does: the client alone, for `transport: nats://…`.
-RUN .venv/bin/python -m pip install -qq --disable-pip-version-check -c requirements/development.txt "nats-py>=2.16,<3"
+RUN .venv/bin/python -m pip install -qq --disable-pip-version-check -c requirements/development.txt "nats-py[nkeys]>=2.16,<3"
 
 FROM python:3.13-slim
 # A number of its own, so that files in volumes keep their owner from image to image.

@@ -25,7 +25,7 @@ from services.knowledge import CannotList, belongs_to
 from services.storage import held_by_another, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
-from settings import Settings, SettingsError, files_of, usable_token, variables_of
+from settings import KnowledgeSettings, Settings, SettingsError, files_of, usable_token, variables_of
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
@@ -43,14 +43,7 @@ def check(settings: Settings, config: Path) -> int:
     found = [
         configuration(config, os.environ),
         token(settings),
-        *folders(settings),
-        held(settings),
-        *state(settings),
-        *knowledge(settings),
-        staff(settings),
-        team(settings),
-        *internal_topics(settings),
-        *guilds(settings),
+        *(on_disk(settings) if settings.local else in_nats(settings)),
         log_file(settings),
         *run_async(servers(settings)),
     ]
@@ -60,6 +53,39 @@ def check(settings: Settings, config: Path) -> int:
         # Not wrapped, so that paths can be copied and lines be searched for.
         console.print(Text.assemble(f"{finding.about:<{width}}  ", verdict, f" {finding.says}"), soft_wrap=True)
     return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
+
+
+def on_disk(settings: Settings) -> Iterator[Finding]:
+    """What the data folder holds, and who is in the team."""
+    yield from folders(settings)
+    yield held(settings)
+    yield from state(settings)
+    yield from knowledge(settings)
+    yield staff(settings)
+    yield team(settings)
+    yield from internal_topics(settings)
+    yield from guilds(settings)
+
+
+def in_nats(settings: Settings) -> Iterator[Finding]:
+    """The same where NATS holds it: here are copies, and perhaps the documents."""
+    yield next(folders(settings))
+    for about, each in (("", settings), *((f"guilds.{guild_id}.", own) for guild_id, own in settings.servers.items())):
+        yield replace(handed_on(each.kb), about=f"{about}kb.sources_dir")
+        yield replace(staff(each), about=f"{about}discord.team_member_ids")
+
+
+def handed_on(kb: KnowledgeSettings) -> Finding:
+    """The documents, which only the machine of the role `knowledge` has."""
+    sources, about = kb.sources_dir, "kb.sources_dir"
+    if not sources.is_dir():
+        says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
+        return Finding(about, Verdict.SKIPPED, says)
+    try:
+        _, says = documents_in(kb)
+    except CannotList as error:
+        return Finding(about, Verdict.WARNING, f"{sources}, {error}")
+    return Finding(about, Verdict.OK, f"{sources}, {says}")
 
 
 def configuration(config: Path, environ: Mapping[str, str]) -> Finding:

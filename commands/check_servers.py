@@ -12,6 +12,7 @@ from assembly.documents import EMBEDDED
 from assembly.llm import endpoint_settings, open_llm
 from assembly.running import meters_of, serving
 from assembly.sources import web_for
+from commands.check_nats import nats
 from commands.findings import Finding, Verdict, judged, unwritable_because
 from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
@@ -37,7 +38,12 @@ CALLS_OF_AN_ANSWER = 3
 async def servers(settings: Settings) -> list[Finding]:
     """What has to be asked over the network, where servers are configured."""
     rows = await asyncio.gather(
-        discord(settings), metrics(settings), renderer(settings.kb), documents(settings), models(settings)
+        discord(settings),
+        nats(settings),
+        metrics(settings),
+        renderer(settings.kb),
+        documents(settings),
+        models(settings),
     )
     return [finding for some in rows for finding in some]
 
@@ -93,7 +99,9 @@ async def documents(settings: Settings) -> list[Finding]:
     chosen = settings.documents
     if not chosen.enabled:
         return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are ignored")]
-    rows = [store(chosen, DataFolder(settings.app.data_dir)), embedder(settings)]
+    rows = [embedder(settings)]
+    if settings.local:
+        rows.insert(0, store(chosen, DataFolder(settings.app.data_dir)))
     if chosen.synthesis_llm is not None:
         rows.append(model(settings, "documents.synthesis_llm", chosen.synthesis_llm, ""))
     return list(await asyncio.gather(*rows))

@@ -6,27 +6,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import nats
 from nats.aio.client import Client
-from nats.errors import Error, NoServersError
+from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
 from clock import cancelled
+from transport.address import Address
 from transport.errors import Unfit
+from transport.reaching import FAILURES, KeepsTls, check_version, closed, unreached
 
-OLDEST = (2, 12)
-"""Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 PING_SECONDS = 2
@@ -40,32 +35,18 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the servers are. `credentials_env`: names the variable that holds the path of a file of credentials."""
-
-    servers: tuple[str, ...]
-    credentials_env: str = "NATS_CREDS"
-
-    @property
-    def credentials(self) -> str | None:
-        """Raises Unfit: the file is not there."""
-        path = os.environ.get(self.credentials_env, "")
-        if path and not Path(path).is_file():
-            raise Unfit(f"{self.credentials_env}: {path} is no file of NATS credentials; correct or unset the variable")
-        return path or None
-
-
 async def connect(address: Address, name: str) -> Client:
     """A connection that is never given up; what is published while it is away waits for it.
 
     Raises:
         Unfit: no server answers, or an old one does.
     """
+    client, credentials = KeepsTls(), address.credentials
 
     async def heard(error: Exception) -> None:
         # nats-py would print a traceback of each; what matters is raised where somebody waits for it.
-        log.debug("nats: %s", error)
+        forbidden = "permissions violation" in str(error).lower()
+        log.log(logging.WARNING if forbidden else logging.DEBUG, "%s", error)
 
     async def lost() -> None:
         if not client.is_draining and not client.is_closed:
@@ -74,41 +55,31 @@ async def connect(address: Address, name: str) -> Client:
     async def found() -> None:
         log.info("nats: connected again, to %s", shown(client))
 
-    async def attempt() -> Client:
-        return await nats.connect(
-            list(address.servers),
-            name=name,
-            user_credentials=address.credentials,
-            error_cb=heard,
-            disconnected_cb=lost,
-            reconnected_cb=found,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=RETRY_SECONDS,
-            ping_interval=PING_SECONDS,
-            max_outstanding_pings=2,
-            connect_timeout=2,
-        )
-
+    attempt = client.connect(
+        list(address.servers),
+        name=name,
+        user_credentials=credentials,
+        error_cb=heard,
+        disconnected_cb=lost,
+        reconnected_cb=found,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=RETRY_SECONDS,  # pyright: ignore[reportArgumentType] (seconds)
+        ping_interval=PING_SECONDS,
+        max_outstanding_pings=2,
+        connect_timeout=2,
+    )
     try:
         # With endless patience the first attempt would never end either.
-        client = await asyncio.wait_for(attempt(), CONNECT_SECONDS)
-    except (Error, OSError, TimeoutError, NoServersError) as error:
-        why = str(error).removeprefix("nats: ") or "no answer"
-        raise Unfit(
-            f"transport: {', '.join(address.servers)}: {why}; start the server, or set transport: local"
-        ) from None
-    version = client.connected_server_version
-    if (version.major, version.minor) < OLDEST:
-        await client.close()
-        oldest = ".".join(map(str, OLDEST))
-        raise Unfit(f"transport: the NATS server is version {version.major}.{version.minor}; install {oldest} or newer")
+        await asyncio.wait_for(attempt, CONNECT_SECONDS)
+    except FAILURES:
+        await closed(client)
+        raise await unreached(address, name) from None
+    try:
+        check_version(client, shown(client))
+    except Unfit:
+        await closed(client)
+        raise
     return client
-
-
-async def closed(client: Client) -> None:
-    """Close a connection, also one to a server that is gone."""
-    with contextlib.suppress(*AWAY, OSError):
-        await client.close()
 
 
 def shown(client: Client) -> str:

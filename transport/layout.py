@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from nats.aio.client import Client
+from nats.errors import NoRespondersError
 from nats.js import api
 from nats.js.errors import NotFoundError
 
@@ -30,6 +31,7 @@ PAUSES = (0.1, 0.3, 1.0)
 MOST_BYTES = 4 * 1024**3
 """Of messages that wait; beyond it the server refuses, and gateways wait."""
 NANOS = 1_000_000_000
+NO_STREAM = 10059
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,28 @@ async def prepare(client: Client, layout: Layout) -> None:
         await streams.create_object_store(BLOBS, api.ObjectStoreConfig(replicas=layout.replicas))
 
 
+async def differences(client: Client, layout: Layout) -> tuple[list[str], list[Unfit]]:
+    """The streams that are there, and what `prepare` would refuse of them. Makes nothing.
+
+    Raises:
+        Unfit: the server does not tell.
+    """
+    there, wrong = list[str](), list[Unfit]()
+    for stream in wanted(layout):
+        name = stream["name"]
+        answer = await _asked(client, f"STREAM.INFO.{name}", {})
+        if answer.get("error", {}).get("err_code") == NO_STREAM:
+            continue
+        if "error" in answer:
+            raise Unfit(f"nats: the stream {name} cannot be looked at: {answer['error'].get('description')}")
+        there.append(name)
+        try:
+            compare(stream, answer["config"])
+        except Unfit as error:
+            wrong.append(error)
+    return there, wrong
+
+
 def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Raises Unfit: the server keeps a stream otherwise than is wanted."""
     for key, value in stream.items():
@@ -185,6 +209,13 @@ async def _made(client: Client, stream: Mapping[str, Any]) -> None:
 
 
 async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises Unfit: nobody is there to keep streams. Raises as the client."""
     # In the words of the server: the client does not know all of these settings, and would leave them out.
-    answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
+    try:
+        answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
+    except NoRespondersError:
+        raise Unfit(
+            "transport: the NATS server keeps no streams: start it with JetStream (jetstream { store_dir: … }); a "
+            "cluster does so once most of its servers are there"
+        ) from None
     return cast("dict[str, Any]", json.loads(answer.data))

@@ -48,6 +48,7 @@ class Head:
         count: of the messages that hold its bytes.
         digest: SHA-256 of its bytes, in base64.
         notes: what its writer said of it.
+        written: when, in RFC 3339; empty: it is not told.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Head:
     count: int = 0
     digest: str = ""
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
+    written: str = field(default="", compare=False)
 
     @property
     def there(self) -> bool:
@@ -160,6 +162,16 @@ class ObjectBucket:
             await self._drop(found.pieces)
             return Head(name, revision)
 
+    async def delete_this(self, head: Head) -> bool:
+        """Delete what was looked at; False: it is another by now, and stays. The mark of it remains."""
+        about = {"name": head.name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
+        try:
+            await self._publish_head(head, about, {})
+        except HeadChanged:
+            return False
+        await self._drop(head.pieces)
+        return True
+
     async def clear_orphans(self, heads: Iterable[Head], after_seconds: float) -> None:
         """Delete the pieces of writers that were killed before their head: those that none of `heads`, all
         that are there, has named for so long.
@@ -240,7 +252,15 @@ def _parsed(data: bytes, revision: int) -> Head:
         return Head(name, revision)
     digest = str(about.get("digest", "")).removeprefix(DIGEST)
     notes: dict[str, str] = about.get("metadata") or {}
-    return Head(name, revision, str(about.get("nuid", "")), int(about.get("chunks", 0)), digest, notes)
+    return Head(
+        name,
+        revision,
+        str(about.get("nuid", "")),
+        int(about.get("chunks", 0)),
+        digest,
+        notes,
+        str(about.get("mtime") or ""),
+    )
 
 
 def _digest(content: bytes | bytearray) -> str:

@@ -11,18 +11,20 @@ from pathlib import Path
 from assembly.distributed.process import EVERYTHING, Process
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import open_llms
-from assembly.running import Meters
+from assembly.running import Meters, in_background
 from assembly.servers import servers_up_to_date
 from assembly.state import read_state
 from clock import now
 from services.storage import files
 from services.telemetry import number_of
 from settings import Settings
+from transport.connection import streams_of
 from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, ROLES
 from transport.lease import Lease
 from transport.mirror import FolderPublisher, restore
+from transport.mirror.orphans import Orphans
 from transport.standby import first_of, standing_by
 
 SUBJECT = "roles.knowledge"
@@ -91,6 +93,8 @@ async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, 
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(kept_up_to_date(settings, asker, state.usage, meters=meters))
         await stack.enter_async_context(servers_up_to_date(settings, asker, state, meters))
+        # One process does it for all scopes, and this role is played by one.
+        await stack.enter_async_context(in_background(Orphans(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")
         while not stopping.is_set() and not lost.is_set():
             await publish()

@@ -91,7 +91,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
             raise Unusable(str(error)) from None
         except AWAY as error:
             why = str(error) or type(error).__name__
-            raise Unusable(f"transport: the server does not keep streams ({why}); start it with JetStream") from None
+            raise Unusable(f"transport: NATS does not serve ({why}); look into its log, and try again") from None
         members = Members(streams_of(client), Peer(name, tuple(roles)))
         await members.beat()
         stack.push_async_callback(_leave, members)

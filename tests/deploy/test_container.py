@@ -107,7 +107,7 @@ def test_what_the_image_holds_is_enough(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.endswith("start the server, or set transport: local\n")
+    assert done.stderr.endswith("(connection refused): check the port, and that the server runs\n")
 
 
 def test_the_context_is_what_is_copied_so_that_no_secret_can_get_into_an_image() -> None:

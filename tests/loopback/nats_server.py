@@ -31,8 +31,9 @@ def binary() -> Path | None:
 class NatsServer:
     """Started at `__enter__`. May be killed and started again on the same store and port."""
 
-    def __init__(self, root: Path, name: str = "one") -> None:
-        self.root, self.name, self.port = root, name, free_port()
+    def __init__(self, root: Path, name: str = "one", more: str = "") -> None:
+        """`more`: lines of its configuration."""
+        self.root, self.name, self.more, self.port = root, name, more, free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 
@@ -52,7 +53,7 @@ class NatsServer:
         assert program is not None
         configuration = self.root / f"{self.name}.conf"
         configuration.write_text(
-            CONFIGURATION.format(port=self.port, name=self.name, store=self.root / f"{self.name}-store")
+            CONFIGURATION.format(port=self.port, name=self.name, store=self.root / f"{self.name}-store") + self.more
         )
         with (self.root / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen([program, "-c", configuration], stdout=log, stderr=log)

@@ -133,7 +133,7 @@ def test_a_server_that_is_away_is_one_line(
     nats_server.end()
     try:
         for option in ("--adopt", "--export"):
-            assert "no answer; start the server, or set transport: local" in refused(
+            assert "nothing listens there (connection refused): check the port" in refused(
                 run(nats, option, str(tmp_path / "data"))
             )
     finally:

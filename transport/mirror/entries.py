@@ -21,6 +21,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
+from clock import from_rfc3339, now
 from services.storage import FileChange
 from transport.fence import ROLLUP, TTL
 from transport.layout import BLOBS
@@ -28,6 +29,8 @@ from transport.layout import BLOBS
 FILES = "file"
 CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
 LARGE_BYTES = 512 * 1024
+FRESH_SECONDS = 43_200
+"""So long a content that is there is taken as it is: half as long as nobody's are kept."""
 REMOVED_SECONDS = 86_400
 """How long it is told that a file is gone. Who has not looked for longer compares its folder with the whole log."""
 
@@ -125,8 +128,12 @@ async def put_blob(streams: JetStreamContext, scope: str, change: FileChange) ->
     name = f"{scope}/{change.path}/{digest(change.data)}"
     blobs = await streams.object_store(BLOBS)
     try:
-        await blobs.get_info(name)
+        there = await blobs.get_info(name)
+        # An old one that nobody names is about to be swept (`transport.mirror.orphans`): written again, it is not.
+        fresh = there.mtime is not None and from_rfc3339(there.mtime) > now() - FRESH_SECONDS
     except (NotFoundError, ObjectNotFoundError):
+        fresh = False
+    if not fresh:
         await blobs.put(name, change.data)
     return name
 

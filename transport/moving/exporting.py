@@ -19,6 +19,7 @@ from transport.layout import CAPTURES, KNOWLEDGE, MESSAGES, TEAM, Layout, scope
 from transport.mirror import restore
 from transport.moving import merging, shared
 from transport.moving.adopting import Moved
+from transport.moving.open_wishes import none_open
 from transport.moving.origin import origin_of, write_origin
 
 UNFINISHED = ".unfinished-export"
@@ -31,31 +32,37 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
     `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
 
     Raises:
-        Unfit: it is not empty.
+        Unfit: it is not empty, or a wish to be forgotten is open.
         OSError: it cannot be written, or the server does not answer.
     """
-    target, building = await asyncio.to_thread(_begun, into)
+    async with none_open(streams) as still_none_open:
+        target, building = await asyncio.to_thread(_begun, into)
+        try:
+            await _build(streams, layout, building, moved)
+            await still_none_open()
+            await asyncio.to_thread(_flush, building)
+            building.rename(target)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, building, ignore_errors=True)
+            raise
+
+
+async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: Moved) -> None:
     folder = DataFolder(building)
-    try:
-        write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
-        for name in (KNOWLEDGE, TEAM):
-            moved.paths.update(await restore(FencedLog(streams, name), building))
-        with TemporaryDirectory() as scratch:
-            parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
-            for part in parts:
-                await restore(FencedLog(streams, part.name), part)
-            moved.paths.update(await asyncio.to_thread(merging.merge, parts, building))
-            await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
-        await shared.write_budgets(streams, folder)
-        await _mark_servers(streams, folder)
-        moved.collections = await shared.write_collections(streams, folder)
-        moved.messages = (await streams.stream_info(MESSAGES)).state.messages
-        moved.captures = (await streams.stream_info(CAPTURES)).state.messages
-        await asyncio.to_thread(_flush, building)
-        building.rename(target)
-    except BaseException:
-        await asyncio.to_thread(shutil.rmtree, building, ignore_errors=True)
-        raise
+    write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
+    for name in (KNOWLEDGE, TEAM):
+        moved.paths.update(await restore(FencedLog(streams, name), building))
+    with TemporaryDirectory() as scratch:
+        parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
+        for part in parts:
+            await restore(FencedLog(streams, part.name), part)
+        moved.paths.update(await asyncio.to_thread(merging.merge, parts, building))
+        await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
+    await shared.write_budgets(streams, folder)
+    await _mark_servers(streams, folder)
+    moved.collections = await shared.write_collections(streams, folder)
+    moved.messages = (await streams.stream_info(MESSAGES)).state.messages
+    moved.captures = (await streams.stream_info(CAPTURES)).state.messages
 
 
 def _begun(into: Path) -> tuple[Path, Path]:

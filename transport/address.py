@@ -1,0 +1,44 @@
+"""Where the servers are, and what a process shows them to be let in."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from transport.errors import Unfit
+
+CREDENTIALS = re.compile(
+    rb"-----BEGIN NATS USER JWT-----\r?\n[^\n]+\n.*-----BEGIN USER NKEY SEED-----\nSU[A-D][A-Z2-7]{55}\n", re.DOTALL
+)
+"""What the client reads of such a file: in another it would look without end, or fail without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the servers are. `credentials_env`: names the variable that holds the path of a file of credentials."""
+
+    servers: tuple[str, ...]
+    credentials_env: str = "NATS_CREDS"
+
+    @property
+    def credentials(self) -> str | None:
+        """The path of the file; None: the variable is not set. Raises Unfit: it cannot be used."""
+        path, variable = os.environ.get(self.credentials_env, ""), f"nats.credentials_env: {self.credentials_env}"
+        if not path:
+            return None
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise Unfit(f"{variable}: {path} cannot be read ({why}); correct or unset the variable") from None
+        if not CREDENTIALS.search(content):
+            raise Unfit(
+                f"{variable}: {path} is no file of NATS credentials, as `nsc generate creds` writes it; correct or "
+                "unset the variable"
+            )
+        if find_spec("nkeys") is None:
+            raise Unfit(f"{variable}: files of credentials need the package nkeys; run `make extra-nats`")
+        return path

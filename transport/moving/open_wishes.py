@@ -1,0 +1,65 @@
+"""Wishes to be forgotten that an export must not undo: what it has read may still hold what they are about."""
+
+# pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from nats.errors import TimeoutError as NothingHeard
+from nats.js import JetStreamContext
+from nats.js.kv import KeyValue
+
+from transport.errors import Unfit
+from transport.layout import PEOPLE
+from transport.wishes import FORGET
+
+LAST_SECONDS = 0.3
+"""How long it is listened, once all is read, for what was wished just before."""
+
+
+@asynccontextmanager
+async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Gives what is to be awaited when all is read.
+
+    Both raise Unfit: somebody has wished to be forgotten, and not everything of it is done; or has wished it meanwhile,
+    so that some of what was read is from before.
+    """
+    watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
+    try:
+        left: set[str] = set()
+        while isinstance(entry := await watching.updates(), KeyValue.Entry):
+            left |= set(_left(entry))
+        if left:
+            raise Unfit(
+                f"--export: a wish to be forgotten is not carried out yet ({', '.join(sorted(left))}): let processes "
+                "with the roles worker and team run until it is, then export again"
+            )
+
+        async def still_none() -> None:
+            while True:
+                try:
+                    heard = await watching.updates(timeout=LAST_SECONDS)
+                except NothingHeard:
+                    return
+                if isinstance(heard, KeyValue.Entry) and heard.value:
+                    raise Unfit("--export: somebody has wished to be forgotten meanwhile: export again")
+
+        yield still_none
+    finally:
+        await watching.stop()
+
+
+def _left(entry: KeyValue.Entry) -> list[str]:
+    """The scopes that are still to be dealt with. A damaged wish is one that nobody has carried out."""
+    if not entry.value:
+        return []
+    try:
+        told = cast("dict[str, Any]", json.loads(entry.value))
+        return [str(each) for each in told["left"]]
+    except (ValueError, KeyError, TypeError):
+        return [f"{entry.key} is damaged"]
