@@ -24,7 +24,7 @@ from clock.backoff import Backoff
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Backlog, Capture, pending
+from services.team import Waiting, Capture, pending
 from transport.connection import AWAY, streams_of
 from transport.layout import CAPTURES
 from transport.lease import Lease
@@ -52,7 +52,7 @@ class HandOver:
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
-        data = pending.render(Backlog(now(), capture, ()))
+        data = pending.render(Waiting(now(), capture, ()))
         # The same messages, captured again by another worker after a crash, are known.
         message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
         headers = {"Nats-Msg-Id": message_id, PART: rendered_part(part)}
