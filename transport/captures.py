@@ -24,7 +24,7 @@ from clock.backoff import Backoff
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Waiting, Capture, pending
+from services.team import Capture, Waiting, pending
 from transport.connection import AWAY, streams_of
 from transport.layout import CAPTURES
 from transport.lease import Lease
