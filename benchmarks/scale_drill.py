@@ -45,7 +45,7 @@ class Size:
     frozen_seconds: float = 60.0
     same_messages: int = 5_000
     same_rate: float = 50.0
-    questions: int = 400
+    questions: int = 1_200
     steps: Sequence[str] = STEPS
     workers: int = 2
 

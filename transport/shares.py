@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from nats.aio.client import Client
@@ -113,23 +112,27 @@ class Shares:
                 giving = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
                 self._giving.add(giving)
                 giving.add_done_callback(self._giving.discard)
-        return await self._fill(share, {number_of(each) for each in consumers})
-
-    async def _fill(self, share: int, taken: set[int | None]) -> bool:
+        taken = {number_of(each) for each in consumers}
         free = [number for number in range(self._layout.partitions) if number not in taken]
-        random.shuffle(free)
-        wanted = share - len(self.owned)
-        if not free or wanted <= 0:
-            return not free
-        chosen = free[:wanted]
-        taken_now = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
-        for number, each in zip(chosen, taken_now, strict=True):
-            if isinstance(each, BaseException):
-                log.error("partition %d cannot be taken: %s; tried again", number, each or type(each).__name__)
-            elif each is not None:
-                self.owned[number] = each
-        log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
-        return False  # seen by another look
+        # Each worker begins elsewhere: all of them want some of the same at the same moment.
+        first = len(free) * sorted(workers).index(me) // len(workers)
+        return await self._fill(share, free[first:] + free[:first])
+
+    async def _fill(self, share: int, free: Sequence[int]) -> bool:
+        """Take of what is free until the share is full; gives whether nothing was free."""
+        tried = 0
+        while (wanted := share - len(self.owned)) > 0 and tried < len(free):
+            chosen = free[tried : tried + wanted]
+            tried += len(chosen)
+            taken_now = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
+            for number, each in zip(chosen, taken_now, strict=True):
+                if isinstance(each, BaseException):
+                    log.error("partition %d cannot be taken: %s; tried again", number, each or type(each).__name__)
+                elif each is not None:
+                    self.owned[number] = each
+        if tried:
+            log.info("partitions: %d of %d are this worker's", len(self.owned), self._layout.partitions)
+        return not free
 
 
 def number_of(consumer: api.ConsumerInfo) -> int | None:
