@@ -19,6 +19,7 @@ from services.discord import Dispatch
 from transport.connection import streams_of
 from transport.fence import read_stream
 from transport.layout import PLACES
+from transport.places import FOLDED
 from transport.wire import parsed
 
 ALL = "places.>"
@@ -69,8 +70,8 @@ class Broadcast:
             await listening.unsubscribe()
 
     def _take(self, message: Msg) -> None:
-        number = message.metadata.sequence.stream
-        if number <= self._last:
+        before, number = self._last, message.metadata.sequence.stream
+        if number <= before:
             return
         self._last = number
         dispatch = parsed(message.data)
@@ -80,4 +81,6 @@ class Broadcast:
         if dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}:
             self._by_server[server] = []  # it says everything anew
         self._by_server.setdefault(server, []).append(dispatch)
-        self._heard(dispatch)
+        # Who has heard all that was said before knows what is told anew.
+        if number != before + 1 or FOLDED not in (message.headers or {}):
+            self._heard(dispatch)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import discord
 
 from services.discord import Dispatch
+from transport.partitions import partition_of
 
 PLACE = "Place"
 """The header of a message in a thread: its facts as compact JSON in ASCII."""
@@ -31,6 +32,10 @@ _OF_A_SERVER = frozenset(
 )
 """Fields that the decoder, or discord.py's cache of channels and permissions, reads."""
 
+_OF_A_THREAD = frozenset({"THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"})
+FOLDED = "Folded"
+"""The header of a GUILD_CREATE that says nothing new: the server with all its changes so far, told anew."""
+
 ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
 """By the ids of a server and a thread in it: the thread's payload as far as it is known; None for what is no thread."""
 
@@ -42,6 +47,27 @@ def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
     if isinstance(members, list):
         fields["members"] = [each for each in cast("list[object]", members) if _user_id(each) == own_id]
     return Dispatch(dispatch.at, dispatch.t, fields)
+
+
+def home_of(dispatch: Dispatch, partitions: int) -> int | None:
+    """The one partition that what is said of a thread concerns: that of its channel. None: all."""
+    parent = dispatch.d.get("parent_id") if dispatch.t in _OF_A_THREAD else None
+    return partition_of(int(parent), partitions) if isinstance(parent, str) and parent.isdecimal() else None
+
+
+def of_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
+    """What a partition needs to know of it: of threads those in its own channels. None: nothing."""
+    if dispatch.t == "GUILD_CREATE":
+        threads = dispatch.d.get("threads")
+        listed = cast("list[object]", threads) if isinstance(threads, list) else []
+        own = [each for each in listed if _parents_partition(each, partitions) in {None, number}]
+        return Dispatch(dispatch.at, dispatch.t, {**dispatch.d, "threads": own})
+    return dispatch if home_of(dispatch, partitions) in {None, number} else None
+
+
+def _parents_partition(thread: object, partitions: int) -> int | None:
+    fields = cast("dict[str, Any]", thread) if isinstance(thread, dict) else {}
+    return home_of(Dispatch(0.0, "THREAD_CREATE", fields), partitions)
 
 
 def _user_id(member: object) -> int | None:

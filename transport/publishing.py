@@ -25,7 +25,7 @@ from transport.lanes import Lanes, Letter, lanes
 from transport.layout import PLACES
 from transport.lines import line_of, packed, unpacked
 from transport.marks import Marks
-from transport.places import PLACE, ThreadFacts, rendered, stripped
+from transport.places import FOLDED, PLACE, ThreadFacts, rendered, stripped
 from transport.snapshots import Snapshot
 
 log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ class Publisher:
             return
         whole = made.arrival()
         if whole is not None:
-            await self.lanes.put(Letter(subject, packed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub"}))
+            await self.lanes.put(Letter(subject, packed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub", FOLDED: "1"}))
 
     def _of_a_place(self, dispatch: Dispatch, place_id: int) -> Letter:
         headers = {MESSAGE_ID: self._message_id(dispatch)}

@@ -54,6 +54,7 @@ from transport.mirror import LogJournal, ScopeFollower, restore
 from transport.notes import KeptNotes
 from transport.partition import Partition
 from transport.people import SharedPeople, open_people
+from transport.places import home_of, of_partition
 from transport.shares import WORKER, Shares
 from transport.wishes import Wish
 
@@ -111,8 +112,10 @@ class Workshop:
         if dispatch.t in CHANGES:
             for refused in self.shared.discord.refusals:
                 refused.clear()
-        for partition in self.partitions.values():
-            partition.feed(dispatch)
+        home = home_of(dispatch, self.process.layout.partitions)
+        for number, partition in self.partitions.items():
+            if home in {None, number}:
+                partition.feed(dispatch)
 
     def interact(self, payload: Mapping[str, Any]) -> None:
         """Somebody has called a command in a place of one of these partitions."""
@@ -174,7 +177,9 @@ class Workshop:
         # Who was forgotten while nobody had the partition is so before anything else.
         await self.duties.own(scope(number), work.forget)
         for said in self.broadcast.so_far():
-            work.feed(said)
+            concerning = of_partition(said, number, process.layout.partitions)
+            if concerning is not None:
+                work.feed(concerning)
         # What an earlier owner has left half posted is finished once the bot is known.
         work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
         return work

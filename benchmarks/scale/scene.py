@@ -150,13 +150,14 @@ class Scene:
         counts = [sum(count for name, count in owned.items() if each.owns(name)) for each in workers]
         return not counts or (sum(counts) == PARTITIONS and min(counts) >= PARTITIONS // len(workers) - 1)
 
-    def confine(self, cores: Collection[int]) -> None:
-        """Let everything that is here run on these cores only; what it starts afterwards runs on them as well."""
-        running = (each.pid for each in self.processes.all.values() if not each.over)
-        for pid in (os.getpid(), self.server.pid, self.discord.pid, *running):
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                with contextlib.suppress(ProcessLookupError):  # it has just ended
-                    os.sched_setaffinity(int(thread.name), cores)
+    def confine(self, cores: Sequence[int]) -> None:
+        """Let everything that is here run on these cores only, and each worker on one of them."""
+        workers = self.processes.of("worker")
+        for number, each in enumerate(workers):
+            confine(each.pid, [cores[number % len(cores)]])
+        others = (each.pid for each in self.processes.all.values() if not each.over and each not in workers)
+        for pid in (os.getpid(), self.server.pid, self.discord.pid, *others):
+            confine(pid, cores)
 
     async def settled(self, seconds: float) -> float | None:
         """Wait until every message has its outcome and every capture its place; None: not in that time."""
@@ -166,6 +167,13 @@ class Scene:
             return not any(info.state.messages for info in infos)
 
         return await until(nothing_left, seconds)
+
+
+def confine(pid: int, cores: Collection[int]) -> None:
+    """All threads of a process; what they start afterwards is confined as well."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 @contextlib.asynccontextmanager

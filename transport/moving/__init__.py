@@ -14,4 +14,4 @@ Recordings of models and collections that are made from knowledge are left where
 # pyright: reportUnusedImport=false
 from transport.moving.adopting import Installation, Moved, adopt
 from transport.moving.exporting import export
-from transport.moving.partitions import partition_of
+from transport.partitions import partition_of

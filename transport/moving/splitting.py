@@ -13,7 +13,7 @@ from typing import cast
 from services.conversations import Mark, read_marks, read_posts, read_started, render_marks
 from services.storage import DataFolder, Record
 from transport.mirror.folders import files_below
-from transport.moving.partitions import partition_of
+from transport.partitions import partition_of
 
 NOWHERE = 0
 """The partition of what belongs to no channel."""
