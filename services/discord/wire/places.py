@@ -138,9 +138,13 @@ class GuildPlaces:
         overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]
         allow, deny = (overwrites[0].allow, overwrites[0].deny) if overwrites else (0, 0)
         known = _Known(found, sent.type, allow, deny)
-        known = replace(known, place=replace(found, public=self._is_public(known)))
+        public = self._is_public(known)
+        if public != found.public:
+            known = replace(known, place=replace(found, public=public))
         if not found.is_thread:
-            self._channels[found.id] = known
+            before, self._channels[found.id] = self._channels.get(found.id), known
+            if before is not None and before.place.public == public:
+                return [known.place]  # its threads are as public as they were
             threads = [each for each in self._threads.values() if each.place.parent_id == found.id]
             changed = [self._rejudged(self._threads, each) for each in threads]
             return [known.place, *(each for each in changed if each is not None)]
