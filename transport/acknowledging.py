@@ -60,7 +60,7 @@ class Acknowledging:
         async with self._asking:
             sent = len(self._unconfirmed)
             try:
-                await self._client.flush()
+                # On the same connection, and so after them. Not `flush`: the client cannot bear that it is given up.
                 arrived = await self._unacknowledged() <= self._held()
                 if not arrived:
                     for reply in list(self._unconfirmed)[:sent]:
