@@ -103,6 +103,7 @@ async def prepare(client: Client, layout: Layout) -> None:
         except NotFoundError:
             kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
             await streams.create_key_value(kept)
+    _compare_lease(layout, await _configured(client, f"KV_{MEMBERS}") or {})
     for bucket in (LOCKS, BUDGETS, PEOPLE):
         if await _configured(client, f"KV_{bucket}") is None:
             await _made(client, _expiring(bucket, layout))
@@ -133,6 +134,12 @@ async def differences(client: Client, layout: Layout) -> tuple[list[str], list[U
             compare(stream, answer["config"])
         except Unfit as error:
             wrong.append(error)
+    members = await _configured(client, f"KV_{MEMBERS}")
+    if members is not None:
+        try:
+            _compare_lease(layout, members)
+        except Unfit as error:
+            wrong.append(error)
     return there, wrong
 
 
@@ -151,6 +158,16 @@ def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
             raise Unfit(
                 f"{name}: the server has {there}, wanted is {value}; edit it with `nats stream edit`, or set it so"
             )
+
+
+def _compare_lease(layout: Layout, members: Mapping[str, Any]) -> None:
+    """Raises Unfit: who is silent would be missed sooner or later than leases end."""
+    kept = members.get("max_age", 0) / NANOS
+    if kept != layout.lease_seconds:
+        raise Unfit(
+            f"nats.lease_seconds: the bucket {MEMBERS} was made for {kept:g} s, wanted are {layout.lease_seconds:g} s; "
+            f"end all processes and edit it with `nats stream edit KV_{MEMBERS} --max-age`, or set it so"
+        )
 
 
 async def clear(client: Client) -> None:

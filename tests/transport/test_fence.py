@@ -105,6 +105,12 @@ async def test_other_partitions_than_the_server_has_are_refused(client: Client) 
     await prepare(client, Layout())
 
 
+async def test_another_lease_than_the_bucket_of_members_was_made_for_is_refused(client: Client) -> None:
+    with pytest.raises(Unfit, match=r"nats.lease_seconds: the bucket members was made for 3 s, wanted are 9 s; .* or"):
+        await prepare(client, Layout(lease_seconds=9.0))
+    await prepare(client, Layout())
+
+
 async def test_no_server_is_one_line() -> None:
-    with pytest.raises(Unfit, match=r"transport: nats://127\.0\.0\.1:9: .*start the server"):
+    with pytest.raises(Unfit, match=r"^transport: nats://127\.0\.0\.1:9 cannot be reached: .*that the server runs$"):
         await connect(Address(("nats://127.0.0.1:9",)), "test")

@@ -116,9 +116,10 @@ async def test_streams_are_compared_as_a_start_compares_them_and_none_is_made(na
                 name="CAPTURES", subjects=["captures.*", "more.*"], retention=api.RetentionPolicy.WORK_QUEUE
             )
         )
-        other = Layout(partitions=8)
+        other = Layout(partitions=8, lease_seconds=9.0)
         found = await seen(nats_server.url, layout=other)
-        partitions, captures, *_ = found.wrong
+        partitions, captures, *_, lease = found.wrong
+        assert lease.startswith("nats.lease_seconds: the bucket members was made for 3 s")
         assert partitions.startswith("nats.partitions: the stream MESSAGES was made as messages.{{partition(32,1)}}")
         assert captures.startswith("nats: the stream CAPTURES: ")
         with pytest.raises(Unfit) as raised:
