@@ -18,6 +18,8 @@ from settings.loading import path_of
 Path = tuple[str, ...]
 WIDTH = 110
 INDENT = "  "
+_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+"""Line breaks to YAML, and letters to JSON."""
 NOT_READ = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What PyYAML raises for text that it cannot read."""
 
@@ -31,7 +33,10 @@ def with_values(text: str, changes: Mapping[Path, object]) -> str:
     for path, value in changes.items():
         wanted = _with(yaml.safe_load(text), path, value)
         edited = _edited(text, path, wanted)
-        text = edited if _says(edited, wanted) else yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True)
+        # PyYAML reads back some line breaks of Unicode otherwise than it writes them.
+        escaped = yaml.safe_dump(wanted, sort_keys=False)
+        ways = (edited, yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True))
+        text = next((each for each in ways if _says(each, wanted)), escaped)
     return text
 
 
@@ -124,7 +129,7 @@ def _lines(path: Path, wanted: Any, indent: str, *, comment: bool = True) -> Ite
         yield from (f"{indent}# {line}" for line in textwrap.wrap(key.description, WIDTH))
     below = cast("dict[object, object]", value) if isinstance(value, dict) else {}
     if not below:
-        yield f"{indent}{path[-1]}: {json.dumps(value, ensure_ascii=False, default=str)}"
+        yield f"{indent}{path[-1]}: {json.dumps(value, ensure_ascii=False, default=str).translate(_BREAKS)}"
         return
     yield f"{indent}{path[-1]}:"
     for name in below:

@@ -140,8 +140,8 @@ def test_without_a_server_of_nats_nobody_is_told(
     monkeypatch.setenv("APP__TRANSPORT", "nats://127.0.0.1:9")
     assert app.main(["--config", str(config), "--forget", "1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("app.py: transport: nats://127.0.0.1:9: ")
-    assert line.endswith("start the server, or set transport: local")
+    assert line.startswith("app.py: transport: nats://127.0.0.1:9 cannot be reached: ")
+    assert line.endswith("check the port, and that the server runs")
 
 
 def test_what_is_still_to_come_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

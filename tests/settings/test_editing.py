@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from settings.editing import with_values, with_variables
@@ -131,6 +131,8 @@ SECTIONS = st.dictionaries(
 
 
 @given(values=SECTIONS, value=VALUES, flow=st.booleans())
+@example(values={}, value="\x85", flow=False)
+@example(values={"kb": {"a": "\u2028"}}, value="\u2029", flow=True)
 def test_editing_is_setting_one_key(values: dict[str, Any], value: Any, flow: bool) -> None:
     text = yaml.safe_dump(values, default_flow_style=flow)
     expected: dict[str, Any] = {**values, "kb": {**named(values.get("kb")), "sources_dir": value}}
