@@ -83,7 +83,7 @@ class Handed:
         self._numbers = 0
         self._waiting: dict[int, Msg] = {}  # by the number of the part
         self._held: list[Msg] = []
-        self._open = self._closed = False
+        self._open = self._closed = self._given_back = False
         self._acks: set[asyncio.Task[None]] = set()
         self._dropped: set[int] = set()  # by the number in the stream
         self._ended = asyncio.Event()
@@ -151,6 +151,7 @@ class Handed:
 
     async def release(self) -> None:
         """Give the right back, once what is settled is acknowledged."""
+        self._given_back = True
         while self._acks:
             await asyncio.gather(*self._acks, return_exceptions=True)
         await self.lease.release()
@@ -178,10 +179,16 @@ class Handed:
         self.captures.on_next(replace(capture, part=part))
 
     async def _acknowledge(self, message: Msg) -> None:
-        try:
-            await message.ack_sync(timeout=TRY_SECONDS)
-        except (Error, TimeoutError):
-            return  # it comes again, and is known to be stored
+        backoff = Backoff(0.1, TRY_SECONDS)
+        while True:
+            try:
+                await message.ack_sync(timeout=TRY_SECONDS)
+            except (Error, TimeoutError):
+                if self._given_back:
+                    return  # it comes to the next writer, and is known to be stored
+                await asyncio.sleep(backoff.pause())
+            else:
+                return
 
 
 def takes_part(data: bytes, user_id: int) -> bool:

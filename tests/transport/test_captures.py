@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import TimeoutError as NatsTimeout
 
 from clock import now
 from model.batches import Part
@@ -119,3 +121,25 @@ async def test_a_server_that_is_away_is_waited_for(client: Client, nats_server: 
     async with asyncio.timeout(20):
         await giving
     await until_left(client, 1)
+
+
+async def test_an_acknowledgement_that_is_lost_is_sent_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the capture stays in the stream for as long as its writer has the right to it."""
+    sent, tries = Msg.ack_sync, list[float]()
+
+    async def lost_once(message: Msg, timeout: float = 1.0) -> Msg:  # noqa: ASYNC109 (as the client has it)
+        tries.append(timeout)
+        if len(tries) == 1:
+            raise NatsTimeout
+        return await sent(message, timeout)
+
+    monkeypatch.setattr(Msg, "ack_sync", lost_once)
+    giving, writer = HandOver(client), Writer(client, "one")
+    assert await writer.handed.take()
+    writer.handed.begin()
+    await giving.give(capture(50))
+    await until(lambda: writer.got)
+    writer.end(writer.got[0])
+    await until_left(client, 0)
+    assert len(tries) == 2
+    await writer.handed.release()
