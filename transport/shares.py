@@ -15,6 +15,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import api
 
+from clock.backoff import Backoff
 from transport.connection import AWAY, streams_of
 from transport.layout import MESSAGES, Layout
 from transport.members import Members
@@ -24,7 +25,7 @@ WORKER = "worker"
 LOOK_SECONDS = 1.0
 """Between two looks at who owns what, where nothing is heard of a change."""
 SOON_SECONDS = 0.1
-"""The same where a partition has no owner yet: whose it was is still seen, or others were asked for the same ones."""
+"""The same where a partition has no owner: whose it was is still seen, or it cannot be taken. It doubles up to that."""
 HAND_OVER_SECONDS = 1.5
 """How long a newcomer waits for answers under way in what becomes its own; it asks for the others again."""
 
@@ -67,6 +68,7 @@ class Shares:
         """Own what is due. Ends by being cancelled; `release` gives everything back then."""
         subject = f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{MESSAGES}.>"
         listening = await self._client.subscribe(subject, cb=self._deleted)
+        soon = Backoff(SOON_SECONDS, LOOK_SECONDS)
         try:
             while True:
                 self._changed.clear()
@@ -75,7 +77,9 @@ class Shares:
                     complete = await self._settle()
                 except AWAY as error:
                     log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
-                await first_of(LOOK_SECONDS if complete else SOON_SECONDS, self._changed)
+                if complete:
+                    soon.reset()
+                await first_of(LOOK_SECONDS if complete else soon.pause(), self._changed)
         finally:
             await listening.unsubscribe()
 
