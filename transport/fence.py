@@ -14,7 +14,7 @@ import errno
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import cast
 
 from nats.aio.msg import Msg
@@ -135,7 +135,7 @@ class FencedLog:
             found = await self.streams.get_last_msg(LOG, f"log.{self.scope}.epoch")
         except NotFoundError:
             return last, None
-        return last, Epoch(**json.loads(found.data or b"{}"))
+        return last, _read(found.data or b"{}")
 
     async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         async with self._turn:
@@ -210,6 +210,12 @@ async def read_stream(
             yield entry
     finally:
         await reading.unsubscribe()
+
+
+def _read(data: bytes) -> Epoch:
+    """Of what another version of the program has written, what this one knows."""
+    told = json.loads(data)
+    return Epoch(**{each.name: told[each.name] for each in fields(Epoch) if each.name in told})
 
 
 def _rendered(epoch: Epoch) -> bytes:

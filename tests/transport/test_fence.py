@@ -72,6 +72,13 @@ async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: C
     assert await opened(21.0, 60.0) == (0, 0.0)
 
 
+async def test_an_epoch_of_another_version_is_read_as_far_as_it_is_known(client: Client) -> None:
+    told = b'{"owner": "a", "at": 1.0, "first": 9, "crashes": 1, "seen": 20.0}'
+    await streams_of(client).publish("log.p01.epoch", told)
+    epoch = await FencedLog(streams_of(client), "p01").open("b", 2.0, Backlog(19.0, 30.0))
+    assert (epoch.owner, epoch.crashes, epoch.seen) == ("b", 2, 20.0)
+
+
 async def test_who_was_lost_with_nothing_open_is_not_counted(client: Client) -> None:
     for _ in range(3):
         assert (await FencedLog(streams_of(client), "p01").open("a", 1.0)).crashes == 0
