@@ -51,23 +51,24 @@ def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
 
 def home_of(dispatch: Dispatch, partitions: int) -> int | None:
     """The one partition that what is said of a thread concerns: that of its channel. None: all."""
-    parent = dispatch.d.get("parent_id") if dispatch.t in _OF_A_THREAD else None
-    return partition_of(int(parent), partitions) if isinstance(parent, str) and parent.isdecimal() else None
+    return _home(dispatch.d, partitions) if dispatch.t in _OF_A_THREAD else None
 
 
 def of_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
     """What a partition needs to know of it: of threads those in its own channels. None: nothing."""
     if dispatch.t == "GUILD_CREATE":
         threads = dispatch.d.get("threads")
-        listed = cast("list[object]", threads) if isinstance(threads, list) else []
-        own = [each for each in listed if _parents_partition(each, partitions) in {None, number}]
+        listed = cast("list[Mapping[str, Any]]", threads) if isinstance(threads, list) else []
+        # What is no object is left for the decoder to complain of.
+        own = [each for each in listed if not hasattr(each, "get") or _home(each, partitions) in {None, number}]
         return Dispatch(dispatch.at, dispatch.t, {**dispatch.d, "threads": own})
     return dispatch if home_of(dispatch, partitions) in {None, number} else None
 
 
-def _parents_partition(thread: object, partitions: int) -> int | None:
-    fields = cast("dict[str, Any]", thread) if isinstance(thread, dict) else {}
-    return home_of(Dispatch(0.0, "THREAD_CREATE", fields), partitions)
+def _home(thread: Mapping[str, Any], partitions: int) -> int | None:
+    """None: it names no channel."""
+    parent = thread.get("parent_id")
+    return partition_of(int(parent), partitions) if isinstance(parent, str) and parent.isdecimal() else None
 
 
 def _user_id(member: object) -> int | None:
