@@ -87,6 +87,7 @@ async def answers(scene: Scene) -> list[Requirement]:
     await scene.started()
     await answered(scene)
     both = await answered(scene)
+    scene.confine(cores)
     times = both / alone if alone else 0.0
     figures = f"{alone:.1f}/s by one worker on one core, {both:.1f}/s by two on two ({free:.1f}/s by one on two)"
     enough = len(cores) > 1 and times >= TIMES_WANTED
