@@ -20,4 +20,4 @@ from clock.run_blocking import run_blocking
 from clock.threads import leave, patient_to_a_point
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop
-from clock.within import within
+from clock.within import loop_time, within

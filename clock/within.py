@@ -15,11 +15,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-def _loop_time() -> float:
+def loop_time() -> float:
+    """Seconds on the clock of the running loop."""
     return asyncio.get_running_loop().time()
 
 
-async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable[[], float] = _loop_time) -> T:
+async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable[[], float] = loop_time) -> T:
     """What `call` gives. It is made once more where this process was paused meanwhile: whoever was called is not to
     blame. `now`: in the seconds of the running loop. Raises as `call`, and TimeoutError.
     """

@@ -26,10 +26,6 @@ LIST_BYTES = 1 << 12
 log = logging.getLogger(__name__)
 
 
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()
-
-
 class CrynuxEndpoint:
     """Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop."""
 
@@ -152,7 +148,7 @@ class HoldingEndpoint:
         self,
         inner: Endpoint,
         *,
-        now: Callable[[], float] = _loop_time,
+        now: Callable[[], float] = clock.loop_time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._inner = inner
@@ -223,7 +219,9 @@ class BreakingEndpoint:
     `now` is in the seconds of the running loop.
     """
 
-    def __init__(self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = _loop_time) -> None:
+    def __init__(
+        self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = clock.loop_time
+    ) -> None:
         self._patient = patient
         self._once = once
         self._name = name
