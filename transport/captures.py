@@ -34,6 +34,8 @@ PART = "Part"
 """The header with what a stored capture says of where it is from."""
 TRY_SECONDS, LONGEST_SECONDS = 2.0, 10.0
 FORGET_SECONDS = 30.0
+_GONE = 10057
+"""The number of the error when a message to be deleted is not, or no longer, in its stream."""
 MOST_OPEN = 256
 """Captures that the writer has in hand: as many as may share an append, and some that wait for it."""
 
@@ -139,9 +141,18 @@ class Handed:
                     number = (found.seq or number) + 1
                     if takes_part(found.data or b"", user_id) and not self._has(number - 1):
                         self._dropped.add(number - 1)
-                        dropped += await streams.delete_msg(CAPTURES, number - 1)
+                        dropped += await self._delete(number - 1)
         except AWAY as error:
             raise OSError(errno.EIO, "captures on their way are not looked through; NATS does not answer") from error
+
+    async def _delete(self, number: int) -> bool:
+        """Whether this did it, and not an acknowledgement a moment before."""
+        try:
+            return await streams_of(self._client).delete_msg(CAPTURES, number)
+        except APIError as error:
+            if error.err_code != _GONE:
+                raise
+            return False
 
     def _in_hand(self, user_id: int) -> bool:
         return any(takes_part(message.data, user_id) for message in self._waiting.values())

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
@@ -77,6 +78,21 @@ async def test_what_is_being_stored_is_waited_for(client: Client, handed: Handed
     assert part is not None
     handed.settled(Outcome(part, 1.0, OutcomeKind.CAPTURED))
     assert await forgetting <= 1  # its acknowledgement is on its way
+    assert await left(client) == 0
+
+
+async def test_what_is_acknowledged_between_look_and_deletion_is_gone(
+    client: Client, handed: Handed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await HandOver(client).give(capture_of(ADA, 10))
+    delete = JetStreamContext.delete_msg
+
+    async def deleted_before(streams: JetStreamContext, stream: str, number: int) -> bool:
+        await delete(streams, stream, number)
+        return await delete(streams, stream, number)
+
+    monkeypatch.setattr(JetStreamContext, "delete_msg", deleted_before)
+    assert await handed.forget(ADA) == 0
     assert await left(client) == 0
 
 
