@@ -12,7 +12,7 @@ from services.knowledge import Source, answered_in, pair_ids
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
-    r"""(?:https?://|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
+    r"""(?:https?://|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
         (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
