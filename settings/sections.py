@@ -496,7 +496,11 @@ class NatsSettings(SettingsSection):
     partitions: Partitions = setting(
         32, "Into how many parts channels are divided among workers; fixed once the streams exist."
     )
-    lease_seconds: Seconds = setting(3, "After so long a silence of a process others take over what it did.")
+    lease_seconds: Seconds = setting(
+        3,
+        "After so long a silence of a process others take over what it did; after half of it where its connection is "
+        "gone.",
+    )
     replicas: Replicas = setting(1, "Servers that keep each message: 1, or 3 or 5 in a cluster.")
     credentials_env: Word = setting(
         "NATS_CREDS", "The environment variable that holds the path of a file of NATS credentials, if any."

@@ -1,8 +1,9 @@
 """Who may do a piece of work: the process whose consumer is there.
 
-A work-queue stream refuses a second consumer of the same subjects, so making one is taking the lock. It is deleted by
-the server when nobody listens for `lease_seconds`, and whoever makes the next is sent every message that was not
-acknowledged, oldest first.
+A work-queue stream refuses a second consumer of the same subjects, so making one is taking the lock. The server deletes
+it when nobody listens for half of `lease_seconds`: the process has ended, or its connection is gone. One that listens
+and does nothing is found by its silence (`transport.standby`). Whoever makes the next is sent every message that was
+not acknowledged, oldest first.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -26,6 +27,8 @@ from transport.connection import streams_of
 from transport.errors import Fenced
 
 NOT_UNIQUE = 10100
+GONE = 0.5
+"""The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
 ACK_SECONDS = 600.0
 """After that an unacknowledged message comes again to the same owner: a backstop, for one whose answer was lost."""
 
@@ -39,7 +42,7 @@ class Lease:
     Attributes:
         consumer: its name while it is held.
         since: when it was taken, in seconds since 1970 on the server's clock.
-        seconds: it ends after so long a silence.
+        seconds: it ends after so long a silence; `gone_seconds`: after so long without a connection.
         lost: set when it is known that another has it.
     """
 
@@ -49,7 +52,7 @@ class Lease:
         self.stream, self.subject = stream, subject
         self.consumer: str | None = None
         self.since = 0.0
-        self.seconds = seconds
+        self.seconds, self.gone_seconds = seconds, GONE * seconds
         self.lost = asyncio.Event()
         self._client, self._process, self._most_open = client, process, most_open
         self._subscription: Subscription | None = None
@@ -89,7 +92,7 @@ class Lease:
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=ACK_SECONDS,
             max_ack_pending=self._most_open,
-            inactive_threshold=self.seconds,
+            inactive_threshold=self.gone_seconds,
             metadata={"process": self._process},
         )
         try:

@@ -110,8 +110,8 @@ class Partition:
             loop = asyncio.get_running_loop()
             self._log.on_lost = lambda: loop.call_soon_threadsafe(self.lose)
             oldest = await self._oldest()
-            # The server waits for so long before it gives up an owner.
-            lost = self._lease.since - self._lease.seconds
+            # The server waits for so long before it gives up an owner; one that is silent was so for longer.
+            lost = self._lease.since - self._lease.gone_seconds
             waiting = None if oldest is None else Backlog(oldest, lost)
             # From here on an earlier owner can record nothing.
             self._epoch = await self._beside.do(self._log.open(self.process, now(), waiting))

@@ -236,3 +236,11 @@ async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(c
     await until_left(client)
     assert [each.fed for each in worker.graphs] == [["MESSAGE_CREATE 1"], ["MESSAGE_CREATE 2"]]
     await partition.release(drain=True)
+
+
+async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(client: Client, beside: Beside) -> None:
+    partition = Worker(client, beside).partition()
+    assert await partition.take()
+    kept = await streams_of(client).consumer_info(MESSAGES, partition.consumer or "")
+    await partition.release(drain=False)
+    assert kept.config.inactive_threshold == LAYOUT.lease_seconds / 2
