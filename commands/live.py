@@ -17,7 +17,6 @@ from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
-from assembly.reports import reporting_weekly
 from assembly.running import (
     GraphRun,
     allocate_together,
@@ -34,6 +33,7 @@ from assembly.servers import Learners, open_servers, server_libraries, servers_u
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
+from assembly.weekly import reporting_weekly
 from clock import now
 from commands.exit_codes import DONE, FAILED
 from commands.roles import ROLES, nats_extra
@@ -131,7 +131,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         slash = None
         if not rehearsal:
             await enter(autosave(state))
-            await enter(reporting_weekly(settings, discord.poster, discord.fetcher.place))
+            await enter(reporting_weekly(settings, discord.poster, discord.fetcher))
             slash = await enter(slash_commands(discord.client, settings, parts, answering, documents, servers))
         add_pages = None
         if meters.flow is not None:

@@ -14,6 +14,11 @@ def snowflake_time(snowflake: int) -> float:
     return ((snowflake >> 22) + DISCORD_EPOCH_MS) / 1000
 
 
+def snowflake_at(at: float) -> int:
+    """The first id of a moment, in seconds since 1970, UTC; 0 for what was before Discord."""
+    return max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
+
+
 class AuthorType(StrEnum):
     COMMUNITY_USER = "community_user"
     TEAM_MEMBER = "team_member"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from model.messages import DISCORD_EPOCH_MS, Author, snowflake_time
+from model.messages import Author, snowflake_at, snowflake_time
 from services.discord import Dispatch
 from services.discord.wire import OddPayload, message
 from services.telemetry import number_of
@@ -55,7 +55,7 @@ def starts(
     is left to the live stream ("a first start begins now"), except a thread that is younger than its channel's mark. A
     forum has no messages and so no mark: for its posts the smallest mark of all is used.
     """
-    floor = max(0, int(since * 1000) - DISCORD_EPOCH_MS) << 22
+    floor = snowflake_at(since)
     spots = list(spots)
     forums = {spot.id for spot in spots if spot.is_forum}
     smallest = min((below for place_id, below in marks.items() if place_id > 0), default=None)

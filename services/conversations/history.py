@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
-from model.messages import DISCORD_EPOCH_MS, Message, Place, PlaceKind
+from model.messages import Message, Place, PlaceKind, snowflake_at
 from services.conversations.timeline import ENDLESS, Timeline
 from services.discord import Fetcher
 
@@ -216,7 +216,7 @@ class History:
 
     def _begin(self, at: float) -> None:
         """A new session: messages between the last one and this one may be missing."""
-        self._live_from = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
+        self._live_from = snowflake_at(at)
         self._early.clear()  # what was missed is fetched as it reads now
         if self._fetcher is not None:
             for timeline in self._timelines.values():

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clock import run_blocking
 from model.batches import Key
-from model.messages import DISCORD_EPOCH_MS, Message
+from model.messages import Message, snowflake_at
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.conversations.post import Post, asker_of, packed, unpacked
 from services.storage import IdTable, files, read_object, read_text
@@ -175,7 +175,7 @@ class Seen:
     def met(self, guild_id: int, at: float) -> None:
         """A guild is there. From now on none of its messages may be missed, also in places without a message so far."""
         if -guild_id not in self._marks:
-            self._marks[-guild_id] = Mark(max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22)
+            self._marks[-guild_id] = Mark(snowflake_at(at))
             self._changed()
 
     def arrived(self, message: Message) -> None:

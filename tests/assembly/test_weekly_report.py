@@ -6,16 +6,19 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from assembly.reports import LOOK_SECONDS, WEEK, report_if_due, reporting_weekly
-from clock import VirtualLoop, rfc3339
-from model.messages import Place, PlaceKind
+from assembly.reports import reported
+from assembly.weekly import LOOK_SECONDS, WEEK, WeeklyReport, reporting_weekly
+from clock import VirtualLoop, now, rfc3339
+from model.messages import Author, Message, Place, PlaceKind, snowflake_at
+from reporting.reading import TimeSpan
+from reporting.report import Report
 from services.conversations.records import Post, render_post
-from services.discord import PostFailed, Rehearsal
-from services.storage import files
+from services.discord import Fetcher, PostFailed, Rehearsal
+from services.storage import DataFolder, files
 from services.telemetry import render_ended
 from settings import Settings
 from tests.reporting.asked import MONDAY, asked
@@ -24,26 +27,55 @@ CHANNEL, GUILD = 70, 1
 
 
 class Discord(Rehearsal):
-    """One channel, and what was posted there; `refuses`: so many posts fail first."""
+    """One channel, and what was posted there.
 
-    def __init__(self, refuses: int = 0) -> None:
+    `refuses`: so many posts fail first. `cut`: so many are posted, and the answer to the last of them is lost.
+    """
+
+    def __init__(self, refuses: int = 0, cut: int = 0) -> None:
         super().__init__()
-        self.posts: list[str] = []
-        self.refuses = refuses
+        self.written: list[Message] = []
+        self.refuses, self.cut = refuses, cut
         self.gone = False
+
+    @property
+    def posts(self) -> list[str]:
+        return [message.text for message in self.written]
 
     async def place(self, place_id: int) -> Place | None:
         if self.gone:
             return None
         return Place(place_id, PlaceKind.CHANNEL, "staff", GUILD)
 
+    async def messages(
+        self, channel_id: int, *, limit: int = 100, after: int | None = None, **_: object
+    ) -> list[Message]:
+        assert (channel_id, limit) == (CHANNEL, 100)
+        return [message for message in self.written if message.id > (after or 0)]
+
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
         assert (place_id, reply_to, bool(nonce)) == (CHANNEL, None, True)
         if self.refuses:
             self.refuses -= 1
             raise PostFailed("Missing Access")
-        self.posts.append(text)
+        bot = Author(9, "bot", is_bot=True)
+        self.written.append(Message(snowflake_at(now()), CHANNEL, bot, f"{text} ", now()))
+        if len(self.written) == self.cut:
+            raise PostFailed("the connection is gone")
         return 1
+
+
+def weekly(settings: Settings, discord: Discord) -> WeeklyReport:
+    async def report(period: TimeSpan, guild_id: int) -> Report:
+        return await reported(settings, period, guild_id=guild_id)
+
+    return WeeklyReport(
+        channel_id=CHANNEL,
+        path=DataFolder(settings.app.data_dir).last_report,
+        poster=discord,
+        fetcher=cast("Fetcher", discord),
+        report=report,
+    )
 
 
 @pytest.fixture
@@ -75,17 +107,17 @@ def play(*works: Coroutine[Any, Any, object], at: float = MONDAY) -> list[object
 
 def test_the_first_week_begins_with_the_first_start(settings: Settings, tmp_path: Path) -> None:
     discord = Discord()
-    assert play(report_if_due(settings, CHANNEL, discord, discord.place)) == [False]
+    assert play(weekly(settings, discord).post_if_due()) == [False]
     assert json.loads((tmp_path / "data" / "state" / "report.json").read_text())["until"] == MONDAY
-    assert play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + WEEK - 1) == [False]
+    assert play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK - 1) == [False]
     assert discord.posts == []
 
 
 def test_a_week_later_the_report_is_posted_once_and_tells_of_its_own_server(settings: Settings) -> None:
     discord = Discord()
-    play(report_if_due(settings, CHANNEL, discord, discord.place))
+    play(weekly(settings, discord).post_if_due())
     later = MONDAY + WEEK
-    assert play(*(report_if_due(settings, CHANNEL, discord, discord.place) for _ in range(2)), at=later) == [
+    assert play(*(weekly(settings, discord).post_if_due() for _ in range(2)), at=later) == [
         True,
         False,
     ]
@@ -101,7 +133,7 @@ def test_a_post_that_fails_is_tried_again_an_hour_later(settings: Settings, capl
     discord = Discord(refuses=1)
 
     async def weeks() -> None:
-        async with reporting_weekly(settings, discord, discord.place):
+        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
             await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
 
     play(weeks())
@@ -114,7 +146,7 @@ def test_without_a_channel_nothing_is_posted(settings: Settings, tmp_path: Path)
     nowhere = settings.model_copy(update={"report": settings.report.model_copy(update={"channel_id": None})})
 
     async def a_while() -> None:
-        async with reporting_weekly(nowhere, discord, discord.place):
+        async with reporting_weekly(nowhere, discord, cast("Fetcher", discord)):
             await asyncio.sleep(2 * WEEK)
 
     play(a_while())
@@ -124,9 +156,9 @@ def test_without_a_channel_nothing_is_posted(settings: Settings, tmp_path: Path)
 
 def test_a_clock_that_was_set_back_begins_a_new_week(settings: Settings) -> None:
     discord = Discord()
-    play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + 9 * WEEK)
-    play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY)
-    assert play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + WEEK) == [True]
+    play(weekly(settings, discord).post_if_due(), at=MONDAY + 9 * WEEK)
+    play(weekly(settings, discord).post_if_due(), at=MONDAY)
+    assert play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK) == [True]
 
 
 def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
@@ -136,9 +168,61 @@ def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
     discord.gone = True
 
     async def weeks() -> None:
-        async with reporting_weekly(settings, discord, discord.place):
+        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
             await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
 
     play(weeks())
     assert discord.posts == []
     assert "there is no channel 70 that the bot can see" in caplog.text
+
+
+@pytest.fixture
+def two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assembly.weekly.posted", lambda _: f"**The last week.** {'a' * 1500}\n{'b' * 1500}")
+
+
+@pytest.mark.usefixtures("two_pieces")
+def test_a_report_that_was_cut_off_is_finished_and_no_piece_is_posted_twice(settings: Settings) -> None:
+    """Whether the first piece was posted is not known, as after a crash."""
+    discord, later = Discord(cut=1), MONDAY + WEEK
+    play(weekly(settings, discord).post_if_due())
+    with pytest.raises(PostFailed, match="gone"):
+        play(weekly(settings, discord).post_if_due(), at=later)
+    assert play(weekly(settings, discord).post_if_due(), at=later + 60) == [True]
+    assert [post[0:5] for post in discord.posts] == ["**The", "bbbbb"]
+    assert play(weekly(settings, discord).post_if_due(), at=later + WEEK - 1) == [False]
+    assert play(weekly(settings, discord).post_if_due(), at=later + WEEK) == [True]
+
+
+@pytest.mark.usefixtures("two_pieces")
+def test_a_piece_that_was_announced_and_not_posted_is_posted(settings: Settings) -> None:
+    discord = Discord(refuses=1)
+    play(weekly(settings, discord).post_if_due())
+    with pytest.raises(PostFailed, match="Missing Access"):
+        play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK)
+    assert play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK + 60) == [True]
+    assert len(discord.posts) == 2
+
+
+def test_nothing_is_posted_that_could_not_be_written_down(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two processes that know of the same report, one has lost its right."""
+    discord = Discord()
+    play(weekly(settings, discord).post_if_due())
+
+    def refused(*_: object) -> None:
+        raise OSError("belongs to another process")
+
+    monkeypatch.setattr(files, "replace", refused)
+    with pytest.raises(OSError, match="another process"):
+        play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK)
+    assert discord.posts == []
+
+
+def test_what_is_written_down_says_nothing_of_what_was_asked(settings: Settings, tmp_path: Path) -> None:
+    discord = Discord(refuses=1)
+    play(weekly(settings, discord).post_if_due())
+    with pytest.raises(PostFailed):
+        play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK)
+    kept = json.loads((tmp_path / "data" / "state" / "report.json").read_text())
+    assert kept["begun"]["until"] == MONDAY + WEEK
+    assert "Solaris" not in json.dumps(kept)
