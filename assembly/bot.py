@@ -17,9 +17,10 @@ from reactivex.subject import Subject
 from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import Parts
 from assembly.llm import endpoint_settings
+from clock import now
 from model.messages import Attachment, Message
 from operators import map_async, supervised
-from operators.discarding import Closing, Threads, discard, sweep
+from operators.discarding import Closing, Threads, discard, newest, sweep
 from operators.evidence import chunk
 from services.discord import Access, CDNAttachments, Dispatch, Health, LookupFailed, Poster, Rehearsal
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
@@ -151,7 +152,7 @@ async def kept_tidy(
     fetcher: RestFetcher,
     withheld: Callable[[Message], bool],
 ) -> AsyncGenerator[Subject[None]]:
-    """Sweep when the first server has arrived, and every `documents.sweep_hours`, for as long as the block runs.
+    """Finish what a crash has left of files; `sweeping` from when the first server has arrived.
 
     Gives a subject to be called as each server arrives: before that, it is unknown which threads there are.
     """
@@ -159,13 +160,27 @@ async def kept_tidy(
     if documents is None:
         yield arrivals
         return
+    async with sweeping(chosen, documents, client, fetcher, arrivals):
+        documents.background.start(resume(documents, fetcher, withheld))
+        yield arrivals
+
+
+@asynccontextmanager
+async def sweeping(
+    chosen: DocumentSettings,
+    documents: Documents,
+    client: discord.Client,
+    fetcher: RestFetcher,
+    begin: Observable[None],
+) -> AsyncGenerator[None]:
+    """Sweep with the first item of `begin`, and every `documents.sweep_hours` after it, while the block runs."""
     remove = discard(documents.store, documents.cases, documents.answers.purge)
 
     async def gone(case_id: int) -> None:
         documents.cases.close(case_id)
         await remove(Closing(case_id, may_reopen=True))
 
-    sweeping = sweep(
+    swept = sweep(
         documents.store,
         threads_of(client, fetcher),
         gone,
@@ -173,13 +188,12 @@ async def kept_tidy(
         grace_seconds=chosen.evidence_grace_hours * 3600,
     )
     subscription = (
-        arrivals.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(sweeping, on_failure=failed, max_concurrent=1), supervised("sweep"))
+        begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
+        .pipe(map_async(swept, on_failure=failed, max_concurrent=1), supervised("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
-    documents.background.start(resume(documents, fetcher, withheld))
     try:
-        yield arrivals
+        yield
     finally:
         subscription.dispose()
 
@@ -204,10 +218,16 @@ def threads_of(client: discord.Client, fetcher: RestFetcher) -> Threads:
     return Threads(guilds=guilds, active=active, find=fetcher.place)
 
 
-async def resume(documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool]) -> None:
-    """Finish what a crash has left half done: files that were announced, and those that lack vectors."""
+async def resume(
+    documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], idle_seconds: float = 0.0
+) -> None:
+    """Finish what a crash has left half done: files that were announced, and those that lack vectors. `idle_seconds`:
+    younger ones are in the hands of other processes.
+    """
     try:
         for name, doc in await unfinished(documents.store):
+            if idle_seconds and newest([doc], ()) > now() - idle_seconds:
+                continue
             if doc.state is State.LEXICAL:
                 documents.background.embed_soon(name, doc.doc_id)
             elif name.startswith(naming.CASE_PREFIX):

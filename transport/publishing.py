@@ -20,6 +20,7 @@ from nats.js import JetStreamContext
 from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from transport.connection import streams_of
+from transport.departures import left_meanwhile
 from transport.fence import MESSAGE_ID, ROLLUP, TTL, read_stream
 from transport.lanes import Lanes, Letter, lanes
 from transport.layout import PLACES
@@ -85,6 +86,8 @@ class Publisher:
         if dispatch.t == "READY":
             user = dispatch.d.get("user")
             self._own_id = _id(user, "id") if isinstance(user, dict) else None  # pyright: ignore[reportUnknownArgumentType] (JSON)
+            for left in await left_meanwhile(self._streams, dispatch.d):
+                await self.publish(left)
             return
         try:
             letters = self._letters(dispatch)

@@ -23,6 +23,8 @@ from transport.errors import Unfit
 from transport.layout import TEAM, Layout, prepare
 from transport.members import Members, Peer
 
+GATHERED = "gathered"
+"""Below the folder of a process: what all of them have, while a report is made of it."""
 EVERYTHING = (".",)
 """All of a folder, where it is made what the log says."""
 
@@ -118,7 +120,7 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
         except FolderBusy:
             continue
         # What a crash has left of scopes is never brought up to date, nor forgotten.
-        for copy in (*folder.glob("p[0-9]*"), folder / TEAM):
+        for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / GATHERED):
             files.remove_folder(copy)
         return folder
     raise AssertionError  # there is always another number

@@ -14,6 +14,7 @@ from reactivex.subject import Subject
 
 from assembly.answering import library_of
 from assembly.bot import open_discord
+from assembly.distributed.chores import chores
 from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
 from assembly.distributed.other_roles import followed, handing_over
 from assembly.distributed.partition_work import PartitionWork, privacy_of
@@ -51,6 +52,7 @@ from transport.evidence import shared_store
 from transport.fence import FencedLog
 from transport.layout import scope
 from transport.mirror import LogJournal, ScopeFollower, restore
+from transport.moving import NOWHERE
 from transport.notes import KeptNotes
 from transport.partition import Partition
 from transport.people import SharedPeople, open_people
@@ -159,6 +161,8 @@ class Workshop:
                 ],
             )
             await stack.enter_async_context(autosave(state))
+            if number == NOWHERE:
+                await stack.enter_async_context(chores(process, shared, settings, state))
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)

@@ -178,7 +178,10 @@ def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
 
 @pytest.fixture
 def two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assembly.weekly.posted", lambda _: f"**The last week.** {'a' * 1500}\n{'b' * 1500}")
+    def said(_: Report) -> str:
+        return f"**The last week.** {'a' * 1500}\n{'b' * 1500}"
+
+    monkeypatch.setattr("assembly.weekly.posted", said)
 
 
 @pytest.mark.usefixtures("two_pieces")

@@ -13,5 +13,6 @@ Recordings of models and collections that are made from knowledge are left where
 
 # pyright: reportUnusedImport=false
 from transport.moving.adopting import Installation, Moved, adopt
-from transport.moving.exporting import export
+from transport.moving.exporting import export, gather
+from transport.moving.splitting import NOWHERE
 from transport.partitions import partition_of

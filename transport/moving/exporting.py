@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,19 +50,30 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
 async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: Moved) -> None:
     folder = DataFolder(building)
     write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
-    for name in (KNOWLEDGE, TEAM):
-        moved.paths.update(await restore(FencedLog(streams, name), building))
     with TemporaryDirectory() as scratch:
         parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
-        for part in parts:
-            await restore(FencedLog(streams, part.name), part)
-        moved.paths.update(await asyncio.to_thread(merging.merge, parts, building))
+        moved.paths.update(await gather(streams, building, parts))
         await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
     await shared.write_budgets(streams, folder)
     await _mark_servers(streams, folder)
     moved.collections = await shared.write_collections(streams, folder)
     moved.messages = (await streams.stream_info(MESSAGES)).state.messages
     moved.captures = (await streams.stream_info(CAPTURES)).state.messages
+
+
+async def gather(streams: JetStreamContext, into: Path, parts: Sequence[Path]) -> set[str]:
+    """Make of the whole log one folder. `parts`: empty ones for the partitions, with the names of their scopes. Gives
+    the paths of the files.
+
+    Raises OSError: it cannot be written, or the server does not answer.
+    """
+    paths = set[str]()
+    for name in (KNOWLEDGE, TEAM):
+        paths.update(await restore(FencedLog(streams, name), into))
+    for part in parts:
+        await restore(FencedLog(streams, part.name), part)
+    paths.update(await asyncio.to_thread(merging.merge, parts, into))
+    return paths
 
 
 def _begun(into: Path) -> tuple[Path, Path]:

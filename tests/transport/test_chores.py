@@ -1,0 +1,105 @@
+"""What one worker does for all, in processes between a real server of NATS and a loopback Discord."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from nats.js.errors import NotFoundError, ObjectNotFoundError
+
+from services.discord import Dispatch
+from services.documents.store import Collection, Origin, naming
+from services.storage import DataFolder, files
+from services.telemetry import render_ended
+from tests.end_to_end.processes import STARTING, Process, write_config
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.fixtures import discord_server
+from tests.loopback.nats_server import NatsServer
+from tests.reporting.asked import asked
+from tests.services.documents.cases import new_store
+from tests.transport.connected import client
+from transport.connection import streams_of
+from transport.layout import EVIDENCE, LOG, PLACES
+from transport.lines import packed, unpacked
+from transport.mirror.entries import token
+from transport.parcels import object_name
+
+__all__ = ["client", "discord_server"]
+
+pytestmark = pytest.mark.real_time
+
+WITHIN = 2 * STARTING
+GONE = 8
+DAY = 86_400.0
+LEFT = 5
+
+
+@pytest.fixture
+def at(nats_server: NatsServer) -> Generator[None]:
+    os.environ["APP__TRANSPORT"] = nats_server.url
+    yield
+    del os.environ["APP__TRANSPORT"]
+
+
+async def installation(folder: DataFolder, guild_id: int) -> None:
+    """A report is due, of questions in two channels, and a thread that is gone has a file."""
+    folder.root.mkdir()
+    now = time.time()
+    files.replace(folder.last_report, json.dumps({"until": now - 8 * DAY}).encode())
+    about = {7: "Does it run on Solaris?", 9: "Is there a cure for hiccups?"}
+    ends = [
+        asked(question, at=now - DAY, guild_id=guild_id, channel_id=place_id, place_id=place_id)
+        for place_id, question in about.items()
+    ]
+    files.replace(folder.outcomes / f"{ends[0].day}.jsonl", b"".join(map(render_ended, ends)))
+    store = new_store(folder.root)
+    name = naming.case(str(GONE))
+    await store.expect(Collection(name, "case", str(GONE), guild_id), Origin("app.log", attachment_id=1))
+    await store.close()
+
+
+async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
+    client: Client, discord_server: DiscordServer, tmp_path: Path, at: None
+) -> None:
+    staff, streams = discord_server.add_channel("staff"), streams_of(client)
+    data = DataFolder(tmp_path / "data")
+    await installation(data, discord_server.guild.id)
+    config = write_config(data.root, report={"channel_id": str(staff.id)}, documents={"sweep_hours": 0.0005})
+    adopting = await Process.start(discord_server, config, "--adopt", str(data.root))
+    assert (await adopting.end(WITHIN))[0] == 0
+    gone: dict[str, object] = {"id": str(LEFT), "name": "left", "channels": [], "roles": [], "unavailable": False}
+    await streams.publish(f"places.{LEFT}", packed(Dispatch(time.time(), "GUILD_CREATE", gone)), stream=PLACES)
+    roles = [await Process.start(discord_server, config, "--role", role) for role in ("gateway", "worker", "worker")]
+    try:
+        await discord_server.until(lambda: discord_server.posts, WITHIN)
+        [post] = discord_server.posts
+        assert "Solaris" in post.content
+        assert "hiccups" in post.content
+        evidence = await streams.object_store(EVIDENCE)
+        async with asyncio.timeout(WITHIN):
+            while True:
+                try:
+                    await evidence.get_info(object_name(naming.case(str(GONE))) or "")
+                except (NotFoundError, ObjectNotFoundError):
+                    break
+                await asyncio.sleep(0.05)
+        last = await streams.get_last_msg(PLACES, f"places.{LEFT}")
+        assert unpacked(last.data or b"").t == "GUILD_DELETE"
+        for process in roles:
+            process.terminate()
+        for process in roles:
+            code, said = await process.end(WITHIN)
+            assert code == 0, said
+            assert "Traceback" not in said, said
+    finally:
+        for process in roles:
+            await process.kill()
+    kept = await streams.get_last_msg(LOG, f"log.p00.file.{token('state/report.json')}")
+    assert json.loads(kept.data or b"{}")["until"] > time.time() - DAY
+    assert len(discord_server.posts) == 1
