@@ -1,19 +1,28 @@
-"""Which processes are alive, and what they do: a bucket whose keys expire."""
+"""Which processes are alive, and what they do: a bucket whose keys expire. Who is connected answers besides."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
 
 from transport.layout import MEMBERS
+
+HERE = "millrace.process.{}"
+"""Where a process answers, by its name."""
+ANSWER_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +67,29 @@ class Members:
         if self._kept is None:
             self._kept = await self._streams.key_value(MEMBERS)
         return self._kept
+
+
+async def be_reachable(client: Client, name: str) -> Subscription:
+    """Be there for `gone`, until what is given is unsubscribed."""
+
+    async def asked(message: Msg) -> None:
+        await message.respond(b"")
+
+    return await client.subscribe(HERE.format(name), cb=asked)
+
+
+async def gone(client: Client, names: Iterable[str]) -> set[str]:
+    """Those without a connection: for a while their last beat is still in the bucket. Raises as the client."""
+
+    async def listens(name: str) -> bool:
+        try:
+            await client.request(HERE.format(name), timeout=ANSWER_SECONDS)
+        except NoRespondersError:
+            return False
+        except TimeoutError:
+            return True  # it may be frozen
+        return True
+
+    asked = list(names)
+    there = await asyncio.gather(*map(listens, asked))
+    return {name for name, listening in zip(asked, there, strict=True) if not listening}

@@ -18,7 +18,7 @@ from nats.js import api
 from clock.backoff import Backoff
 from transport.connection import AWAY, streams_of
 from transport.layout import MESSAGES, Layout
-from transport.members import Members
+from transport.members import Members, gone
 from transport.standby import evict, first_of
 
 WORKER = "worker"
@@ -99,9 +99,14 @@ class Shares:
         """Own what is due as far as it is free; gives whether every partition has an owner."""
         alive = await self._members.alive()
         me = self._members.me.name
-        workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
-        share = math.ceil(self._layout.partitions / len(workers))
         consumers = await streams_of(self._client).consumers_info(MESSAGES)
+        taken = {number_of(each) for each in consumers}
+        free = [number for number in range(self._layout.partitions) if number not in taken]
+        workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
+        if free:
+            owners = {(each.config.metadata or {}).get("process") for each in consumers}
+            workers -= await gone(self._client, workers - owners - {me})
+        share = math.ceil(self._layout.partitions / len(workers))
         self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
         there = {each.name for each in consumers}
         for number, each in list(self.owned.items()):
@@ -116,8 +121,6 @@ class Shares:
                 giving = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
                 self._giving.add(giving)
                 giving.add_done_callback(self._giving.discard)
-        taken = {number_of(each) for each in consumers}
-        free = [number for number in range(self._layout.partitions) if number not in taken]
         # Each worker begins elsewhere: all of them want some of the same at the same moment.
         first = len(free) * sorted(workers).index(me) // len(workers)
         return await self._fill(share, free[first:] + free[:first])

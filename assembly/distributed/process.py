@@ -21,7 +21,7 @@ from settings import NatsSettings, Settings
 from transport.connection import AWAY, Address, Beside, Client, closed, connect, streams_of
 from transport.errors import Unfit
 from transport.layout import TEAM, Layout, prepare
-from transport.members import Members, Peer
+from transport.members import Members, Peer, be_reachable
 
 GATHERED = "gathered"
 """Below the folder of a process: what all of them have, while a report is made of it."""
@@ -95,6 +95,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
             why = str(error) or type(error).__name__
             raise Unusable(f"transport: NATS does not serve ({why}); look into its log, and try again") from None
         members = Members(streams_of(client), Peer(name, tuple(roles)))
+        await be_reachable(client, name)
         await members.beat()
         stack.push_async_callback(_leave, members)
         await stack.enter_async_context(in_background(_beating(members, layout.lease_seconds / 3)))

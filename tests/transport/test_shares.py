@@ -14,7 +14,7 @@ from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.layout import MESSAGES, Layout, clear, prepare
 from transport.lease import Lease
-from transport.members import Members, Peer
+from transport.members import Members, Peer, be_reachable
 from transport.shares import WORKER, Shares
 
 pytestmark = pytest.mark.real_time
@@ -52,8 +52,11 @@ class Workers:
         self.beating: dict[str, asyncio.Task[None]] = {}
         self.keeping: dict[str, asyncio.Task[None]] = {}
 
-    async def join(self, name: str) -> None:
+    async def join(self, name: str, connection: Client | None = None) -> None:
+        """`connection`: of its own; its beats are heard without it."""
+        client = connection or self.client
         members = Members(streams_of(self.client), Peer(name, (WORKER,)))
+        await be_reachable(client, name)
         await members.beat()
 
         async def beat() -> None:
@@ -62,12 +65,10 @@ class Workers:
                 await members.beat()
 
         async def take(number: int) -> Held | None:
-            lease = Lease(
-                self.client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10
-            )
+            lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10)
             return Held(lease) if await lease.take(nothing) else None
 
-        self.shares[name] = Shares(self.client, LAYOUT, members, take)
+        self.shares[name] = Shares(client, LAYOUT, members, take)
         self.beating[name] = asyncio.create_task(beat())
         self.keeping[name] = asyncio.create_task(self.shares[name].keep())
 
@@ -131,6 +132,19 @@ async def test_what_is_given_away_is_drained_first(workers: Workers) -> None:
     await until(lambda: workers.counts() == [3, 3])
     gone = [each for number, each in before.items() if number not in workers.shares["one"].owned]
     assert [each.drained for each in gone if isinstance(each, Held)] == [[True]] * 3
+
+
+async def test_who_has_lost_its_connection_has_no_share_any_more(workers: Workers, nats_server: NatsServer) -> None:
+    """Its last beat is still to be heard."""
+    connection = await connect(Address((nats_server.url,)), "other")
+    await workers.join("one")
+    await workers.join("two", connection)
+    await until(lambda: workers.counts() == [3, 3])
+    workers.keeping.pop("two").cancel()
+    workers.shares.pop("two")
+    await connection.close()
+    await until(lambda: workers.counts() == [6])
+    workers.beating.pop("two").cancel()
 
 
 async def test_a_silent_worker_loses_what_it_owned(workers: Workers) -> None:
