@@ -41,7 +41,7 @@ class Epoch:
     """Who owns a scope from here on.
 
     Attributes:
-        owner: the process; empty: nobody, it was handed back in order.
+        owner: the process; empty: nobody, it was handed back in order. What was suspected before still is.
         at: seconds since 1970.
         crashes: how many owners in a row were lost before one and the same message was done.
         seen: only what was published before can have ended all of them; on the server's clock.
@@ -78,6 +78,7 @@ class FencedLog:
         self.on_lost: Callable[[], object] | None = None
         self.streams = streams
         self._last = 0
+        self._epoch = Epoch("", 0.0)
         self._turn = asyncio.Lock()
 
     async def open(self, owner: str, at: float, waiting: Backlog | None = None) -> Epoch:
@@ -89,15 +90,17 @@ class FencedLog:
                 await self._append(f"log.{self.scope}.epoch", _rendered(epoch), {ROLLUP: "sub"})
             except Fenced:  # somebody else wrote between the look and the append
                 continue
+            self._epoch = epoch
             return epoch
 
     async def note(self, epoch: Epoch) -> None:
         """Say more of the epoch that runs. Raises as `append`."""
+        self._epoch = epoch
         await self.append("epoch", _rendered(epoch), {ROLLUP: "sub"})
 
     async def hand_back(self, at: float) -> None:
         """Say that nobody owns the scope: the last entry of an owner who ends in order. Raises as `append`."""
-        await self.note(Epoch("", at))
+        await self.note(replace(self._epoch, owner="", at=at, trying=0))
 
     async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Add an entry below the scope; gives its number.
@@ -175,12 +178,13 @@ class FencedLog:
 
 
 def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:
-    """The epoch after another; a new beginning where that was handed back in order, or everything of it is done."""
-    if before is None or not before.owner or waiting is None:
+    """The epoch after another; a new beginning where everything is done that its lost owners can have seen."""
+    if before is None or waiting is None:
         return Epoch(owner, at)
+    lost = int(bool(before.owner))
     if before.trying or waiting.oldest < before.seen:
-        return replace(before, owner=owner, at=at, crashes=before.crashes + 1)
-    return Epoch(owner, at, crashes=1, seen=waiting.lost)
+        return replace(before, owner=owner, at=at, crashes=before.crashes + lost)
+    return Epoch(owner, at, crashes=1, seen=waiting.lost) if lost else Epoch(owner, at)
 
 
 async def read_all(

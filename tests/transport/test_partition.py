@@ -62,12 +62,12 @@ class Worker:
     at_once: bool = True
     graphs: list[Graph] = field(default_factory=list[Graph])
 
-    def partition(self) -> Partition:
+    def partition(self, alone: asyncio.Lock | None = None) -> Partition:
         async def work(_number: int, _log: FencedLog, told: Callable[[Result], None]) -> Graph:
             self.graphs.append(Graph(told, self.at_once))
             return self.graphs[-1]
 
-        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work, alone=asyncio.Lock())
+        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work, alone=alone or asyncio.Lock())
 
 
 @pytest.fixture
@@ -220,6 +220,26 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     assert ended == {1: "ignored", 2: "failed", 3: "ignored", 4: "ignored"}
     # What came after they were lost is none of it.
     assert [each.fed for each in fourth.graphs] == [["MESSAGE_CREATE 3"], ["MESSAGE_CREATE 4"]]
+    await partition.release(drain=True)
+
+
+async def test_who_gives_suspects_back_untried_leaves_them_suspect(client: Client, beside: Beside) -> None:
+    """Workers come and go while one message ends them one by one."""
+    for number in (1, 2):
+        await publish(client, "MESSAGE_CREATE", number)
+    await lose_owners(client)
+    third = Worker(client, beside)
+    alone = asyncio.Lock()
+    await alone.acquire()  # another partition of it tries something
+    giving = third.partition(alone=alone)
+    assert await giving.take()
+    await giving.release(drain=True)
+    fourth = Worker(client, beside, name="four")
+    partition = fourth.partition()
+    assert await partition.take()
+    await until_left(client)
+    await until(lambda: len(fourth.graphs) == 3)
+    assert [each.fed for each in fourth.graphs] == [["MESSAGE_CREATE 1"], ["MESSAGE_CREATE 2"], []]
     await partition.release(drain=True)
 
 
