@@ -13,6 +13,7 @@ from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Reason
+from services.conversations import CalledOff
 from services.storage import files
 from services.team import (
     REPLY,
@@ -239,6 +240,8 @@ class RawArchive:
                 files.append(self.places, lines.encode(), own_line=True)
         except OSError as error:
             log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, names)
+        except CalledOff as taken_over:
+            log.warning("%s: %s; answers from %s will have no link", self.places, taken_over, names)
         except Exception:
             log.exception("%s: answers from %s will have no link", self.places, names)
 

@@ -100,7 +100,7 @@ class FencedLog:
 
     async def hand_back(self, at: float) -> None:
         """Say that nobody owns the scope: the last entry of an owner who ends in order. Raises as `append`."""
-        await self.note(replace(self._epoch, owner="", at=at, trying=0))
+        await self.note(replace(self._epoch, owner="", at=at))
 
     async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Add an entry below the scope; gives its number.

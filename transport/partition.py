@@ -243,6 +243,8 @@ class Partition:
             self._settling.hold(message_id, message.reply)
             channel_id = int(str(got.dispatch.d.get("channel_id", 0)))
             self._settling.settle(Ending(channel_id, [message_id], OutcomeKind.FAILED))
+            await self._settling.record()
+            await self._beside.do(self._log.note(replace(self._epoch, trying=0)))
         elif new:
             await self._beside.do(self._log.note(replace(self._epoch, trying=message_id)))
             work = self._work = await self._open(self.number, self._log, self._settling.told)

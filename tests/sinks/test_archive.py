@@ -15,6 +15,7 @@ import pytest
 import sinks.archive
 from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, OutcomeKind, Reason
+from services.conversations import CalledOff
 from services.storage import files
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
@@ -359,6 +360,18 @@ async def test_an_error_where_places_are_noted_is_heard_and_changes_nothing_of_w
     told = [record for record in caplog.records if "will have no link" in record.getMessage()]
     assert all(record.exc_info is not None and "a bug in places" in str(record.exc_info[1]) for record in told)
     assert all(sum(str(outcome.qa_id) in record.getMessage() for record in told) == 1 for outcome in outcomes)
+
+
+async def test_whoever_is_no_longer_the_writer_says_so_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def taken_over(_qa_id: str, _capture: Capture) -> str:
+        raise CalledOff(Reason.SHUTDOWN)
+
+    monkeypatch.setattr(sinks.archive, "place_line", taken_over)
+    await RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl").keep(capture(1))
+    [told] = [record for record in caplog.records if "will have no link" in record.getMessage()]
+    assert (told.levelname, told.exc_info) == ("WARNING", None)
 
 
 async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -211,6 +211,7 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     assert third.graphs[1].fed == ["MESSAGE_CREATE 2"]
     dying.lose()
     await dying.release(drain=False)
+    await give_back_untried(client, beside)
     fourth = Worker(client, beside, name="four")
     partition = fourth.partition()
     assert await partition.take()
@@ -223,17 +224,21 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     await partition.release(drain=True)
 
 
+async def give_back_untried(client: Client, beside: Beside) -> None:
+    """Have an owner that comes and goes while another partition of its process tries something."""
+    alone = asyncio.Lock()
+    await alone.acquire()
+    partition = Worker(client, beside, name="between").partition(alone=alone)
+    assert await partition.take()
+    await partition.release(drain=True)
+
+
 async def test_who_gives_suspects_back_untried_leaves_them_suspect(client: Client, beside: Beside) -> None:
     """Workers come and go while one message ends them one by one."""
     for number in (1, 2):
         await publish(client, "MESSAGE_CREATE", number)
     await lose_owners(client)
-    third = Worker(client, beside)
-    alone = asyncio.Lock()
-    await alone.acquire()  # another partition of it tries something
-    giving = third.partition(alone=alone)
-    assert await giving.take()
-    await giving.release(drain=True)
+    await give_back_untried(client, beside)
     fourth = Worker(client, beside, name="four")
     partition = fourth.partition()
     assert await partition.take()
