@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 from yarl import URL
@@ -46,21 +47,22 @@ def dashboard_pages(
     *,
     pace: float = 1.0,
     fleet: Callable[[], Awaitable[Fleet]] | None = None,
+    ends: Ends | None = None,
 ) -> Callable[[web.Application], None]:
     """What adds the pages to an application. `pace`: how many seconds of the loop pass in a real one. `fleet`: asks all
-    processes, where several do the work. Blocking.
+    processes, where several do the work; `ends`: what they have done, else it is what this run knows. Blocking.
 
     Raises:
         OSError: the key of pseudonyms cannot be read or made.
     """
     state, history = parts.state, parts.services.history
     curation = parts.services.curation
-    kept = KeptEnds(state.record, state.folder.outcomes)
+    kept = ends or KeptEnds(state.record, state.folder.outcomes, state.token_days)
     key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
     sources = Sources(
         meter=meter,
         entries=kept.last,
-        costs=partial(costs_of, kept, state.token_days, prices_of(settings)),
+        costs=partial(costs_of, kept, prices_of(settings)),
         held=partial(held_sources, settings.kb, library),
         search=search,
         team=LookedAt(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
@@ -95,32 +97,52 @@ def _passing_key(folder: DataFolder) -> bytes:
     return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else secrets.token_bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEnds:
-    """The record of how parts ended, in memory and in the files of `folder`."""
-
-    record: OutcomeRecord
-    folder: Path
+class Ends(Protocol):
+    """How parts ended, and what models were asked for."""
 
     async def last(self) -> Sequence[Ended]:
-        """The newest `RECENT`, oldest first. What is in memory as well is taken from there: it has the replies."""
-        written = await in_thread(newest, self.folder, RECENT)
-        recent = tuple(self.record.recent)
-        known = set(map(_identity, recent))
-        older = [entry for entry in written if _identity(entry) not in known]
-        return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
+        """The newest `RECENT`, oldest first."""
+        ...
 
     async def of(self, period: TimeSpan) -> Sequence[Ended]:
         """Those of some days, oldest first."""
+        ...
+
+    async def tokens(self) -> TokenDays: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEnds:
+    """`Ends`: the record in memory and in the files of `folder`."""
+
+    record: OutcomeRecord
+    folder: Path
+    spent: TokenDays
+
+    async def last(self) -> Sequence[Ended]:
+        return with_recent(await in_thread(newest, self.folder, RECENT), self.record)
+
+    async def of(self, period: TimeSpan) -> Sequence[Ended]:
         return await in_thread(entries, self.folder, period) or [
             entry for entry in self.record.recent if entry.at in period
         ]
 
+    async def tokens(self) -> TokenDays:
+        return self.spent
 
-async def costs_of(kept: KeptEnds, spent: TokenDays, prices: Prices, days: int) -> Costs:
+
+def with_recent(written: Iterable[Ended], record: OutcomeRecord) -> Sequence[Ended]:
+    """The newest of both. What is in memory as well is taken from there: it has the replies."""
+    recent = tuple(record.recent)
+    known = set(map(_identity, recent))
+    older = [entry for entry in written if _identity(entry) not in known]
+    return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
+
+
+async def costs_of(kept: Ends, prices: Prices, days: int) -> Costs:
     """What models were asked for in the last days, today included."""
     period = TimeSpan(now() - (days - 1) * DAY, now() + MOMENT)
-    return costs(spent.days, await kept.of(period), period, prices)
+    return costs((await kept.tokens()).days, await kept.of(period), period, prices)
 
 
 def _identity(entry: Ended) -> tuple[str, tuple[int, ...]]:

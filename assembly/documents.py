@@ -43,11 +43,8 @@ from services.documents.tools import AnswerCache
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.storage import DataFolder
-from settings import DocumentSettings, Settings
+from settings import EMBEDDED, DocumentSettings, Settings
 from streams.wiring import EvidenceRules
-
-EMBEDDED = "embedded"
-"""The value of `documents.store` that needs no server."""
 
 READING_SECONDS = 60.0
 """Several times what a log of the largest size takes that is allowed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from assembly import Unusable
+from commands.check_transport import misfits
 from commands.findings import Finding, Verdict
 from commands.roles import nats_extra
 from services.telemetry import number_of
@@ -32,7 +33,7 @@ async def nats(settings: Settings) -> list[Finding]:
             rows.append(_row(Verdict.WARNING, f"{each.trouble}; the others are used"))
         else:
             rows.append(_missing(each.trouble))
-    rows += map(_missing, found.wrong)
+    rows += map(_missing, [*found.wrong, *misfits(settings, rehearsal=settings.app.dry_run)])
     if found.streams is not None and not found.wrong:
         chosen = settings.nats
         says = f"{number_of(len(found.streams), 'stream')}, made as nats.partitions and nats.replicas say"

@@ -8,7 +8,6 @@ import time
 from pydantic import BaseModel
 
 from assembly import Unusable
-from assembly.documents import EMBEDDED
 from assembly.llm import endpoint_settings, open_llm
 from assembly.running import meters_of, serving
 from assembly.sources import web_for
@@ -19,7 +18,7 @@ from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage,
 from services.search.embedding import REMEDY, installed
 from services.storage import DataFolder
 from services.telemetry import number_of
-from settings import DocumentSettings, KnowledgeSettings, LLMSettings, Settings, SettingsError, usable_token
+from settings import EMBEDDED, DocumentSettings, KnowledgeSettings, LLMSettings, Settings, SettingsError, usable_token
 from sinks.terminal import one_line
 
 

@@ -213,7 +213,7 @@ def run(options: argparse.Namespace) -> int:
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
             check_guild(settings, options)
-            check_transport(options, command_of(options), local=settings.local, rehearsal=settings.app.dry_run)
+            check_transport(options, command_of(options), settings)
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values

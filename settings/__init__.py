@@ -16,6 +16,7 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 from settings.draft import files_of, local_file, read_yaml
 from settings.editing import with_values, with_variables
 from settings.errors import SettingsError, dotted, find
+from settings.kinds import EMBEDDED
 from settings.loading import begun_model, from_dotenv, load, usable_token, variables_of
 from settings.sections import (
     AnswerSettings,

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 T = TypeVar("T")
 
 MOST_TOPIC_BYTES = 64
+EMBEDDED = "embedded"  # the store of documents that needs no server
 DIGITS = re.compile("[0-9]{1,20}")
 QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
@@ -177,7 +178,6 @@ def _hard_to_guess(secret: SecretStr) -> SecretStr:
 
 
 Flag = Annotated[bool, Strict(), Says("true or false")]
-
 Seconds = Annotated[float, Field(gt=0, strict=True), Says("a number of seconds above 0")]
 Minutes = Annotated[float, Field(gt=0, strict=True), Says("a number of minutes above 0")]
 MinutesOrOff = Annotated[float, Field(ge=0, strict=True), Says("a number of minutes, or 0 for off")]
@@ -270,7 +270,7 @@ Url = Annotated[
 ]
 Store = Annotated[
     str,
-    BeforeValidator(lambda given: given if given == "embedded" else _url(given)),
+    BeforeValidator(lambda given: given if given == EMBEDDED else _url(given)),
     Says("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
 ]
 

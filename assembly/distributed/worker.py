@@ -259,10 +259,12 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
     """The dashboard: what this worker does, and who else does what."""
     from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
+    from assembly.distributed.everybody import EverybodysEnds  # noqa: PLC0415 (as above)
 
     log.info("the dashboard is at %s", address_of(shared.settings.metrics))
     fleet = partial(fleet_of, process)
-    return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet)
+    ends = EverybodysEnds(process, parts.state.record)
+    return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet, ends=ends)
 
 
 async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing, serve: Serve) -> None:

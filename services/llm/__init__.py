@@ -37,7 +37,14 @@ from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
 from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, unreachable_because, vectors_client
 from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
-from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
+from services.llm.token_days import (
+    StepTokens,
+    TokenDays,
+    parse_token_days,
+    read_token_days,
+    render_token_days,
+    summed_token_days,
+)
 from services.llm.tools import Told, Tool, ToolLimits, misfit
 from services.llm.usage import (
     DAY,

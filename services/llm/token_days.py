@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -63,6 +64,25 @@ def read_token_days(path: Path) -> TokenDays:
     except ValidationError:
         log.warning("%s is damaged: what was spent before today is missing in reports", path)
         return TokenDays()
+
+
+def parse_token_days(data: bytes) -> TokenDays:
+    """The same of the content of such a file; none where it is damaged."""
+    try:
+        return TokenDays(_DAYS.validate_json(data))
+    except ValidationError:
+        return TokenDays()
+
+
+def summed_token_days(parts: Iterable[TokenDays]) -> TokenDays:
+    """What several have counted, together."""
+    total: dict[str, dict[str, StepTokens]] = defaultdict(dict)
+    for part in parts:
+        for day, steps in part.days.items():
+            for step, tokens in steps.items():
+                before = total[day].get(step, StepTokens())
+                total[day][step] = StepTokens(*map(sum, zip(before, tokens, strict=True)))
+    return TokenDays(total)
 
 
 def render_token_days(kept: TokenDays) -> bytes:

@@ -55,7 +55,7 @@ async def test_the_last_ends_come_from_files_and_memory_each_once_oldest_first(t
     written(tmp_path / "outcomes", older, newer)
     record = OutcomeRecord(None, str)
     record.recent.append(newer)
-    found = await KeptEnds(record, tmp_path / "outcomes").last()
+    found = await KeptEnds(record, tmp_path / "outcomes", TokenDays()).last()
     assert [entry.message_ids for entry in found] == [older.message_ids, newer.message_ids]
     assert found[1].reply == REPLIED.reply  # which only memory has
 
@@ -63,7 +63,7 @@ async def test_the_last_ends_come_from_files_and_memory_each_once_oldest_first(t
 async def test_without_files_there_is_what_is_in_memory(tmp_path: Path) -> None:
     record = OutcomeRecord(None, str)
     record.recent.append(REPLIED)
-    kept = KeptEnds(record, tmp_path / "outcomes")
+    kept = KeptEnds(record, tmp_path / "outcomes", TokenDays())
     assert await kept.last() == [REPLIED]
     assert await kept.of(TimeSpan(AT - DAY, AT + DAY)) == [REPLIED]
     assert await kept.of(TimeSpan(AT + 1, AT + DAY)) == []
@@ -74,7 +74,7 @@ async def test_costs_are_those_of_the_last_days_at_the_price_of_each_model(tmp_p
     steps = {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 1_000_000, 0)}
     spent = TokenDays({rfc3339(now() - days * DAY)[:10]: steps for days in (0, 1, 29, 30, 40)})
     prices = Prices(Price(2.0, 10.0), Price(0.5, 0.5))
-    found = await costs_of(KeptEnds(OutcomeRecord(None, str), tmp_path / "outcomes"), spent, prices, 30)
+    found = await costs_of(KeptEnds(OutcomeRecord(None, str), tmp_path / "outcomes", spent), prices, 30)
     assert (found.total.calls, found.total.money) == (9, 7.5)
     assert [place.calls for place in found.channels.values()] == [REPLIED.llm_calls]
 

@@ -69,3 +69,14 @@ def test_a_rehearsal_takes_no_messages_from_those_who_answer(
     code, line = said(capsys, tmp_path, "nats://127.0.0.1:9", "--dry-run")
     assert code == 2
     assert line.startswith("app.py: app.dry_run: a rehearsal needs transport: local")
+
+
+def test_files_of_threads_are_in_one_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APP__DOCUMENTS__STORE", "http://127.0.0.1:9")
+    code, line = said(capsys, tmp_path, "nats://127.0.0.1:9")
+    assert code == 2
+    assert line == (
+        "app.py: documents.store: over NATS files are kept in its buckets: set it to embedded, or transport: local\n"
+    )

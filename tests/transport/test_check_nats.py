@@ -83,3 +83,14 @@ def test_a_file_of_credentials_that_is_not_there_is_the_only_row(
     line = capsys.readouterr().err
     assert line.startswith("app.py: nats.credentials_env: NATS_CREDS: ")
     assert line.count("\n") == 1
+
+
+def test_what_a_start_refuses_has_a_row(
+    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 70."""
+    begin_anew(nats_server.url, None)
+    code, out = checked(capsys, tmp_path, nats_server.url, "documents: {store: 'http://127.0.0.1:9'}\n")
+    assert code == 2
+    rows = [line for line in out.splitlines() if line.startswith("documents.store")]
+    assert any("over NATS files are kept in its buckets" in line for line in rows)

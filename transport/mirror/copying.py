@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from nats.aio.msg import Msg
@@ -12,7 +12,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import ObjectNotFoundError
 
 from services.storage import files
-from transport.fence import FencedLog
+from transport.fence import FencedLog, read_all
 from transport.mirror import entries
 from transport.mirror.entries import Entry
 from transport.mirror.folders import files_below
@@ -85,6 +85,25 @@ async def _contents(scope: FencedLog) -> Contents:
     async for message in scope.entries(branch=f"{entries.FILES}.>"):
         contents.add(message)
     return contents
+
+
+async def everywhere(streams: JetStreamContext, path: str) -> Mapping[str, bytes]:
+    """What a file holds in each scope that has it, by the scope.
+
+    Raises:
+        OSError: it is replaced faster than it can be read.
+        nats.errors.Error, TimeoutError, APIError: NATS does not answer.
+    """
+    for _ in range(RESTORE_TRIES):
+        found: dict[str, Contents] = {}
+        async for message in read_all(streams, f"log.*.{entries.FILES}.{entries.token(path)}"):
+            found.setdefault(message.subject.split(".")[1], Contents()).add(message)
+        try:
+            there = {scope: contents for scope, contents in found.items() if path in contents.paths()}
+            return {scope: await contents.content(streams, path) for scope, contents in there.items()}
+        except ObjectNotFoundError:  # somebody writes it meanwhile
+            continue
+    raise OSError(errno.EIO, "it changes faster than it can be read", path)
 
 
 def make(root: Path, path: str, content: bytes) -> bool:

@@ -6,10 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from services.conversations import Mark, read_marks, render_marks
-from services.llm import TokenDays, read_token_days, render_token_days
+from services.llm import read_token_days, render_token_days, summed_token_days
 from services.storage import DataFolder, files
 from transport.mirror.folders import files_below
 from transport.moving.splitting import SHARED, STATE, lines_of
@@ -37,7 +36,7 @@ def _merged(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
     if path == folder.seen:
         return render_marks(_newest(map(read_marks, parts)))
     if path == folder.token_days:
-        return render_token_days(_summed(map(read_token_days, parts)))
+        return render_token_days(summed_token_days(map(read_token_days, parts)))
     return parts[0].read_bytes()
 
 
@@ -68,14 +67,3 @@ def _newest(parts: Iterable[Mapping[int, Mark]]) -> Mapping[int, Mark]:
 
 def _reach(mark: Mark) -> tuple[int, int]:
     return mark.below, len(mark.done)
-
-
-def _summed(parts: Iterable[TokenDays]) -> TokenDays:
-    summed: dict[str, dict[str, Any]] = defaultdict(dict)
-    for part in parts:
-        for day, steps in part.days.items():
-            for step, tokens in steps.items():
-                before = summed[day].get(step)
-                both = tokens if before is None else type(tokens)(*map(sum, zip(before, tokens, strict=True)))
-                summed[day][step] = both
-    return TokenDays(summed)

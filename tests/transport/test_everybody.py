@@ -1,0 +1,109 @@
+"""How parts ended in all processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+
+from assembly.distributed.everybody import EverybodysEnds
+from assembly.distributed.process import Process, open_process
+from clock import now, rfc3339
+from reporting.reading import TimeSpan
+from services.llm import StepTokens
+from services.storage import FileChange
+from services.telemetry import render_ended
+from settings import load
+from sinks.record import OutcomeRecord
+from tests.dashboard.made import REPLIED
+from tests.loopback.nats_server import NatsServer
+from tests.reporting.asked import asked
+from tests.transport.connected import client
+from transport.connection import streams_of
+from transport.fence import FencedLog
+from transport.mirror import Writer
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.real_time
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+async def process(client: Client, tmp_path: Path, nats_server: NatsServer) -> AsyncGenerator[Process]:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"transport: '{nats_server.url}'\napp: {{data_dir: {tmp_path / 'data'}}}\n")
+    async with open_process(load(config), ("worker",)) as opened:
+        yield opened
+
+
+async def told(client: Client, scope: str, *changes: FileChange) -> None:
+    log = FencedLog(streams_of(client), scope)
+    await log.open("somebody", 1.0)
+    writer = Writer(log)
+    for change in changes:
+        await writer.write(change)
+
+
+def outcomes(at: float) -> str:
+    return f"state/outcomes/{rfc3339(at)[:10]}.jsonl"
+
+
+async def test_all_partitions_and_the_own_memory_are_shown_as_one(client: Client, process: Process) -> None:
+    today, before = now(), now() - 3 * DAY
+    one, two = asked("One?", at=today - 2), asked("Two?", at=today - 1)
+    old = asked("Old?", at=before)
+    path = outcomes(today)
+    await told(client, "p03", FileChange("replace", path, render_ended(one)), FileChange("append", path, b"damaged\n", len(render_ended(one))))
+    await told(
+        client,
+        "p05",
+        FileChange("append", path, render_ended(two), 0),
+        FileChange("replace", outcomes(before), render_ended(old)),
+        FileChange("replace", "state/outcomes/gone.jsonl", b""),
+    )
+    record = OutcomeRecord(None, str)
+    mine = replace(REPLIED, at=today)
+    record.recent.append(mine)
+    ends = EverybodysEnds(process, record)
+    assert [entry.question for entry in await ends.last()] == ["Old?", "One?", "Two?", mine.question]
+    assert (await ends.last())[-1].reply == mine.reply
+    span = TimeSpan(today - DAY, today + 1)
+    assert [entry.question for entry in await ends.of(span)] == ["One?", "Two?"]
+
+
+async def test_tokens_are_added_up(client: Client, process: Process) -> None:
+    days = {"2026-01-02": {"gate": [1, 2, 3]}}
+    await told(client, "p03", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
+    await told(client, "p04", FileChange("replace", "state/tokens.json", b"damaged"))
+    await told(client, "p05", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
+    found = await EverybodysEnds(process, OutcomeRecord(None, str)).tokens()
+    assert found.days == {"2026-01-02": {"gate": StepTokens(2, 4, 6)}}
+
+
+async def test_a_file_that_was_removed_is_not_there(client: Client, process: Process) -> None:
+    path = outcomes(now())
+    await told(client, "p03", FileChange("replace", path, render_ended(asked("One?", at=now()))))
+    await told(client, "p03", FileChange("remove", path))
+    assert await EverybodysEnds(process, OutcomeRecord(None, str)).last() == []
+
+
+async def test_while_nats_is_away_the_own_memory_is_shown(
+    client: Client, process: Process, nats_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = OutcomeRecord(None, str)
+    record.recent.append(REPLIED)
+    nats_server.end()
+    try:
+        ends = EverybodysEnds(process, record)
+        assert await ends.last() == [REPLIED]
+        assert await ends.of(TimeSpan(REPLIED.at, REPLIED.at + 1)) == [REPLIED]
+        assert (await ends.tokens()).days == {}
+    finally:
+        nats_server.start()
+    assert "the dashboard shows less than there is: NATS does not answer" in caplog.text
