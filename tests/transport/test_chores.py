@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientConnectionError, ClientSession
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
@@ -20,7 +21,7 @@ from services.telemetry import render_ended
 from tests.end_to_end.processes import STARTING, Process, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
-from tests.loopback.nats_server import NatsServer
+from tests.loopback.nats_server import NatsServer, free_port
 from tests.reporting.asked import asked
 from tests.services.documents.cases import new_store
 from tests.transport.connected import client
@@ -64,8 +65,19 @@ async def installation(folder: DataFolder, guild_id: int) -> None:
     await store.close()
 
 
+async def page(address: str) -> str:
+    """Once its process serves it."""
+    async with ClientSession() as session, asyncio.timeout(WITHIN):
+        while True:
+            try:
+                async with session.get(address) as response:
+                    return await response.text()
+            except ClientConnectionError:
+                await asyncio.sleep(0.05)
+
+
 async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
-    client: Client, discord_server: DiscordServer, tmp_path: Path, at: None
+    client: Client, discord_server: DiscordServer, tmp_path: Path, at: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staff, streams = discord_server.add_channel("staff"), streams_of(client)
     data = DataFolder(tmp_path / "data")
@@ -75,7 +87,11 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
     assert (await adopting.end(WITHIN))[0] == 0
     gone: dict[str, object] = {"id": str(LEFT), "name": "left", "channels": [], "roles": [], "unavailable": False}
     await streams.publish(f"places.{LEFT}", packed(Dispatch(time.time(), "GUILD_CREATE", gone)), stream=PLACES)
-    roles = [await Process.start(discord_server, config, "--role", role) for role in ("gateway", "worker", "worker")]
+    roles = [await Process.start(discord_server, config, "--role", role) for role in ("gateway", "worker")]
+    shown = free_port()
+    for key, value in {"METRICS__PORT": shown, "DASHBOARD__ENABLED": "true", "DASHBOARD__SHOW_TEXTS": "true"}.items():
+        monkeypatch.setenv(f"APP__{key}", str(value))
+    roles.append(await Process.start(discord_server, config, "--role", "worker"))
     try:
         await discord_server.until(lambda: discord_server.posts, WITHIN)
         [post] = discord_server.posts
@@ -91,6 +107,9 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
                 await asyncio.sleep(0.05)
         last = await streams.get_last_msg(PLACES, f"places.{LEFT}")
         assert unpacked(last.data or b"").t == "GUILD_DELETE"
+        answers = await page(f"http://127.0.0.1:{shown}/answers")
+        assert "Solaris" in answers
+        assert "hiccups" in answers
         for process in roles:
             process.terminate()
         for process in roles:

@@ -59,7 +59,12 @@ async def test_all_partitions_and_the_own_memory_are_shown_as_one(client: Client
     one, two = asked("One?", at=today - 2), asked("Two?", at=today - 1)
     old = asked("Old?", at=before)
     path = outcomes(today)
-    await told(client, "p03", FileChange("replace", path, render_ended(one)), FileChange("append", path, b"damaged\n", len(render_ended(one))))
+    await told(
+        client,
+        "p03",
+        FileChange("replace", path, render_ended(one)),
+        FileChange("append", path, b"damaged\n", len(render_ended(one))),
+    )
     await told(
         client,
         "p05",
