@@ -18,17 +18,13 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.kv import KeyValue
 
 from clock.backoff import Backoff
+from transport.protocol import LAST, NO_MESSAGE, OPERATION, PURGE, ROLLUP, WRONG_LAST
 
 ANSWER_SECONDS = 2.0
 """How long the server has to answer, before it is asked again."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
 PATIENCE_SECONDS = 10.0
 """How long somebody waits who is there and can ask again."""
-
-LAST = "Nats-Expected-Last-Subject-Sequence"
-WRONG_LAST = (10071, 10164)
-NO_MESSAGE = 10037
-OPERATION, PURGE, ROLLUP = "KV-Operation", "PURGE", "Nats-Rollup"
 
 T = TypeVar("T")
 

@@ -28,14 +28,13 @@ from services.team import Capture, Waiting, pending
 from transport.connection import AWAY, streams_of
 from transport.layout import CAPTURES
 from transport.lease import Lease
+from transport.protocol import MESSAGE_ID, NOT_DELETED
 
 SUBJECTS = "captures.>"
 PART = "Part"
 """The header with what a stored capture says of where it is from."""
 TRY_SECONDS, LONGEST_SECONDS = 2.0, 10.0
 FORGET_SECONDS = 30.0
-_GONE = 10057
-"""The number of the error when a message to be deleted is not, or no longer, in its stream."""
 MOST_OPEN = 256
 """Captures that the writer has in hand: as many as may share an append, and some that wait for it."""
 
@@ -57,7 +56,7 @@ class HandOver:
         data = pending.render(Waiting(now(), capture, ()))
         # The same messages, captured again by another worker after a crash, are known.
         message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
-        headers = {"Nats-Msg-Id": message_id, PART: rendered_part(part)}
+        headers = {MESSAGE_ID: message_id, PART: rendered_part(part)}
         backoff = Backoff(0.2, LONGEST_SECONDS)
         while True:
             try:
@@ -150,7 +149,7 @@ class Handed:
         try:
             return await streams_of(self._client).delete_msg(CAPTURES, number)
         except APIError as error:
-            if error.err_code != _GONE:
+            if error.err_code != NOT_DELETED:
                 raise
             return False
 

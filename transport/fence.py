@@ -26,10 +26,8 @@ from clock import rfc3339
 from clock.backoff import Backoff
 from transport.errors import Fenced
 from transport.layout import LOG
+from transport.protocol import LAST, LAST_OF, MESSAGE_ID, ROLLUP, WRONG_LAST
 
-WRONG_LAST = (10071, 10164)
-MESSAGE_ID, ROLLUP, TTL = "Nats-Msg-Id", "Nats-Rollup", "Nats-TTL"
-LAST, LAST_OF = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 TRY_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
 """How long a write waits for a server that is away; then it fails, like one to a disk that is gone."""

@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from services.telemetry import number_of
+from transport.protocol import BEING_STORED, FULL
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,6 @@ ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once mor
 LOOK_SECONDS = 0.25
 COMPLAIN_SECONDS = 60.0
 
-BEING_STORED, FULL = 10158, 10077  # the server's error codes
 _PAUSES = {BEING_STORED: 0.05, FULL: 1.0}
 _PAUSE_SECONDS = 0.5  # after any other error that may pass
 _OURS = range(400, 500)  # codes of errors that the same message would meet again

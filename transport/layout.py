@@ -18,6 +18,7 @@ from nats.js.errors import NotFoundError
 
 from transport.connection import ANSWER_SECONDS, streams_of
 from transport.errors import Unfit
+from transport.protocol import NO_STREAM
 
 MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLES", "LOG"
 MEMBERS, LOCKS, SEEN, PEOPLE, BUDGETS = "members", "locks", "seen", "people", "budgets"
@@ -31,7 +32,6 @@ PAUSES = (0.1, 0.3, 1.0)
 MOST_BYTES = 4 * 1024**3
 """Of messages that wait; beyond it the server refuses, and gateways wait."""
 NANOS = 1_000_000_000
-NO_STREAM = 10059
 
 
 @dataclass(frozen=True, slots=True)

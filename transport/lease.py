@@ -25,13 +25,12 @@ from nats.js.errors import APIError, NotFoundError
 
 from transport.connection import streams_of
 from transport.errors import Fenced
+from transport.protocol import NOT_UNIQUE
 
-NOT_UNIQUE = 10100
 GONE = 0.5
 """The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
 ACK_SECONDS = 600.0
 """After that an unacknowledged message comes again to the same owner: a backstop, for one whose answer was lost."""
-
 
 log = logging.getLogger(__name__)
 

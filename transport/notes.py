@@ -13,12 +13,10 @@ from nats.js import JetStreamContext
 
 from services.documents.store import StoreUnavailable
 from transport.errors import ServerAway
-from transport.fence import ROLLUP, TRY_SECONDS, TTL
+from transport.fence import TRY_SECONDS
 from transport.following import follow, patiently
 from transport.layout import DAY_SECONDS, PEOPLE
-
-OPERATION, REASON = "KV-Operation", "Nats-Marker-Reason"
-PURGE = "PURGE"
+from transport.protocol import OPERATION, PURGE, REASON, ROLLUP, TTL
 
 
 class KeptNotes:

@@ -24,9 +24,10 @@ from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
 from transport.errors import ServerAway
-from transport.fence import LAST, MESSAGE_ID, ROLLUP, TRY_SECONDS, TTL, WRONG_LAST, read_stream
+from transport.fence import TRY_SECONDS, read_stream
 from transport.following import follow, patiently, unsubscribed
 from transport.layout import DAY_SECONDS
+from transport.protocol import LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""

@@ -21,12 +21,13 @@ from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from transport.connection import streams_of
 from transport.departures import left_meanwhile
-from transport.fence import MESSAGE_ID, ROLLUP, TTL, read_stream
+from transport.fence import read_stream
 from transport.lanes import Lanes, Letter, lanes
 from transport.layout import PLACES
 from transport.lines import line_of, packed, unpacked
 from transport.marks import Marks
 from transport.places import FOLDED, PLACE, ThreadFacts, rendered, stripped
+from transport.protocol import MESSAGE_ID, ROLLUP, TTL
 from transport.snapshots import Snapshot
 
 log = logging.getLogger(__name__)

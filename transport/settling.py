@@ -12,8 +12,9 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Resul
 from transport.acknowledging import Acknowledging
 from transport.connection import Beside
 from transport.errors import Fenced
-from transport.fence import TTL, FencedLog
+from transport.fence import FencedLog
 from transport.layout import DAY_SECONDS
+from transport.protocol import TTL
 
 GROUP_SECONDS = 0.01
 """How long results wait for others, to be recorded together."""

@@ -14,7 +14,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.leaks import crashes
-from transport.lanes import BEING_STORED, COMPLAIN_SECONDS, FULL, Lanes, Letter, lanes
+from transport.lanes import COMPLAIN_SECONDS, Lanes, Letter, lanes
+from transport.protocol import BEING_STORED, FULL
 
 __all__ = ["crashes"]
 

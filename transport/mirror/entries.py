@@ -23,8 +23,8 @@ from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from clock import from_rfc3339, now
 from services.storage import FileChange
-from transport.fence import ROLLUP, TTL
 from transport.layout import BLOBS
+from transport.protocol import ROLLUP, TTL
 
 FILES = "file"
 CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
