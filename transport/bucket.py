@@ -15,10 +15,10 @@ from typing import TypeVar
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
-from nats.js.kv import KeyValue
 
 from clock.backoff import Backoff
-from transport.protocol import LAST, NO_MESSAGE, OPERATION, PURGE, ROLLUP, WRONG_LAST
+from transport.fence import read_stream
+from transport.protocol import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST
 
 ANSWER_SECONDS = 2.0
 """How long the server has to answer, before it is asked again."""
@@ -90,18 +90,10 @@ class KeyBucket:
         Raises:
             OSError: the server does not answer, or has no such bucket.
         """
-        found: dict[str, bytes] = {}
         try:
-            watcher = await (await self._streams.key_value(self.name)).watchall(ignore_deletes=True)
-            try:
-                # What follows when all that is there has come is None.
-                while isinstance(entry := await watcher.updates(), KeyValue.Entry):
-                    found[entry.key] = entry.value or b""
-            finally:
-                await watcher.stop()
+            return await values(self._streams, self.name)
         except (Error, TimeoutError) as error:
             raise OSError(errno.EIO, f"the bucket {self.name} cannot be read: {error}") from error
-        return found
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
         backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
@@ -120,6 +112,21 @@ class KeyBucket:
                     log.info("%s: the NATS server answers again", self.name)
                 self._away = False
                 return answer
+
+
+async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
+    """What is kept, by key. Raises as the client.
+
+    Not by a watcher of nats-py (2.16.0): where the last values are delivered and not taken up yet, it says that there
+    are none (8 times in 4,000, of a bucket with one value). Besides, each leaves a consumer for five minutes, and a
+    server refuses more than some hundreds.
+    """
+    prefix, found = f"$KV.{bucket}.", dict[str, bytes]()
+    async for entry in read_stream(streams, f"KV_{bucket}", prefix + keys):
+        headers = entry.headers or {}
+        if OPERATION not in headers and REASON not in headers:
+            found[entry.subject.removeprefix(prefix)] = entry.data
+    return found
 
 
 @contextlib.asynccontextmanager

@@ -18,6 +18,7 @@ from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
 
+from transport.bucket import values
 from transport.layout import MEMBERS
 
 HERE = "millrace.process.{}"
@@ -52,15 +53,9 @@ class Members:
     async def alive(self) -> Mapping[str, Peer]:
         """Everybody who was heard of within the lease, by name."""
         found: dict[str, Peer] = {}
-        watching = await (await self._bucket()).watchall(ignore_deletes=True)
-        try:
-            async for entry in watching:
-                if entry is None:  # that was all
-                    break
-                roles = cast("Mapping[str, Any]", json.loads(entry.value or b"{}")).get("roles", ())
-                found[entry.key] = Peer(entry.key, tuple(cast("Sequence[str]", roles)))
-        finally:
-            await watching.stop()
+        for name, value in (await values(self._streams, MEMBERS)).items():
+            roles = cast("Mapping[str, Any]", json.loads(value)).get("roles", ())
+            found[name] = Peer(name, tuple(cast("Sequence[str]", roles)))
         return found
 
     async def _bucket(self) -> KeyValue:

@@ -18,7 +18,6 @@ from typing import Any
 import yaml
 from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.errors import NoKeysError
 
 from benchmarks.scale.judge import Posted, Sent
 from benchmarks.scale.model import Model
@@ -27,7 +26,8 @@ from benchmarks.scale.traffic import Saying, write_plan
 from benchmarks.scale.watch import Watch, connected, shares, until
 from tests.end_to_end.knowledge import write_knowledge
 from tests.loopback.nats_server import NatsServer
-from transport.layout import Layout, prepare
+from transport.bucket import values
+from transport.layout import MEMBERS, Layout, prepare
 
 LINE_BYTES = 1 << 24
 STARTING_SECONDS = 60.0
@@ -115,10 +115,7 @@ class Scene:
 
     async def members(self) -> set[str]:
         """The processes that are seen."""
-        try:
-            return set(await (await self.streams.key_value("members")).keys())
-        except NoKeysError:
-            return set()
+        return set(await values(self.streams, MEMBERS))
 
     async def name_of(self, running: Running) -> str:
         """What a process calls itself."""

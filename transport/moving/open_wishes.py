@@ -14,6 +14,7 @@ from nats.errors import TimeoutError as NothingHeard
 from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
 
+from transport.bucket import values
 from transport.errors import Unfit
 from transport.layout import PEOPLE
 from transport.wishes import FORGET
@@ -31,9 +32,8 @@ async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Aw
     """
     watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
     try:
-        left: set[str] = set()
-        while isinstance(entry := await watching.updates(), KeyValue.Entry):
-            left |= set(_left(entry))
+        known = await values(streams, PEOPLE, f"{FORGET}.*")
+        left = {scope for key, value in known.items() for scope in _left(key, value)}
         if left:
             raise Unfit(
                 f"--export: a wish to be forgotten is not carried out yet ({', '.join(sorted(left))}): let processes "
@@ -46,7 +46,7 @@ async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Aw
                     heard = await watching.updates(timeout=LAST_SECONDS)
                 except NothingHeard:
                     return
-                if isinstance(heard, KeyValue.Entry) and heard.value:
+                if isinstance(heard, KeyValue.Entry) and heard.value and heard.value != known.get(heard.key):
                     raise Unfit("--export: somebody has wished to be forgotten meanwhile: export again")
 
         yield still_none
@@ -54,12 +54,12 @@ async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Aw
         await watching.stop()
 
 
-def _left(entry: KeyValue.Entry) -> list[str]:
+def _left(key: str, value: bytes) -> list[str]:
     """The scopes that are still to be dealt with. A damaged wish is one that nobody has carried out."""
-    if not entry.value:
+    if not value:
         return []
     try:
-        told = cast("dict[str, Any]", json.loads(entry.value))
+        told = cast("dict[str, Any]", json.loads(value))
         return [str(each) for each in told["left"]]
     except (ValueError, KeyError, TypeError):
-        return [f"{entry.key} is damaged"]
+        return [f"{key} is damaged"]

@@ -26,6 +26,7 @@ from services.llm import read_spent, render_spent
 from services.storage import DataFolder, files, json_state
 from services.storage.backups import DamagedDatabase, databases
 from transport import budgets
+from transport.bucket import values
 from transport.layout import EVIDENCE, PEOPLE, SEEN
 
 OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
@@ -40,7 +41,7 @@ LEVEL = 1
 
 async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
-    people, known = await streams.key_value(PEOPLE), await _keys(streams, PEOPLE)
+    people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
     notes = dict(_tombstones(await asyncio.to_thread(json_state.read_object, folder.tombstones)))
     for prefix, path in ((OPT_OUTS, folder.opt_outs), (SHOWN, folder.shown_runbooks)):
         ids = await asyncio.to_thread(json_state.read_ids, path)
@@ -57,7 +58,7 @@ async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
 
 async def write_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
     """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
-    known = await _keys(streams, PEOPLE)
+    known = await values(streams, PEOPLE)
     for prefix, path, own in (
         (OPT_OUTS, folder.opt_outs, [part.opt_outs for part in parts]),
         (SHOWN, folder.shown_runbooks, [part.shown_runbooks for part in parts]),
@@ -133,7 +134,7 @@ async def servers_met(streams: JetStreamContext) -> Mapping[int, Mark]:
     what was handed on, which need not have its end yet.
     """
     met: dict[int, Mark] = {}
-    for guild_id, value in (await _keys(streams, SEEN)).items():
+    for guild_id, value in (await values(streams, SEEN)).items():
         below = json.loads(value).get(f"-{guild_id}")
         if below is not None:
             met[-int(guild_id)] = Mark(int(below))
@@ -195,16 +196,3 @@ def _packed(path: Path) -> bytes:
 
 def _unpack(path: Path, content: bytes) -> None:
     files.renew(path, zlib.decompress(content), flush=False)
-
-
-async def _keys(streams: JetStreamContext, bucket: str) -> Mapping[str, bytes]:
-    found: dict[str, bytes] = {}
-    watching = await (await streams.key_value(bucket)).watchall(ignore_deletes=True)
-    try:
-        async for entry in watching:
-            if entry is None:  # that was all
-                break
-            found[entry.key] = entry.value or b""
-    finally:
-        await watching.stop()
-    return found
