@@ -123,7 +123,7 @@ async def test_what_belongs_to_another_now_is_left_to_it(people: SharedPeople, d
     lost = Folder(Fenced("p00"))
     await duties.own("p00", lost.forget)
     await people.wishes.make(ADA, ["p00"])
-    await until(lambda: not lost.errors)
+    await until(lambda: not lost.errors and ADA in people.wishes.by_user)  # each has its own connection
     assert people.wishes.by_user[ADA].left == ("p00",)
     assert lost.forgotten == []
 
