@@ -28,7 +28,7 @@ from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
 from operators.step import Gauge
-from services.conversations import InFlight
+from services.conversations import CalledOff, InFlight
 from services.discord import Dispatch
 from services.llm import ObserveTokens
 from services.telemetry import number_of
@@ -244,10 +244,17 @@ class GraphRun:
             self._subscription.dispose()
 
 
+def _say_why_it_ended(task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, CalledOff):
+        log.critical("what ran in the background has ended; start the program again", exc_info=error)
+
+
 @contextlib.asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do `work` beside the block; cancelled at its end."""
+    """Do `work` beside the block; cancelled at its end. What it raises is logged at once, unless it was called off."""
     task = asyncio.create_task(work)
+    task.add_done_callback(_say_why_it_ended)
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ processes                   work on bytes from outside, in processes that may be
 cancel_token                one item's cancellation
 shared_calls                one call for identical requests
 backoff                     pauses that double
-within                      a limit that a pause of the process does not use up
+within                      limits that a pause of the process does not use up
 threads                     an end that does not wait for those that hang
 """
 
@@ -20,4 +20,4 @@ from clock.run_blocking import run_blocking
 from clock.threads import leave, patient_to_a_point
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop
-from clock.within import loop_time, within
+from clock.within import Patience, loop_time, running_for, within

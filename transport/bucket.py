@@ -16,6 +16,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
+from clock import running_for
 from clock.backoff import Backoff
 from transport.fence import read_stream
 from transport.protocol import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST
@@ -133,7 +134,7 @@ async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dic
 async def patience() -> AsyncGenerator[None]:
     """Raises OSError: it took too long."""
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with running_for(PATIENCE_SECONDS):
             yield
     except TimeoutError as error:
         raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error

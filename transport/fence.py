@@ -22,7 +22,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import rfc3339
+from clock import Patience, rfc3339
 from clock.backoff import Backoff
 from transport.errors import Fenced
 from transport.layout import LOG
@@ -142,7 +142,7 @@ class FencedLog:
         async with self._turn:
             message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
             sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
-            until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+            patience = Patience(PATIENCE_SECONDS)
             while True:
                 try:
                     stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
@@ -153,7 +153,7 @@ class FencedLog:
                         return self._last
                     sent[LAST] = str(self._last)
                 except (Error, TimeoutError) as error:
-                    if asyncio.get_running_loop().time() > until:
+                    if patience.is_over():
                         raise OSError(errno.EIO, "NATS does not answer") from error
                     await asyncio.sleep(backoff.pause())
                 else:

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error
 from nats.js import JetStreamContext, api
 
+from clock import Patience
 from clock.backoff import Backoff
 from transport.errors import ServerAway
 from transport.fence import READ_SECONDS, TRY_SECONDS
@@ -30,13 +31,13 @@ log = logging.getLogger(__name__)
 
 async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TRY_SECONDS) -> T:
     """Do `work`, again where the server does not answer; `seconds`: how long one try may take. Raises ServerAway."""
-    backoff, until = Backoff(0.1, TRY_SECONDS), asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    backoff, patience = Backoff(0.1, TRY_SECONDS), Patience(PATIENCE_SECONDS)
     while True:
         try:
             async with asyncio.timeout(seconds):
                 return await work()
         except (Error, OSError, TimeoutError) as error:
-            if asyncio.get_running_loop().time() > until:
+            if patience.is_over():
                 why = str(error).removeprefix("nats: ") or type(error).__name__
                 raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
             await asyncio.sleep(backoff.pause())

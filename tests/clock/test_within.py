@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from clock import within
+from clock import Patience, running_for, within
 
 
 async def endless() -> str:
@@ -36,3 +36,39 @@ async def test_a_call_that_outlasts_its_limit_otherwise_or_again_is_late(times: 
     with pytest.raises(TimeoutError):
         await within(0.001, call, lambda: next(told))
     assert len(calls) == made
+
+
+@pytest.fixture
+async def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Has the clock of the loop go on while nothing else does."""
+    loop = asyncio.get_running_loop()
+    real, paused = loop.time, [0.0]
+    monkeypatch.setattr(loop, "time", lambda: real() + paused[0])
+
+    def wake_after(seconds: float) -> None:
+        paused[0] += seconds
+
+    return wake_after
+
+
+@pytest.mark.real_time
+async def test_of_a_pause_a_block_loses_a_second(pause: Callable[[float], None]) -> None:
+    async with running_for(10):
+        pause(3600)
+        await asyncio.sleep(0)
+        pause(3600)
+        await asyncio.sleep(0)
+
+
+async def test_a_block_that_takes_longer_than_its_limit_is_late() -> None:
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(TimeoutError):
+        async with running_for(2.5):
+            await asyncio.sleep(60)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(2.5)
+
+
+def test_patience_ends_with_the_time_in_which_the_process_has_run() -> None:
+    times = iter([0.0, 2.0, 3600.0, 3602.0, 3604.0])
+    patience = Patience(10, lambda: next(times))
+    assert [patience.is_over() for _ in range(4)] == [False, False, False, True]
