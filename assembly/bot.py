@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,7 +160,7 @@ async def kept_tidy(
     if documents is None:
         yield arrivals
         return
-    async with sweeping(chosen, documents, client, fetcher, arrivals):
+    async with sweeping(chosen, documents, left_by(client), fetcher, arrivals):
         documents.background.start(resume(documents, fetcher, withheld))
         yield arrivals
 
@@ -169,7 +169,7 @@ async def kept_tidy(
 async def sweeping(
     chosen: DocumentSettings,
     documents: Documents,
-    client: discord.Client,
+    left: Callable[[int], bool],
     fetcher: RestFetcher,
     begin: Observable[None],
 ) -> AsyncGenerator[None]:
@@ -182,7 +182,7 @@ async def sweeping(
 
     swept = sweep(
         documents.store,
-        threads_of(client, fetcher),
+        Threads(left=left, active=active_in(fetcher), find=fetcher.place),
         gone,
         solved_tags=solved_tags(chosen),
         grace_seconds=chosen.evidence_grace_hours * 3600,
@@ -203,19 +203,25 @@ def failed(_: object, error: Exception) -> int:
     return 0
 
 
-def threads_of(client: discord.Client, fetcher: RestFetcher) -> Threads:
-    """What Discord says of threads. While a server is away, the answer is incomplete."""
+def left_by(client: discord.Client) -> Callable[[int], bool]:
+    """Whether the bot of a gateway, which is told of all its servers, has left one. Raises LookupFailed while one is
+    away: then the answer is not known.
+    """
 
-    def guilds() -> Collection[int]:
+    def left(guild_id: int) -> bool:
         away = [guild.id for guild in client.guilds if guild.unavailable]
         if away or not client.guilds:
             raise LookupFailed(f"servers {away} are away" if away else "no server has arrived yet")
-        return {guild.id for guild in client.guilds}
+        return guild_id not in {guild.id for guild in client.guilds}
 
+    return left
+
+
+def active_in(fetcher: RestFetcher) -> Callable[[int], Awaitable[Collection[int]]]:
     async def active(guild_id: int) -> Collection[int]:
         return {int(thread["id"]) for thread in await fetcher.active_threads(guild_id)}
 
-    return Threads(guilds=guilds, active=active, find=fetcher.place)
+    return active
 
 
 async def resume(
@@ -228,12 +234,22 @@ async def resume(
         for name, doc in await unfinished(documents.store):
             if idle_seconds and newest([doc], ()) > now() - idle_seconds:
                 continue
-            if doc.state is State.LEXICAL:
-                documents.background.embed_soon(name, doc.doc_id)
-            elif name.startswith(naming.CASE_PREFIX):
-                await read_again(documents, fetcher, withheld, name, doc)
-    except (StoreUnavailable, LookupFailed) as error:
+            await finish(documents, fetcher, withheld, name, doc)
+    except StoreUnavailable as error:
         log.warning("evidence: files whose reading was cut off stay unread: %s", error)
+
+
+async def finish(
+    documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], name: str, doc: Document
+) -> None:
+    """What a crash has left of one file. Raises StoreUnavailable."""
+    if doc.state is State.LEXICAL:
+        documents.background.embed_soon(name, doc.doc_id)
+    elif name.startswith(naming.CASE_PREFIX):
+        try:
+            await read_again(documents, fetcher, withheld, name, doc)
+        except LookupFailed as error:
+            log.warning("evidence: a file whose reading was cut off stays unread: %s", error)
 
 
 async def read_again(

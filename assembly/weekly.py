@@ -19,14 +19,17 @@ from model.messages import snowflake_at
 from reporting.document import summary
 from reporting.reading import TimeSpan
 from reporting.report import Report
+from services.conversations import CalledOff
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
 from services.storage import DataFolder, Record, files, in_thread, read_object
+from services.team import LibraryUnusable
 from settings import Settings
 
 WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
 """So many groups of questions fit into a message."""
+PAGE, PAGES = 100, 20
 AHEAD_SECONDS = 3600.0
 """So far our clock may be ahead of Discord's, by which messages have their ids."""
 
@@ -65,8 +68,12 @@ class WeeklyReport:
         while True:
             try:
                 await self.post_if_due()
-            except (OSError, PostFailed, LookupFailed) as error:
+            except (OSError, PostFailed, LookupFailed, LibraryUnusable) as error:
                 log.error("report.channel_id: the report was not posted: %s", error)  # noqa: TRY400 (for the operator)
+            except CalledOff:
+                raise  # another process posts it
+            except Exception:
+                log.exception("report.channel_id: the report was not posted")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def post_if_due(self) -> bool:
@@ -98,10 +105,15 @@ class WeeklyReport:
 
     async def _there(self, begun: _Begun) -> list[str]:
         """The marks of the pieces that stand in the channel. Raises LookupFailed."""
-        after = snowflake_at(begun.until - AHEAD_SECONDS)
-        page = await self.fetcher.messages(self.channel_id, limit=100, after=after)
-        written = {_mark(message.text) for message in page if message.author.is_bot}
-        return [mark for mark in begun.marks if mark in written]
+        after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
+        for _ in range(PAGES):
+            page = await self.fetcher.messages(self.channel_id, limit=PAGE, after=after)
+            written |= {_mark(message.text) for message in page if message.author.is_bot}
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+        count = max((number for number, mark in enumerate(begun.marks, 1) if mark in written), default=0)
+        return list(begun.marks[:count])  # what somebody has deleted since was posted as well
 
     async def _note(self, content: Record) -> None:
         await run_blocking(files.replace, self.path, json.dumps(content).encode() + b"\n")

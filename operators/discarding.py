@@ -110,12 +110,12 @@ class Threads:
     """What Discord says of threads. Each raises LookupFailed where the answer would be incomplete.
 
     Attributes:
-        guilds: the servers that the bot is in.
+        left: whether the bot has left a server.
         active: the threads of a server that are not archived.
         find: a thread; None: it is gone.
     """
 
-    guilds: Callable[[], Collection[int]]
+    left: Callable[[int], bool]
     active: Callable[[int], Awaitable[Collection[int]]]
     find: Callable[[int], Awaitable[Place | None]]
 
@@ -153,18 +153,17 @@ def sweep(
 
     async def threads_over() -> set[int]:
         cases = await threads_with_files()
-        guilds: set[int | None] = set(threads.guilds())
-        if cases and not guilds:
-            raise LookupFailed("no server has arrived yet")
+        guilds = {guild_id for guild_id in cases.values() if guild_id is not None}
+        left: set[int | None] = {guild_id for guild_id in sorted(guilds) if threads.left(guild_id)}
         active: set[int] = set()
-        for guild_id in sorted(each for each in guilds & set(cases.values()) if each is not None):
+        for guild_id in sorted(guilds - left):
             active.update(await threads.active(guild_id))
         return {
             case_id
             for case_id, guild_id in sorted(cases.items())
             if case_id not in active
             # Discord does not say anything about threads of a server that the bot has left.
-            and ((guild_id is not None and guild_id not in guilds) or is_over(await threads.find(case_id)))
+            and (guild_id in left or is_over(await threads.find(case_id)))
         }
 
     async def threads_with_files() -> dict[int, int | None]:

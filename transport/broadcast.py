@@ -44,6 +44,11 @@ class Broadcast:
         for said in self._by_server.values():
             yield from said
 
+    def has_left(self, guild_id: int) -> bool:
+        """Whether it was said that the bot has left a server; not so of one that nobody has told of yet."""
+        said = self._by_server.get(str(guild_id), ())
+        return any(each.t == "GUILD_DELETE" and not each.d.get("unavailable") for each in said)
+
     async def catch_up(self) -> None:
         """Read what is there. Raises as the client."""
         async for message in read_stream(streams_of(self._client), PLACES, ALL):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -18,6 +19,7 @@ from transport.layout import PLACES
 from transport.lines import unpacked
 
 LEFT = "GUILD_DELETE"
+AT_ONCE = 32
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +34,17 @@ async def left_meanwhile(streams: JetStreamContext, ready: Mapping[str, Any]) ->
     there = {str(each["id"]) for each in cast("list[Mapping[str, Any]]", listed) if "id" in each}
     number, count = ready.get("shard") or (0, 1)
     try:
-        told = (await streams.stream_info(PLACES, subjects_filter="places.>")).state.subjects or {}
-        known = {subject.rpartition(".")[2] for subject in told}
+        subjects = (await streams.stream_info(PLACES, subjects_filter="places.>")).state.subjects or {}
+        known = {subject.rpartition(".")[2] for subject in subjects}
         missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
-        left = [each for each in missing if not await _is_told(streams, each)]
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def told(guild_id: int) -> bool:
+            async with slots:
+                return await _is_told(streams, guild_id)
+
+        known_left = await asyncio.gather(*map(told, missing))
+        left = [guild_id for guild_id, known in zip(missing, known_left, strict=True) if not known]
     except AWAY as error:
         log.info("servers that were left meanwhile stay known: NATS does not answer (%s)", error)
         return ()

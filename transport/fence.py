@@ -149,13 +149,14 @@ class FencedLog:
                 except APIError as error:
                     if error.err_code not in WRONG_LAST:
                         raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
-                    if await self._stored(message_id):
-                        return self._last
-                    sent[LAST] = str(self._last)
+                    try:
+                        if await self._stored(message_id):
+                            return self._last
+                        sent[LAST] = str(self._last)
+                    except (Error, TimeoutError) as silent:
+                        await _wait(patience, backoff, silent)
                 except (Error, TimeoutError) as error:
-                    if patience.is_over():
-                        raise OSError(errno.EIO, "NATS does not answer") from error
-                    await asyncio.sleep(backoff.pause())
+                    await _wait(patience, backoff, error)
                 else:
                     # A repeat is our own entry whose answer was lost.
                     self._last = stored.seq
@@ -173,6 +174,13 @@ class FencedLog:
             raise Fenced(self.scope)
         self._last = last.seq or 0
         return mine
+
+
+async def _wait(patience: Patience, backoff: Backoff, error: Exception) -> None:
+    """Raises OSError: it was long enough."""
+    if patience.is_over():
+        raise OSError(errno.EIO, "NATS does not answer") from error
+    await asyncio.sleep(backoff.pause())
 
 
 def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:

@@ -103,9 +103,8 @@ class Shares:
         taken = {number_of(each) for each in consumers}
         free = [number for number in range(self._layout.partitions) if number not in taken]
         workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
-        if free:
-            owners = {(each.config.metadata or {}).get("process") for each in consumers}
-            workers -= await gone(self._client, workers - owners - {me})
+        owners = {(each.config.metadata or {}).get("process") for each in consumers}
+        workers -= await gone(self._client, workers - owners - {me})
         share = math.ceil(self._layout.partitions / len(workers))
         self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
         there = {each.name for each in consumers}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import reactivex as rx
 
@@ -23,45 +24,70 @@ from settings import Settings
 from transport.layout import scope
 from transport.moving import gather
 
-IDLE_SECONDS = 3600.0
-"""A file that nobody has finished after so long is in nobody's hands any more."""
+LEASES = 5
+"""So long its owner has had the partition when chores begin: not while it changes hands, or a suspect is tried."""
+LOOK_SECONDS, IDLE_SECONDS = 600.0, 3600.0
+"""A file that nobody has finished after so long is in nobody's hands any more; how often it is looked for such."""
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def chores(process: Process, shared: Shared, settings: Settings, state: RunState) -> AsyncGenerator[None]:
+async def chores(
+    process: Process, shared: Shared, settings: Settings, state: RunState, left: Callable[[int], bool]
+) -> AsyncGenerator[None]:
     """The report of the week, the sweep, and files that a crash has left half read, while the block runs.
 
     `settings`: those of the partition `NOWHERE`, in whose folder is told how far the report has come: whoever has lost
-    the partition posts nothing of it.
+    the partition posts nothing of it. `left`: whether the bot has left a server.
     """
 
     async def report(period: TimeSpan, guild_id: int) -> Report:
         return await reported_by_all(process, period, guild_id)
 
-    discord = shared.discord
-    async with AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
-        if shared.documents is not None:
-            chosen = settings.documents
-            await enter(sweeping(chosen, shared.documents, discord.client, discord.fetcher, rx.of(None)))
-            await enter(in_background(resuming(shared.documents, shared, state)))
+    async def done() -> None:
+        await asyncio.sleep(LEASES * process.layout.lease_seconds)
+        discord, documents = shared.discord, shared.documents
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
+            if documents is not None:
+                await enter(sweeping(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(in_background(resuming(documents, shared, state)))
+            await asyncio.Event().wait()
+
+    async with in_background(done()):
         yield
 
 
 async def reported_by_all(process: Process, period: TimeSpan, guild_id: int) -> Report:
     """`reported`, of what all processes have: put together in a folder that is gone afterwards. Raises OSError."""
-    folder = process.folder / GATHERED
+    folder, loop, ended = process.folder / GATHERED, asyncio.get_running_loop(), asyncio.Event()
     parts = [folder / scope(number) for number in range(process.layout.partitions)]
+
+    async def gathered() -> None:
+        try:
+            await gather(process.beside.streams, folder, parts)
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+
+    await in_thread(files.remove_folder, folder)
+    gathering = process.beside.start(gathered())
     try:
-        await process.beside.do(gather(process.beside.streams, folder, parts))
+        await asyncio.wrap_future(gathering)
         return await reported(process.configured.living_in(folder), period, guild_id=guild_id)
     finally:
+        while not ended.is_set():  # called off: it must not write any more when the folder is removed
+            with suppress(asyncio.CancelledError):
+                await ended.wait()
         await in_thread(files.remove_folder, folder)
 
 
 async def resuming(documents: Documents, shared: Shared, state: RunState) -> None:
     """Until cancelled: a worker may end at any time, and leave a file without vectors."""
     while True:
-        await asyncio.sleep(IDLE_SECONDS)
-        await resume(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            await resume(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+        except Exception:
+            log.exception("evidence: files whose reading was cut off stay unread; tried again")

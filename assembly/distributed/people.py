@@ -81,6 +81,7 @@ class PeopleDesk:
             self.come_further(wish)
         for captures in self.parts.captures:
             captures.forget(user_id, REMOVED)
+        await self.parts.state.record.forget(user_id)
         done.usage = await self.parts.services.budget.forget(user_id)
         if self.documents is not None:
             note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))

@@ -162,7 +162,7 @@ class Workshop:
             )
             await stack.enter_async_context(autosave(state))
             if number == NOWHERE:
-                await stack.enter_async_context(chores(process, shared, settings, state))
+                await stack.enter_async_context(chores(process, shared, settings, state, self.broadcast.has_left))
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)

@@ -14,8 +14,10 @@ from assembly.reports import reported
 from assembly.weekly import LOOK_SECONDS, WEEK, WeeklyReport, reporting_weekly
 from clock import VirtualLoop, now, rfc3339
 from model.messages import Author, Message, Place, PlaceKind, snowflake_at
+from model.outcomes import Reason
 from reporting.reading import TimeSpan
 from reporting.report import Report
+from services.conversations import CalledOff
 from services.conversations.records import Post, render_post
 from services.discord import Fetcher, PostFailed, Rehearsal
 from services.storage import DataFolder, files
@@ -229,3 +231,48 @@ def test_what_is_written_down_says_nothing_of_what_was_asked(settings: Settings,
     kept = json.loads((tmp_path / "data" / "state" / "report.json").read_text())
     assert kept["begun"]["until"] == MONDAY + WEEK
     assert "Solaris" not in json.dumps(kept)
+
+
+def test_a_damaged_library_is_said_and_the_report_is_posted_once_it_is_mended(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    discord, state = Discord(), tmp_path / "data" / "team-knowledge" / "state.json"
+
+    async def weeks() -> None:
+        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
+            await asyncio.sleep(WEEK - LOOK_SECONDS)
+            files.replace(state, b"{")
+            await asyncio.sleep(1.5 * LOOK_SECONDS)
+            assert discord.posts == []
+            files.remove(state)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    play(weeks())
+    assert len(discord.posts) == 1
+    assert "report.channel_id: the report was not posted: " in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_bug_does_not_end_it_but_another_process_does(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    raised = iter([ValueError("a bug"), CalledOff(Reason.SHUTDOWN)])
+
+    async def failing(_: WeeklyReport) -> bool:
+        raise next(raised)
+
+    monkeypatch.setattr(WeeklyReport, "post_if_due", failing)
+    with pytest.raises(CalledOff):
+        await weekly(settings, Discord()).keep_posting()
+    assert "a bug" in caplog.text
+
+
+@pytest.mark.usefixtures("two_pieces")
+def test_a_piece_that_somebody_has_deleted_is_not_posted_again(settings: Settings) -> None:
+    discord, later = Discord(cut=2), MONDAY + WEEK
+    play(weekly(settings, discord).post_if_due())
+    with pytest.raises(PostFailed):
+        play(weekly(settings, discord).post_if_due(), at=later)
+    del discord.written[0]
+    assert play(weekly(settings, discord).post_if_due(), at=later + 60) == [True]
+    assert len(discord.posts) == 1

@@ -341,7 +341,7 @@ class Discord:
                 raise found
             return found
 
-        return Threads(guilds=lambda: said(self.guilds), active=active, find=find)
+        return Threads(left=lambda guild_id: guild_id not in said(self.guilds), active=active, find=find)
 
 
 def said(what: Collection[int] | Exception) -> Collection[int]:
@@ -393,9 +393,8 @@ async def test_a_thread_that_is_over_is_swept_up_when_it_is_seen_so_twice(store:
         Discord(places={CASE: LookupFailed("403")}),
         Discord(active=LookupFailed("500")),
         Discord(guilds=LookupFailed("away")),
-        Discord(guilds=()),
     ],
-    ids=["active", "there", "archived lately", "archived at some time", "unknown", "not listed", "away", "no guild"],
+    ids=["active", "there", "archived lately", "archived at some time", "unknown", "not listed", "away"],
 )
 async def test_whatever_is_not_known_to_be_over_stays(store: BrokenStore, discord: Discord) -> None:
     await taken(store, Uploads())
@@ -427,10 +426,11 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(
 async def test_before_a_server_has_arrived_nothing_is_swept_and_the_log_says_so(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    early = Discord(guilds=LookupFailed("no server has arrived yet"))
+    assert await sweeper(store, early, [])(None) == 0
     assert caplog.messages == []
     await taken(store, Uploads())
-    assert await sweeper(store, Discord(guilds=()), [])(None) == 0
+    assert await sweeper(store, early, [])(None) == 0
     assert caplog.messages == ["evidence: nothing is swept: no server has arrived yet"]
 
 

@@ -97,3 +97,15 @@ def test_of_a_server_a_partition_hears_of_its_own_threads() -> None:
     assert told is not None
     assert (told.d["id"], told.d["channels"]) == (GUILD, [{"id": HERE}])
     assert cast("list[object]", told.d["threads"]) == [{"id": "20", "parent_id": HERE}, {"id": "22"}, "odd"]
+
+
+async def test_a_server_was_left_when_it_was_said(client: Client, out: Publisher) -> None:
+    broadcast = Broadcast(client, lambda _: None)
+    for guild_id, unavailable in (("1", None), ("2", True), ("3", False)):
+        await out.publish(Dispatch(1.0, "GUILD_CREATE", {"id": guild_id, "channels": [], "threads": []}))
+        if unavailable is not None:
+            gone = {"id": guild_id, "unavailable": True} if unavailable else {"id": guild_id}
+            await out.publish(Dispatch(2.0, "GUILD_DELETE", gone))
+    await out.drain()
+    await broadcast.catch_up()
+    assert [broadcast.has_left(each) for each in (1, 2, 3, 4)] == [False, False, True, False]

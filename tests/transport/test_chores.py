@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
@@ -24,14 +24,13 @@ from tests.loopback.fixtures import discord_server
 from tests.loopback.nats_server import NatsServer, free_port
 from tests.reporting.asked import asked
 from tests.services.documents.cases import new_store
-from tests.transport.connected import client
-from transport.connection import streams_of
-from transport.layout import EVIDENCE, LOG, PLACES
+from transport.connection import Address, connect, streams_of
+from transport.layout import EVIDENCE, LOG, PLACES, Layout, clear, prepare
 from transport.lines import packed, unpacked
 from transport.mirror.entries import token
 from transport.parcels import object_name
 
-__all__ = ["client", "discord_server"]
+__all__ = ["discord_server"]
 
 pytestmark = pytest.mark.real_time
 
@@ -39,6 +38,17 @@ WITHIN = 2 * STARTING
 GONE = 8
 DAY = 86_400.0
 LEFT = 5
+LEASE_SECONDS = 1.0
+"""Chores begin after some leases."""
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    connected = await connect(Address((nats_server.url,)), "test")
+    await clear(connected)
+    await prepare(connected, Layout(lease_seconds=LEASE_SECONDS))
+    yield connected
+    await connected.close()
 
 
 @pytest.fixture
@@ -82,7 +92,12 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
     staff, streams = discord_server.add_channel("staff"), streams_of(client)
     data = DataFolder(tmp_path / "data")
     await installation(data, discord_server.guild.id)
-    config = write_config(data.root, report={"channel_id": str(staff.id)}, documents={"sweep_hours": 0.0005})
+    config = write_config(
+        data.root,
+        report={"channel_id": str(staff.id)},
+        documents={"sweep_hours": 0.0005},
+        nats={"lease_seconds": LEASE_SECONDS},
+    )
     adopting = await Process.start(discord_server, config, "--adopt", str(data.root))
     assert (await adopting.end(WITHIN))[0] == 0
     gone: dict[str, object] = {"id": str(LEFT), "name": "left", "channels": [], "roles": [], "unavailable": False}

@@ -23,7 +23,9 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from settings import Settings, load
+from sinks.record import OutcomeRecord
 from tests.loopback.nats_server import NatsServer
+from tests.reporting.asked import asked
 from tests.services.team.test_archive import a_pair
 from tests.transport.connected import client, until
 from transport.layout import TEAM
@@ -111,7 +113,8 @@ def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     services = SimpleNamespace(budget=Budget(BudgetLimits()))
-    parts = cast("Parts", SimpleNamespace(captures=(), services=services))
+    state = SimpleNamespace(record=OutcomeRecord(None, str))
+    parts = cast("Parts", SimpleNamespace(captures=(), services=services, state=state))
     teachings = Teachings(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one"))
     return PeopleDesk(process=process, people=people, parts=parts, taught=[teachings], documents=None)
@@ -137,7 +140,10 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
 async def test_of_who_has_written_nothing_the_copies_stay(
     people: SharedPeople, desk: PeopleDesk, searched: Searched
 ) -> None:
+    record = desk.parts.state.record
+    record.recent.extend(asked("Who am I?", author_id=author_id) for author_id in (999, 1))
     async with closing(desk):
         await desk.forget(999)
+        assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
         desk.come_further(await people.wishes.make(999, []))
         assert searched.made_anew_over == []

@@ -144,6 +144,9 @@ async def test_who_has_lost_its_connection_has_no_share_any_more(workers: Worker
     workers.shares.pop("two")
     await connection.close()
     await until(lambda: workers.counts() == [6])
+    for _ in range(100):  # nor later, while it still seems to be alive
+        await asyncio.sleep(0.02)
+        assert workers.counts() == [6]
     workers.beating.pop("two").cancel()
 
 
