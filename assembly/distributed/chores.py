@@ -62,24 +62,19 @@ async def chores(
 
 async def reported_by_all(process: Process, period: TimeSpan, guild_id: int) -> Report:
     """`reported`, of what all processes have: put together in a folder that is gone afterwards. Raises OSError."""
-    folder, loop, ended = process.folder / GATHERED, asyncio.get_running_loop(), asyncio.Event()
+    folder = process.folder / GATHERED
     parts = [folder / scope(number) for number in range(process.layout.partitions)]
-
-    async def gathered() -> None:
-        try:
-            await gather(process.beside.streams, folder, parts)
-        finally:
-            loop.call_soon_threadsafe(ended.set)
-
     await in_thread(files.remove_folder, folder)
-    gathering = process.beside.start(gathered())
+    gathering = asyncio.wrap_future(process.beside.start(gather(process.beside.streams, folder, parts)))
     try:
-        await asyncio.wrap_future(gathering)
+        await asyncio.shield(gathering)
         return await reported(process.configured.living_in(folder), period, guild_id=guild_id)
     finally:
-        while not ended.is_set():  # called off: it must not write any more when the folder is removed
+        while not gathering.done():  # called off: it must not write any more when the folder is removed
             with suppress(asyncio.CancelledError):
-                await ended.wait()
+                await asyncio.wait([gathering])
+        if not gathering.cancelled():
+            gathering.exception()  # retrieved, or asyncio would report it as never retrieved
         await in_thread(files.remove_folder, folder)
 
 

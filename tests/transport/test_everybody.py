@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 
+from assembly.distributed.chores import reported_by_all
 from assembly.distributed.everybody import EverybodysEnds
-from assembly.distributed.process import Process, open_process
+from assembly.distributed.process import GATHERED, Process, open_process
 from clock import now, rfc3339
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -22,10 +26,10 @@ from sinks.record import OutcomeRecord
 from tests.dashboard.made import REPLIED
 from tests.loopback.nats_server import NatsServer
 from tests.reporting.asked import asked
-from tests.transport.connected import client
+from tests.transport.connected import client, until
 from transport.connection import streams_of
 from transport.fence import FencedLog
-from transport.mirror import Writer
+from transport.mirror import Writer, copying
 
 __all__ = ["client"]
 
@@ -89,6 +93,30 @@ async def test_tokens_are_added_up(client: Client, process: Process) -> None:
     await told(client, "p05", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
     found = await EverybodysEnds(process, OutcomeRecord(None, str)).tokens()
     assert found.days == {"2026-01-02": {"gate": StepTokens(2, 4, 6)}}
+
+
+async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
+    client: Client, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 49: nobody who is forgotten would be looked for there."""
+    await told(client, "p03", FileChange("replace", "state/posts.jsonl", b"words\n"))
+    begun, go_on, make = threading.Event(), threading.Event(), copying.make
+
+    def slow(*arguments: Any) -> bool:
+        begun.set()
+        go_on.wait()
+        return make(*arguments)
+
+    monkeypatch.setattr(copying, "make", slow)
+    reporting = asyncio.create_task(reported_by_all(process, TimeSpan(0, 1), 1))
+    await until(begun.is_set)
+    reporting.cancel()
+    await asyncio.sleep(0)
+    assert not reporting.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await reporting
+    assert not (process.folder / GATHERED).exists()
 
 
 async def test_a_file_that_was_removed_is_not_there(client: Client, process: Process) -> None:

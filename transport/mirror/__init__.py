@@ -5,7 +5,7 @@
 """
 
 # pyright: reportUnusedImport=false
-from transport.mirror.copying import everywhere, restore, to_its_end
+from transport.mirror.copying import everywhere, restore
 from transport.mirror.entries import NotAPath
 from transport.mirror.following import ScopeFollower
 from transport.mirror.publishing import FolderPublisher, Published, publish

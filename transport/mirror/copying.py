@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
@@ -20,9 +19,6 @@ from transport.mirror.folders import files_below
 from transport.mirror.patience import patiently
 
 RESTORE_TRIES = 8
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Contents:
@@ -63,9 +59,9 @@ class Contents:
         changed: list[str] = []
         for path in self._files:
             content = await self.content(streams, path)
-            if await to_its_end(make, root, path, content):
+            if await asyncio.to_thread(make, root, path, content):
                 changed.append(path)
-        changed += await to_its_end(_clear_others, root, subfolders, self._files.keys())
+        changed += await asyncio.to_thread(_clear_others, root, subfolders, self._files.keys())
         return changed
 
 
@@ -82,15 +78,6 @@ async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()
         except ObjectNotFoundError:  # somebody writes it meanwhile
             continue
     raise OSError(errno.EIO, f"the files of {scope.scope} in NATS change faster than they can be read", str(root))
-
-
-async def to_its_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """In a thread. Who is cancelled waits until it has ended: it would go on writing."""
-    running = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    finally:
-        await asyncio.wait([running])
 
 
 async def _contents(scope: FencedLog) -> Contents:

@@ -16,7 +16,7 @@ from services.storage import DataFolder, files
 from transport.errors import Unfit
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, KNOWLEDGE, MESSAGES, TEAM, Layout, scope
-from transport.mirror import restore, to_its_end
+from transport.mirror import restore
 from transport.moving import merging, shared
 from transport.moving.adopting import Moved
 from transport.moving.open_wishes import none_open
@@ -72,7 +72,7 @@ async def gather(streams: JetStreamContext, into: Path, parts: Sequence[Path]) -
         paths.update(await restore(FencedLog(streams, name), into))
     for part in parts:
         await restore(FencedLog(streams, part.name), part)
-    paths.update(await to_its_end(merging.merge, parts, into))
+    paths.update(await asyncio.to_thread(merging.merge, parts, into))
     return paths
 
 
