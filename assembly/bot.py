@@ -234,12 +234,12 @@ async def resume(
         for name, doc in await unfinished(documents.store):
             if idle_seconds and newest([doc], ()) > now() - idle_seconds:
                 continue
-            await finish(documents, fetcher, withheld, name, doc)
+            await finish_reading(documents, fetcher, withheld, name, doc)
     except StoreUnavailable as error:
         log.warning("evidence: files whose reading was cut off stay unread: %s", error)
 
 
-async def finish(
+async def finish_reading(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], name: str, doc: Document
 ) -> None:
     """What a crash has left of one file. Raises StoreUnavailable."""

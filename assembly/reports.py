@@ -32,6 +32,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
 
     Raises:
         OSError: the data folder cannot be read.
+        LibraryUnusable: what the team has taught is damaged.
     """
     folder = DataFolder(settings.app.data_dir)
     ended = await in_thread(reading.entries, folder.outcomes, period)

@@ -36,7 +36,7 @@ AHEAD_SECONDS = 3600.0
 log = logging.getLogger(__name__)
 
 Reporter = Callable[[TimeSpan, int], Awaitable[Report]]
-"""What happened in a period, in the server of that id. Raises OSError."""
+"""What happened in a period, in the server of that id. Raises OSError, LibraryUnusable."""
 
 
 class _Begun(NamedTuple):
@@ -64,14 +64,16 @@ class WeeklyReport:
     report: Reporter
 
     async def keep_posting(self) -> None:
-        """Until cancelled. A post that fails is a line of log, and is tried again after an hour."""
+        """Until cancelled. A post that fails is a line of log, and is tried again after an hour. Raises CalledOff: another
+        process posts it.
+        """
         while True:
             try:
                 await self.post_if_due()
             except (OSError, PostFailed, LookupFailed, LibraryUnusable) as error:
                 log.error("report.channel_id: the report was not posted: %s", error)  # noqa: TRY400 (for the operator)
             except CalledOff:
-                raise  # another process posts it
+                raise
             except Exception:
                 log.exception("report.channel_id: the report was not posted")
             await asyncio.sleep(LOOK_SECONDS)
@@ -80,7 +82,7 @@ class WeeklyReport:
         """Post the report of the time since the last one, if that is a week ago. The first week begins with the first
         start.
 
-        Raises OSError, PostFailed, LookupFailed.
+        Raises OSError, PostFailed, LookupFailed, CalledOff, and as `report`.
         """
         known, at = await in_thread(read_object, self.path), now()
         since, begun = known.get("until"), _begun_in(known)

@@ -120,7 +120,7 @@ async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dic
 
     Not by a watcher of nats-py (2.16.0): where the last values are delivered and not taken up yet, it says that there
     are none (8 times in 4,000, of a bucket with one value). Besides, each leaves a consumer for five minutes, and a
-    server refuses more than some hundreds.
+    server has refused more than about a thousand.
     """
     prefix, found = f"$KV.{bucket}.", dict[str, bytes]()
     async for entry in read_stream(streams, f"KV_{bucket}", prefix + keys):

@@ -187,7 +187,7 @@ def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) 
     """The epoch after another; a new beginning where everything is done that its lost owners can have seen."""
     if before is None or waiting is None:
         return Epoch(owner, at)
-    lost = int(bool(before.owner))
+    lost = bool(before.owner)
     if before.trying or waiting.oldest < before.seen:
         return replace(before, owner=owner, at=at, crashes=before.crashes + lost)
     return Epoch(owner, at, crashes=1, seen=waiting.lost) if lost else Epoch(owner, at)
