@@ -64,8 +64,9 @@ class WeeklyReport:
     report: Reporter
 
     async def keep_posting(self) -> None:
-        """Until cancelled. A post that fails is a line of log, and is tried again after an hour. Raises CalledOff: another
-        process posts it.
+        """Until cancelled. A post that fails is a line of log, and is tried again after an hour.
+
+        Raises CalledOff: another process posts it.
         """
         while True:
             try:
