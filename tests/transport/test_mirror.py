@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from nats.js import JetStreamContext
 
 from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
@@ -236,6 +237,23 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
         told.clear()
         await asyncio.to_thread(files.append, one / "lines.jsonl", b"more\n")
         await until(lambda: contents(copy) == contents(one) and "lines.jsonl" in told)
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+
+
+async def test_a_change_is_told_of_although_something_seems_to_follow_it(
+    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A beat of the server is counted with the messages that wait."""
+    monkeypatch.setattr(JetStreamContext.PushSubscription, "pending_msgs", property(lambda _: 1))
+    log, one, told = await opened(beside, "team"), tmp_path / "one", list[str]()
+    follower = ScopeFollower(beside, "team", tmp_path / "two", on_change=told.extend)
+    following = asyncio.create_task(follower.run())
+    await asyncio.wait_for(follower.caught_up(), SECONDS)
+    with files.journaled(one, LogJournal(beside, log)):
+        await asyncio.to_thread(files.replace, one / "a", b"1")
+        await until(lambda: told == ["a"])
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following

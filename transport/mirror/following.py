@@ -89,13 +89,16 @@ class ScopeFollower:
         reading = await streams.subscribe(
             f"log.{self._scope}.{entries.FILES}.>", stream=LOG, ordered_consumer=True, config=_everything()
         )
+        looks, changed = 0, list[str]()
         try:
             await self._fill(streams, reading, tell)
-            looks, changed = 0, list[str]()
             while client.stats["reconnects"] == connects:
                 try:
                     message = await reading.next_msg(timeout=LOOK_SECONDS)
                 except TimeoutError:
+                    # What seemed to follow was a beat of the server, which no one is given.
+                    tell(changed)
+                    changed = []
                     looks += 1
                     if looks == LOOKS:
                         await reading.consumer_info()
@@ -110,6 +113,7 @@ class ScopeFollower:
                     tell(changed)
                     changed = []
         finally:
+            tell(changed)
             await reading.unsubscribe()
 
     async def _fill(
