@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from nats.aio.client import Client
@@ -13,13 +14,20 @@ from transport.connection import Address, connect
 from transport.layout import Layout, clear, prepare
 
 
-@pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
+@asynccontextmanager
+async def begun_anew(server: NatsServer, layout: Layout | None = None) -> AsyncGenerator[Client]:
+    """A connection for the time of the block, after everything was deleted and the streams were made."""
+    connected = await connect(Address((server.url,)), "test")
     await clear(connected)
-    await prepare(connected, Layout())
+    await prepare(connected, layout or Layout())
     yield connected
     await connected.close()
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    async with begun_anew(nats_server) as connected:
+        yield connected
 
 
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:

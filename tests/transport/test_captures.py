@@ -16,9 +16,10 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowfl
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team import Capture, PairTurn, Said, Speaker
 from tests.loopback.nats_server import NatsServer
+from tests.transport.connected import begun_anew
 from transport.captures import Handed, HandOver, parsed_part, rendered_part
-from transport.connection import Address, connect, streams_of
-from transport.layout import CAPTURES, Layout, clear, prepare
+from transport.connection import streams_of
+from transport.layout import CAPTURES, Layout
 
 pytestmark = pytest.mark.real_time
 
@@ -35,11 +36,8 @@ def capture(message_id: int) -> Capture:
 
 @pytest.fixture
 async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout(lease_seconds=LEASE))
-    yield connected
-    await connected.close()
+    async with begun_anew(nats_server, Layout(lease_seconds=LEASE)) as connected:
+        yield connected
 
 
 async def until(true: Callable[[], object]) -> None:

@@ -24,8 +24,9 @@ from tests.loopback.fixtures import discord_server
 from tests.loopback.nats_server import NatsServer, free_port
 from tests.reporting.asked import asked
 from tests.services.documents.cases import new_store
-from transport.connection import Address, connect, streams_of
-from transport.layout import EVIDENCE, LOG, PLACES, Layout, clear, prepare
+from tests.transport.connected import begun_anew
+from transport.connection import streams_of
+from transport.layout import EVIDENCE, LOG, PLACES, Layout
 from transport.lines import packed, unpacked
 from transport.mirror.entries import token
 from transport.parcels import object_name
@@ -44,11 +45,8 @@ LEASE_SECONDS = 1.0
 
 @pytest.fixture
 async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout(lease_seconds=LEASE_SECONDS))
-    yield connected
-    await connected.close()
+    async with begun_anew(nats_server, Layout(lease_seconds=LEASE_SECONDS)) as connected:
+        yield connected
 
 
 @pytest.fixture

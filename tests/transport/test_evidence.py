@@ -26,10 +26,13 @@ from services.documents.store.schema import rows_of
 from tests.hashing import HashingEmbedder
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
-from transport.connection import Address, connect, streams_of
+from tests.transport.connected import client
+from transport.connection import streams_of
 from transport.evidence import KeptElsewhere, shared_store
-from transport.layout import EVIDENCE, Layout, clear, prepare
+from transport.layout import EVIDENCE
 from transport.objects import Head, HeadChanged, ObjectBucket
+
+__all__ = ["client"]
 
 pytestmark = pytest.mark.real_time
 
@@ -39,15 +42,6 @@ LINES = 150_000
 LATER = 3600.0
 """Nothing is sent by itself as long as a test runs."""
 NewProcess = Callable[..., KeptElsewhere]
-
-
-@pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout())
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture

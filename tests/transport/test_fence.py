@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 import pytest
 from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
+from tests.transport.connected import client
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, Unfit
 from transport.fence import Backlog, FencedLog
-from transport.layout import LOG, Layout, clear, prepare
+from transport.layout import LOG, Layout, prepare
+
+__all__ = ["client"]
 
 pytestmark = pytest.mark.real_time
-
-
-@pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout())
-    yield connected
-    await connected.close()
 
 
 async def test_entries_come_back_in_order(client: Client) -> None:

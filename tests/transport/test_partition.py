@@ -14,9 +14,10 @@ from model.outcomes import Ignored, Reason, Result
 from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
-from transport.connection import Address, Beside, connect, streams_of
+from tests.transport.connected import begun_anew
+from transport.connection import Address, Beside, streams_of
 from transport.fence import Backlog, FencedLog
-from transport.layout import MESSAGES, Layout, clear, prepare
+from transport.layout import MESSAGES, Layout
 from transport.partition import Partition
 
 pytestmark = pytest.mark.real_time
@@ -72,11 +73,8 @@ class Worker:
 
 @pytest.fixture
 async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, LAYOUT)
-    yield connected
-    await connected.close()
+    async with begun_anew(nats_server, LAYOUT) as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -22,9 +22,10 @@ from tests.loopback.fixtures import discord_server
 from tests.loopback.interactions import Interaction
 from tests.loopback.model import Channel, User
 from tests.loopback.nats_server import NatsServer
-from transport.connection import Address, connect, streams_of
+from tests.transport.connected import begun_anew
+from transport.connection import streams_of
 from transport.fence import read_all
-from transport.layout import BLOBS, MESSAGES, Layout, clear, prepare
+from transport.layout import BLOBS, MESSAGES, Layout
 
 __all__ = ["discord_server"]
 
@@ -40,11 +41,8 @@ QUESTION = "how can I restore a backup?"
 
 @pytest.fixture
 async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout(partitions=PARTITIONS))
-    yield connected
-    await connected.close()
+    async with begun_anew(nats_server, Layout(partitions=PARTITIONS)) as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -16,25 +16,17 @@ from tests.end_to_end.processes import STARTING, Process, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
 from tests.loopback.nats_server import NatsServer
-from transport.connection import Address, connect, streams_of
-from transport.layout import LOG, Layout, clear, prepare
+from tests.transport.connected import client
+from transport.connection import streams_of
+from transport.layout import LOG
 from transport.mirror.entries import token
 
-__all__ = ["discord_server"]
+__all__ = ["client", "discord_server"]
 
 pytestmark = pytest.mark.real_time
 
 WITHIN = 2 * STARTING
 PAGE = "# Backups\n\nTo restore a backup, stop the program and run `millrace --restore backup.zip`.\n"
-
-
-@pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout())
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture

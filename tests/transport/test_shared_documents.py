@@ -18,11 +18,13 @@ from services.documents.store import Origin, StoreUnavailable, Together, naming
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
+from tests.transport.connected import client
 from tests.world import Uploads
-from transport.connection import Address, connect, streams_of
+from transport.connection import streams_of
 from transport.evidence import shared_store
-from transport.layout import Layout, clear, prepare
 from transport.notes import KeptNotes
+
+__all__ = ["client"]
 
 pytestmark = pytest.mark.real_time
 
@@ -36,15 +38,6 @@ FILE = Candidate(
     at=1000.0,
 )
 BLOCK = replace(FILE, attachment=Attachment(70, "message-70-block-1.log", 12, ""), text="x")
-
-
-@pytest.fixture
-async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
-    connected = await connect(Address((nats_server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, Layout())
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture
