@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from clock import Processes
 from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Rhythm, Sites, TextFiles, WebPages, Webs
 from services.telemetry import number_of
 from settings import KnowledgeSettings
+
+_REASONS = 4
+"""So many are named of why files are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,17 @@ def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
     folder is one. No file is read. Raises CannotList.
     """
     listing = files(SourceSetup(kb)).list_sources({}, 0)
-    left_out = f", {len(listing.left_out)} left out" if listing.left_out else ""
-    return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out}"
+    return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out_of(listing.left_out)}"
+
+
+def left_out_of(left_out: Mapping[str, str]) -> str:
+    """How many files were left out, and why most of them were; empty where none was."""
+    if not left_out:
+        return ""
+    reasons = Counter(left_out.values()).most_common()
+    named = "; ".join(f"{count}: {reason}" for reason, count in reasons[:_REASONS])
+    more = f"; {sum(count for _, count in reasons[_REASONS:])} for other reasons" if len(reasons) > _REASONS else ""
+    return f", {len(left_out)} left out ({named}{more})"
 
 
 def repositories_of(setup: SourceSetup) -> Repositories:

@@ -163,8 +163,8 @@ NAMED_LEFT_OUT = 20
 """The same for what is left out: there may be photographs in the folder, or in the list."""
 
 
-_PASSED_OVER = {NOT_DOCUMENTATION, NOT_CHOSEN}
-_EXPECTED = {HIDDEN: logging.INFO, NOT_DOCUMENTATION: logging.DEBUG, NOT_CHOSEN: logging.DEBUG}
+_PASSED_OVER = NOT_DOCUMENTATION | {NOT_CHOSEN}
+_EXPECTED = {HIDDEN: logging.INFO, **dict.fromkeys(_PASSED_OVER, logging.DEBUG)}
 """What is left out as a matter of course, with the level of its line."""
 
 

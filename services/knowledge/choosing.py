@@ -1,4 +1,4 @@
-"""Which files are documentation: globs that the operator gave, and endings that never are."""
+"""Which files are documentation: globs that the operator gave, and names and endings that never are."""
 
 from __future__ import annotations
 
@@ -7,20 +7,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-NOT_DOCUMENTATION = "it is no documentation, by its name"
 NOT_CHOSEN = "kb.include or kb.exclude leaves it out"
+NO_TEXT = "it is no text to read: a picture, a style sheet, an archive or the like"
+SOURCE_CODE = "it is source code"
+BUILD_FILE = "it is a file for building or publishing"
+PEOPLE = "it is a list of people"
+LICENCE = "it is a licence"
+NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE})
+"""Why a file is no documentation, by its name."""
 
-_ENDINGS = frozenset(
-    """png jpg jpeg gif webp avif bmp ico icns tif tiff svg psd drawio excalidraw puml
-    css scss sass less js mjs cjs jsx ts tsx map vue wasm
-    lock sum woff woff2 ttf otf eot mp3 mp4 webm ogg wav mov
-    zip gz tgz bz2 xz zst 7z tar rar jar whl exe dll so dylib bin dat db sqlite pyc class o a
-    pdf doc docx xls xlsx ppt pptx odt ods po pot mo bib""".split()  # noqa: SIM905 - ten lines of quotes otherwise
-)
-_NAMES = frozenset(
-    """package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum composer.lock
-    makefile make.bat conf.py""".split()  # noqa: SIM905 - as above; the last three build Sphinx trees
-)
+_ENDINGS = {
+    NO_TEXT: """png jpg jpeg gif webp avif bmp ico icns tif tiff svg psd drawio excalidraw puml
+        css scss sass less map wasm woff woff2 ttf otf eot mp3 mp4 webm ogg wav mov
+        zip gz tgz bz2 xz zst 7z tar rar jar whl exe dll so dylib bin dat db sqlite pyc class o a
+        pdf doc docx xls xlsx ppt pptx odt ods po pot mo bib""",
+    SOURCE_CODE: """js mjs cjs jsx ts tsx mts cts vue svelte py pyi pyx go rs java kt kts scala c cc cpp cxx h hh hpp
+        cs fs vb rb php pl pm lua r jl swift m mm dart ex exs erl hs clj sh bash zsh fish ps1 bat cmd awk tcl sql
+        gradle groovy proto thrift ipynb""",
+    BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja",
+}
+_NAMES = {
+    BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json
+        composer.lock tsconfig.json jsconfig.json deno.json turbo.json nx.json lerna.json vercel.json netlify.toml
+        cargo.toml pyproject.toml setup.cfg tox.ini pipfile gemfile rakefile procfile dockerfile makefile make.bat
+        cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers robots.txt cname
+        doxyfile justfile requirements.txt constraints.txt versions.json sidebars.json _category_.json""",
+    PEOPLE: """authors contributors maintainers codeowners owners credits thanks sponsors backers humans
+        acknowledgements acknowledgments""",
+    LICENCE: "license licence copying notice patents unlicense",
+}
+_PLAIN = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
+"""The endings of such lists and texts. A page about a licence is one."""
+_OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending in endings.split()}
+_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,11 @@ class Choice:
         if self._included is not None:
             return None if self._included.fullmatch(name) else NOT_CHOSEN
         own = name.rpartition("/")[2].lower()
-        return NOT_DOCUMENTATION if own in _NAMES or (own.rpartition(".")[2] in _ENDINGS and "." in own) else None
+        stem, _, ending = own.rpartition(".") if "." in own else (own, "", "")
+        if (why := _OF_NAME.get(own) or _OF_ENDING.get(ending)) is not None:
+            return why
+        known = _OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
+        return known if ending in _PLAIN.get(known, ()) else None
 
     @cached_property
     def _included(self) -> re.Pattern[str] | None:

@@ -42,7 +42,8 @@ class Source:
 
 
 def stamp_of(text: Text) -> str:
-    return json.dumps([os.fspath(text.path), *text.signature])
+    """Empty where other files are part of it: it is read each time that it matters."""
+    return "" if text.has_parts else json.dumps([os.fspath(text.path), *text.signature])
 
 
 def is_unchanged(stamp: str) -> bool:
@@ -203,7 +204,8 @@ class DiskLibrary:
         if found.cut:
             log.warning("%s is longer than %d bytes; the rest is left out", source_id, self._max_source_bytes)
         source = Source(source_id, found.text, stamp_of(found))
-        self._keep(os.fspath(found.path), found.signature, source)
+        if not found.has_parts:
+            self._keep(os.fspath(found.path), found.signature, source)
         return source
 
     def _is_listed(self, entry: IndexEntry) -> bool:

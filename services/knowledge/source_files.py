@@ -10,9 +10,18 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
-from clock import now, rfc3339
+from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Count, Record, hash_text
-from services.knowledge.choosing import Choice
+from services.knowledge.choosing import NOT_CHOSEN, Choice
+from services.knowledge.site_parts import (
+    DRAFT,
+    LEFT_OUT_BY_SPHINX,
+    PART,
+    is_part,
+    is_unpublished,
+    sphinx_excludes,
+    with_parts,
+)
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.storage import Outside, confined, in_thread
 
@@ -56,10 +65,13 @@ class TextFiles:
         self._folder = folder
         self._choice = choice or Choice()
         self._max_bytes = max_bytes
+        self._newest_part = 0
         self._stamps: dict[str, tuple[int, int]] = {}
         """Size and time of each file, as it was last listed."""
         self._unfit: dict[str, tuple[tuple[int, int], str]] = {}
         """Files that were read and are no sources: their stamps then, and why. They need not be read again."""
+        self._excluded: dict[str, tuple[tuple[int, int], Choice]] = {}
+        """By the path of a `conf.py` its stamps, and what it leaves out."""
 
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
@@ -76,17 +88,23 @@ class TextFiles:
         remedy = "nothing below it changes until it can be read"
         troubles = {str(self._folder / name): f"{reason}; {remedy}" for name, reason in found.unreadable.items()}
         listing = Listing(left_out=found.left_out, troubles=troubles, unsure=found.unsure)
+        excluded = self._sphinx_excludes(found.files)
+        newest_part = max((stamps[1] for name, stamps in found.files.items() if is_part(name)), default=0)
         for name, stamps in found.files.items():
-            if (refusal := self._choice.refusal(name)) is not None:
+            if (refusal := self._refusal(name, excluded)) is not None:
                 listing.left_out[name] = refusal
                 continue
             record = records.get(name)
-            if record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps and record.content_hash:
+            # What a page includes may have changed since it was last read.
+            older = newest_part and record is not None and _nanoseconds(record.last_indexed_at) < newest_part
+            same = record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps
+            if record is not None and same and record.content_hash and not (older and self._newest_part != newest_part):
                 listing.unchanged.append(name)
             elif (unfit := self._unfit.get(name)) is not None and unfit[0] == stamps:
                 listing.left_out[name] = unfit[1]
             else:
                 listing.due.append(name)
+        self._newest_part = newest_part
         return listing
 
     async def fetch(self, due: Mapping[str, FileRecord | None]) -> Sequence[FileRecord | LeftOut | Trouble]:
@@ -95,10 +113,50 @@ class TextFiles:
 
     def read(self, source_id: str) -> Text:
         text = read_inside(self._folder, confined.locate(self._folder, source_id), self._max_bytes)
-        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=text_flaw(text, self._max_bytes))
+        flaw = text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
+        whole, has_parts = with_parts(source_id, text.text.removeprefix("\ufeff"), self._part)
+        return replace(text, text=whole, flaw=flaw, has_parts=has_parts)
 
     def forget(self, source_id: str) -> None:
         """Nothing is kept besides the file."""
+
+    def _refusal(self, name: str, excluded: Mapping[str, Choice]) -> str | None:
+        if (refusal := self._choice.refusal(name)) is not None or self._choice.include:
+            return refusal
+        if is_part(name):
+            return PART
+        left_out = any(
+            name.startswith(folder) and choice.refusal(f"/{name.removeprefix(folder)}") == NOT_CHOSEN
+            for folder, choice in excluded.items()
+        )
+        return LEFT_OUT_BY_SPHINX if left_out else None
+
+    def _sphinx_excludes(self, files: Mapping[str, tuple[int, int]]) -> dict[str, Choice]:
+        """What each `conf.py` leaves out of its folder, by the path of that with its slash."""
+        self._excluded = {
+            name: known if (known := self._excluded.get(name)) is not None and known[0] == stamps else (stamps, made)
+            for name, stamps in files.items()
+            if name.rpartition("/")[2] == "conf.py" and (made := self._excluded_by(name)) is not None
+        }
+        return {name.removesuffix("conf.py"): choice for name, (_, choice) in self._excluded.items()}
+
+    def _excluded_by(self, name: str) -> Choice | None:
+        try:
+            conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
+        except (OSError, Outside):
+            return None
+        globs = [glob.strip("/") for glob in sphinx_excludes(conf.text) if glob.strip("/")]
+        return Choice(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
+
+    def _part(self, name: str) -> str | None:
+        """The text of a file that is no page by itself; None: it is one, or cannot be read."""
+        if not is_part(name) and self._choice.refusal(name) is None:
+            return None
+        try:
+            part = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
+        except (OSError, Outside):
+            return None
+        return None if text_flaw(part, self._max_bytes) else part.text
 
     def _examine(self, name: str, record: FileRecord | None, at: str) -> list[FileRecord | LeftOut | Trouble]:
         try:
@@ -121,6 +179,10 @@ class TextFiles:
         if record is None or record.gone_at is not None:
             return [LeftOut(name, flaw)]
         return [LeftOut(name, flaw), replace(record, gone_at=at)]
+
+
+def _nanoseconds(time: str) -> float:
+    return from_rfc3339(time) * 1e9
 
 
 def text_flaw(text: Text, max_bytes: int) -> str:

@@ -24,6 +24,7 @@ class Text:
         text: at most as long as the kind allows; `cut` says whether something was left out.
         path: the file it was read from. As long as that has this `signature`, it need not be read again.
         flaw: why there can be no description of it, such as "it is binary"; empty when there can.
+        has_parts: other files are part of it, so that its own signature does not vouch for it.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Text:
     signature: Signature
     cut: bool = False
     flaw: str = ""
+    has_parts: bool = False
 
 
 @dataclass(slots=True)

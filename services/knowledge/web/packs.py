@@ -19,7 +19,10 @@ from services.knowledge.web_answers import FetchFailed
 
 _DEEPEST = 64
 """Folders within folders."""
-_IN_SHORT = {NOT_DOCUMENTATION: "no documents, by their names", NOT_CHOSEN: "left out by kb.include or kb.exclude"}
+_IN_SHORT = {
+    **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
+    NOT_CHOSEN: "left out by kb.include or kb.exclude",
+}
 _LINKS = 5
 """Tags of tags."""
 

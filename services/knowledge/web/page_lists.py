@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import urljoin, urlsplit, urlunsplit
 from xml.parsers import expat
 
-from services.knowledge.choosing import NOT_DOCUMENTATION, Choice
+from services.knowledge.choosing import LICENCE, NOT_CHOSEN, PEOPLE, Choice
 from services.knowledge.links_file import SiteLine, site_host, unfit
 from services.knowledge.sites import BEYOND, PageList
 from services.knowledge.web.contents import decode
@@ -25,6 +25,9 @@ AGENT = "Millrace"
 _GZIP = b"\x1f\x8b"
 _AUTO = 32 + zlib.MAX_WBITS
 _LONGEST_URL, _LONGEST_TIME = 2048, 40
+
+
+_MADE = (".pdf", ".php", ".pl")
 
 
 def pause_in(robots: str) -> float:
@@ -76,10 +79,10 @@ def _refusal(url: str, choices: tuple[Choice, Choice]) -> str | None:
     """`choices`: the globs of a line, and what may be a document by its name, which holds beside them (pitfall 58)."""
     path = urlsplit(url).path.lstrip("/")
     by_globs, by_name = choices
-    if by_globs.refusal(path) not in {None, NOT_DOCUMENTATION}:
+    if by_globs.refusal(path) == NOT_CHOSEN:
         return "left out by the line's globs"
-    # PDFs are read as pages, with an extra.
-    refused = by_name.refusal(path) is not None and not path.lower().endswith(".pdf")
+    # PDFs are read as pages, with an extra; and a page may be called `license`, or be made by a program.
+    refused = by_name.refusal(path) not in {None, PEOPLE, LICENCE} and not path.lower().endswith(_MADE)
     return "no documents, by their names" if refused else None
 
 

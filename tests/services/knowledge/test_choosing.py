@@ -7,23 +7,48 @@ from pathlib import Path
 import pytest
 
 from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, Choice, TextFiles
+from services.knowledge.choosing import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SOURCE_CODE
 
 
 @pytest.mark.parametrize(
     "name", ["logo.PNG", "assets/site.css", "js/app.min.js", "uv.lock", "web/package-lock.json", "diagram.svg"]
 )
 def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
-    assert Choice().refusal(name) == NOT_DOCUMENTATION
+    assert Choice().refusal(name) in NOT_DOCUMENTATION
 
 
-@pytest.mark.parametrize("name", ["a.md", "b.mdx", "c.rst", "d.txt", "e", "app.py", "x.json", "f.yaml", "lock", "css"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("_ext/highlight.py", SOURCE_CODE),
+        ("_script/main.go", SOURCE_CODE),
+        ("docker-build.sh", SOURCE_CODE),
+        ("go.mod", BUILD_FILE),
+        ("package.json", BUILD_FILE),
+        ("public/_redirects", BUILD_FILE),
+        ("AUTHORS", PEOPLE),
+        ("thanks.txt", PEOPLE),
+        ("misc/CONTRIBUTORS.md", PEOPLE),
+        ("LICENSE", LICENCE),
+        ("LICENSE-MIT.txt", LICENCE),
+    ],
+)
+def test_source_code_build_files_lists_of_people_and_licences_are_no_documents(name: str, why: str) -> None:
+    assert Choice().refusal(name) == why
+    assert Choice(include=("**",)).refusal(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.md", "b.mdx", "c.rst", "d.txt", "e", "x.json", "f.yaml", "lock", "css", "license.rst", "contributing.md"],
+)
 def test_everything_else_may_be_a_document(name: str) -> None:
     assert Choice().refusal(name) is None
 
 
 @pytest.mark.parametrize("name", ["conf.py", "docs/conf.py", "docs/make.bat", "docs/Makefile"])
 def test_what_builds_a_sphinx_tree_is_no_document_unless_it_is_chosen(name: str) -> None:
-    assert Choice().refusal(name) == NOT_DOCUMENTATION
+    assert Choice().refusal(name) in NOT_DOCUMENTATION
     assert Choice(include=("docs/**", "conf.py")).refusal(name) is None
 
 
@@ -58,4 +83,4 @@ def test_what_is_not_chosen_is_not_even_read(tmp_path: Path) -> None:
         (tmp_path / name).write_text("# A\n")
     listing = TextFiles(tmp_path, max_bytes=100).list_sources({}, 0)
     assert listing.due == ["a.md"]
-    assert listing.left_out == {"app.js": NOT_DOCUMENTATION, "logo.svg": NOT_DOCUMENTATION}
+    assert listing.left_out == {"app.js": SOURCE_CODE, "logo.svg": NO_TEXT}

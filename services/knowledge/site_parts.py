@@ -1,0 +1,132 @@
+"""What in a folder of documents is no page of its own: parts that pages include, drafts, and what the generator of the
+site leaves out.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import posixpath
+import re
+from collections.abc import Callable
+
+PART = "it is a part that pages include"
+DRAFT = "it is a draft, or not to be indexed"
+LEFT_OUT_BY_SPHINX = "exclude_patterns of conf.py leaves it out"
+
+_FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
+_PAGES = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
+_DEEPEST = 4
+_MOST_CHARS = 500_000
+_LINE_CHARS = 500
+_FRONT_LINES = 200
+_INCLUDES = re.compile(
+    r"""(?P<indent>[ \t]*+)(?:
+        \.\.[ ]include::[ ]++(?P<rest>\S++)
+      | \.\.[ ]literalinclude::[ ]++(?P<code>\S++)
+      | ```\{include\}[ ]++(?P<myst>\S++)
+      | (?:-{1,2}8<-{1,2}|;--8<--)[ ]++["'](?P<snippet>[^"']++)["']
+      | \{![ ]*+(?P<markdown>[^\s!]++)[ ]*+!\}
+      | \{\{[ ]*+\#include[ ]++(?P<mdbook>[^\s:}]++)[^}]*+\}\}
+      | <!--[ ]*+@include:[ ]*+(?P<vitepress>(?>(?:[^\s{\#>-]|-(?!-)){1,300}))[^>]*+>
+    )[ \t]*+""",
+    re.VERBOSE,
+)
+_MAYBE = ("include", "8<", "{!")
+_UNPUBLISHED = re.compile(
+    r"""[ ]{0,8}["']?(?:
+        (?:draft|noindex|no_index|unlisted|nosearch)["']?[ ]{0,8}[:=][ ]{0,8}["']?(?:true|yes)\b
+      | published["']?[ ]{0,8}[:=][ ]{0,8}["']?(?:false|no)\b
+      | robots["']?[ ]{0,8}[:=][^\n]{0,100}\bnoindex\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_part(name: str) -> bool:
+    """Whether a file is a part by its name: `usage/create.rst.inc`, `_includes/ports.md`, `_shared.mdx`."""
+    *folders, own = name.split("/")
+    inc = own.endswith(".inc") or ".inc." in own
+    return inc or not _FOLDERS.isdisjoint(folders) or (own.startswith("_") and own.lower().endswith(_PAGES))
+
+
+def is_unpublished(text: str) -> bool:
+    """Whether its front matter calls a page a draft, or keeps it out of indexes."""
+    first = text.removeprefix("\ufeff").split("\n", _FRONT_LINES)[:_FRONT_LINES]
+    lines = [line[:_LINE_CHARS].rstrip() for line in first]
+    if lines[0] in {"---", "+++"}:
+        ends = (at for at, line in enumerate(lines[1:], 1) if line in {lines[0], "..."})
+        return any(_UNPUBLISHED.match(line) for line in lines[1 : next(ends, 0)])
+    fields = itertools.takewhile(lambda line: not line or line.startswith(":"), lines)
+    return ":nosearch:" in fields
+
+
+def with_parts(name: str, text: str, read: Callable[[str], str | None]) -> tuple[str, bool]:
+    """A page with what it includes in the place of the directive, and whether it includes anything. `read`: the text
+    of a part by its path below the folder of documents; None: it is no part, and the directive stays.
+    """
+    if not any(mark in text for mark in _MAYBE):
+        return text, False
+    found = _Parts(read)
+    whole = found.expanded(name, text, ())
+    return (whole, True) if found.any else (text, False)
+
+
+class _Parts:
+    def __init__(self, read: Callable[[str], str | None]) -> None:
+        self._read = read
+        self._room = _MOST_CHARS
+        self.any = False
+
+    def expanded(self, name: str, text: str, above: tuple[str, ...]) -> str:
+        lines = text.split("\n")
+        for at, line in enumerate(lines):
+            directive = _INCLUDES.fullmatch(line) if len(line) <= _LINE_CHARS else None
+            if directive is not None:
+                lines[at] = self._part(name, directive, above)
+        return "\n".join(lines)
+
+    def _part(self, name: str, directive: re.Match[str], above: tuple[str, ...]) -> str:
+        target = next(value for key, value in directive.groupdict().items() if key != "indent" and value)
+        for path in _paths(name, target):
+            part = None if path in above or len(above) >= _DEEPEST else self._read(path)
+            if part is not None and len(part) <= self._room:
+                self.any = True
+                self._room -= len(part)
+                return _put(self.expanded(path, part, (*above, path)).strip("\n"), directive)
+        return directive[0]
+
+
+def _put(part: str, directive: re.Match[str]) -> str:
+    indent = directive["indent"]
+    if directive["code"]:
+        return f"{indent}::\n\n" + "\n".join(f"{indent}    {line}" for line in part.split("\n"))
+    return "\n".join(indent + line if line else line for line in part.split("\n"))
+
+
+def _paths(name: str, target: str) -> list[str]:
+    """Where the target of a directive may be: beside the page, or below the folder of documents."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target.lstrip("/")))
+    top = posixpath.normpath(target.lstrip("/"))
+    found = [top, beside] if target.startswith("/") else [beside, top]
+    return [path for path in dict.fromkeys(found) if not path.startswith("../")]
+
+
+def sphinx_excludes(conf: str) -> list[str]:
+    """The globs of `exclude_patterns` in a `conf.py`, as far as they are written out there. It is not run."""
+    try:
+        tree = ast.parse(conf)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        each.value
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and _sets(node, "exclude_patterns")
+        for each in getattr(node.value, "elts", ())
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
+
+
+def _sets(node: ast.Assign | ast.AugAssign, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
