@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,32 +106,12 @@ def test_every_room_says_what_it_is_for() -> None:
     assert [name for name in sorted(PACKAGES) if ast.get_docstring(ast.parse(MODULES[name].read_text())) is None] == []
 
 
-def test_no_public_class_name_is_given_twice() -> None:
-    names = Counter(
-        node.name
-        for path in MODULES.values()
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert [name for name, count in names.items() if count > 1] == []
-
-
 def test_what_is_installed_to_run_is_what_is_tested() -> None:
     def versions(name: str) -> set[str]:
         lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
         return {line.partition(" ;")[0] for line in lines}  # not for which systems: the tests run on few
 
     assert versions("runtime") - versions("development") == set()
-
-
-def test_a_long_file_has_its_reason() -> None:
-    """docs/architecture.md names it, and says in a few words why it is not several."""
-    _, _, section = (ROOT / "docs" / "architecture.md").read_text().partition("## Files over 300 lines\n")
-    named = set(re.findall(r"^- `([^`]+)`: \S", section, re.MULTILINE))
-    folders = (ROOT / each for each in (*PRODUCT, "benchmarks", "examples", ".ci"))
-    files = [ROOT / "app.py", *(path for folder in folders for path in folder.rglob("*.py"))]
-    long = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > MOST_LINES}
-    assert named == long
 
 
 def test_no_page_holds_the_marks_of_an_unfinished_merge() -> None:
