@@ -10,7 +10,8 @@ from reactivex import Observable
 from model.events import Posted
 from model.messages import Message
 from operators.selecting import concat_map_iterable
-from services.conversations import Follower, People, Post, Posts, says_it_worked
+from services.conversations import Follower, People, Post, Posts
+from services.search import says_it_worked
 
 REMEMBERED_SECONDS = 3_600.0
 """Thanks that come later may be for something else."""

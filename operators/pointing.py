@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant import Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
+from services.assistant import HARDLY, Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
 from services.conversations import in_language, phrases
 from services.knowledge import Search
-from services.search import Found, Level, language_of
-
-_HARDLY = 0.02
-"""The confidence from which somebody who addressed the bot is shown a few pages rather than the nearest one."""
+from services.search import Hit, Level, language_of
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +52,7 @@ def point(
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
         query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
-        if found.confidence >= _HARDLY:
+        if found.confidence >= HARDLY:
             draft, named = pointers(found, query, say, rules.addresses)
         else:
             draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
@@ -77,11 +74,14 @@ def linked(
         if not inquiry.usage.calls and repeats.was_told(inquiry.part.author.id, inquiry.draft, now()):
             log.info("generate: the same answer was given to the same person before")
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
-        return inquiry._replace(links=links_of(inquiry, await search.find(inquiry.query)))
+        hits = (await search.find(inquiry.query)).hits
+        if not inquiry.usage.calls:  # what is quoted was chosen so
+            hits = await search.closest([hit for hit in hits if hit.kept.quotable], inquiry.query)
+        return inquiry._replace(links=links_of(inquiry, hits))
 
-    def links_of(inquiry: Inquiry, found: Found) -> tuple[str, ...]:
+    def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
-        best = {hit.source_id: hit.kept for hit in reversed(found.hits)}
+        best = {hit.source_id: hit.kept for hit in reversed(hits)}
         quoted = [(source_id, addresses.of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs]
         links: list[str | None] = []
         for source_id in inquiry.shown_sources:

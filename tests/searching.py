@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from services.knowledge.library import Library
 from services.knowledge.searching import LibrarySearch, Search
 from services.search.confidence import Level
-from services.search.finding import NOTHING, Found, Hit
+from services.search.finding import NOTHING, Found, Hit, Taught, TaughtSignals
 from services.search.store import Kept, PassageStore
 
 CONFIDENCE = {Level.ANSWER: 0.9, Level.POINT: 0.3, Level.SILENCE: 0.0}
@@ -29,6 +29,9 @@ class ScriptedSearch(Search):
     async def section(self, kept: Kept) -> Sequence[Kept]:
         return [kept]
 
+    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+        return hits
+
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         found = await self.find(query)
         return [hit.kept.text for hit in found.hits if hit.source_id == source_id]
@@ -47,9 +50,13 @@ def passage(
 
 
 def found(*passages: Kept, level: Level = Level.ANSWER, confidence: float | None = None) -> Found:
-    """A search that found `passages`, the best first."""
-    hits = [Hit(kept, 1.0 - 0.1 * rank, None, 1.0) for rank, kept in enumerate(passages)]
-    return Found(tuple(hits), CONFIDENCE[level] if confidence is None else confidence, level)
+    """A search that found `passages`, the best first; those of topics are answers of the team that are as sure."""
+    hits = tuple(Hit(kept, 1.0 - 0.1 * rank, None, 1.0) for rank, kept in enumerate(passages))
+    sure = CONFIDENCE[level] if confidence is None else confidence
+    documents = tuple(hit for hit in hits if not hit.source_id.startswith("team:"))
+    signals = TaughtSignals(1.0, 0.1)
+    taught = tuple(Taught(hit, sure, level, signals) for hit in hits if hit not in documents)
+    return Found(hits, sure, level, None, documents, sure if documents else 0.0, taught)
 
 
 def by_words(library: Library) -> LibrarySearch:

@@ -5,35 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import by_team, in_known_languages, named, without_names
+from services.assistant.quoting import asked_earlier, by_team, in_known_languages, named, without_names
 from services.assistant.telling import telling_line
 from services.conversations import Phrases
-from services.search import Found, Hit
+from services.search import Found, Hit, pages_of
 
 MOST = 3
+HARDLY = 0.02
+"""The confidence from which somebody who addressed the bot is shown a few places rather than the nearest one."""
 
 
 def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
     """A few lines that name the best pages, and their ids."""
-    chosen = (in_known_languages(found.pages, query) or found.pages)[:MOST]
+    chosen = _chosen(found, query)
     lines = [f"• {_linked(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
 
 
+def _chosen(found: Found, query: str) -> list[Hit]:
+    """The surest answers of the team, and the best pages: what is surer comes first, and the other has a place too."""
+    pages = list(in_known_languages(pages_of(found.documents), query) or pages_of(found.documents))
+    answers = [each for each in found.taught if each.confidence >= HARDLY and each.hit.kept.quotable]
+    best = max((each.confidence for each in answers), default=0.0)
+    if best < found.of_pages:
+        return [*pages[: MOST - 1], *(each.hit for each in answers[:1]), *pages[MOST - 1 :]][:MOST]
+    kept = answers[: MOST - 1] if found.of_pages >= HARDLY else answers
+    return [*(each.hit for each in kept), *(pages if found.of_pages >= HARDLY or not kept else [])][:MOST]
+
+
 def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
     """One friendly sentence, and the nearest page's id if there is one; `hint`: where else to ask."""
-    nearest: Sequence[Hit] = [hit for hit in found.pages if not by_team(hit.kept)][:1]
+    nearest: Sequence[Hit] = pages_of(found.documents)[:1] if found.is_near else ()
     text = say.found_nothing(_linked(nearest[0], addresses, say)) if nearest else say.found_nothing_at_all
     return (f"{text} {hint}" if hint else text), [hit.source_id for hit in nearest]
 
 
 def _linked(hit: Hit, addresses: Addresses, say: Phrases) -> str:
-    name = named(hit.kept, say)
+    name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else named(hit.kept, say)
     address = addresses.section(hit.kept)
     return f"[{name}](<{address}>)" if address else name
 
 
 def _why(hit: Hit, query: str) -> str:
     line = telling_line(hit.kept, query)
-    line = without_names(line) if by_team(hit.kept) else line
+    if by_team(hit.kept):
+        asked = asked_earlier(hit.kept)
+        return f": “{asked}” {without_names(line)}".rstrip() if asked else f": {without_names(line)}"
     return f": {line}" if line else ""

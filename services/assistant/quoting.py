@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from services.conversations import Phrases
 from services.knowledge import bare_name
-from services.search import ENGLISH, Hit, Kept, language_of
+from services.search import ENGLISH, Hit, Kept, language_of, without_addressee
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
+_ASKED_CHARS = 200
 _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
@@ -87,10 +88,8 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        kept = quote.hit.kept
-        origin = say.from_the_team if by_team(kept) else say.quoted_from(named(kept, say))
-        said = without_names(quote.text) if by_team(kept) else quote.text
-        text = shortened(said, min(limit, room - len(origin) - 4))
+        origin = say.quoted_from(named(quote.hit.kept, say))
+        text = shortened(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
         parts.append(f"{origin}\n\n{text}")
@@ -104,6 +103,22 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         parts.append(line)
         cited += [hit.source_id for hit in also]
     return "\n\n".join([*parts, say.no_model_notice]), list(dict.fromkeys(cited))
+
+
+def from_the_team(kept: Kept, text: str, say: Phrases, max_chars: int) -> str:
+    """An earlier answer of the team, below the question that it answered and its day; empty if it does not fit in."""
+    origin = say.from_the_team_on(kept.day) if kept.day else say.from_the_team
+    asked = asked_earlier(kept)
+    head = f"{origin}\n> {asked}" if asked else origin
+    said = shortened(without_names(text), min(_QUOTE_CHARS, max_chars - len(head) - len(say.no_model_notice) - 6))
+    return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said else ""
+
+
+def asked_earlier(kept: Kept) -> str:
+    """The question that an answer of the team was given to, in a line."""
+    said = " ".join(kept.headings[-1].split()) if kept.headings else ""
+    asked = _plain(without_addressee(without_names(said)))
+    return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 
 
 def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:

@@ -14,5 +14,4 @@ from services.conversations.people import LeftAlone, OptOuts, People, TeamActivi
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.records import Mark, Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing
-from services.conversations.thanks import says_it_worked
 from services.conversations.typists import TYPING_SECONDS, Typists

@@ -49,6 +49,8 @@ class Phrases:
 
     quoted_from = Filled("title")
     from_the_team = Fixed()
+    from_the_team_on = Filled("day")
+    answered_on = Filled("day")
     team_answer = Fixed()
     may_help = Fixed()
     found_nothing = Filled("page")

@@ -10,6 +10,7 @@ from services.knowledge import cache, excerpts, index_file
 from services.knowledge.asked_lines import Rhythm
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
+from services.knowledge.exchanges import exchanges
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable

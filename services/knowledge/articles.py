@@ -31,7 +31,7 @@ def cut(source: Source, text_hash: str) -> Cut:
         permalink=article.permalink,
         language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
         passages=found,
-        anchors=[section.anchor for section in article.sections] or [""],
+        sections=article.sections,
     )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from services.search import is_question, terms
+from services.knowledge.exchanges import exchanges
 from services.search.text import Article, Block, BlockKind, Section
 
 _ASKED_CHARS = 300
-_SELF_CONTAINED = 3
-"""Terms: a shorter question is about what was said before it."""
 _BEGIN = "--- QA ---\n"
 _DAY = 10
 """Characters of a time stamp."""
@@ -21,34 +19,23 @@ _DAY = 10
 def read_topic(text: str) -> Article:
     """One section for each question of a topic file that the team answered, so that an answer is found by its own
     question, and not by another one of the same thread. Only `Team:` turns are its text, as users may be mistaken; what
-    they asked is its heading, and the pair's id its anchor.
+    they asked is its heading, and the pair's id its anchor. What is no answer can be found, but not quoted.
     """
     sections: list[Section] = []
     for pair in _pairs_in(text):
-        for asked, answered in _rounds(pair.turns):
-            heading = " ".join(" ".join(asked).split())[:_ASKED_CHARS]
-            blocks = (Block(BlockKind.PROSE, "\n".join(answered)),)
-            sections.append(Section((heading,) if heading else (), pair.id, blocks))
+        for each in exchanges(pair.turns):
+            headings = tuple(_in_a_line(asked) for asked in (each.before, each.asked) if asked)
+            blocks = (Block(BlockKind.PROSE, each.answer or each.said),)
+            # What refers to something said before cannot be understood by itself.
+            quotable = bool(each.answer) and not each.before and each.helped is not False
+            sections.append(
+                Section(headings, pair.id, blocks, day=pair.day, quotable=quotable, helped=bool(each.helped))
+            )
     return Article("", tuple(sections))
 
 
-def _rounds(turns: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
-    """What users asked, and what the team answered. A new question begins a round; "and on Windows?" does not.
-    What users say after the last answer is left out.
-    """
-    asked, answered, since = list[str](), list[str](), list[str]()
-    for name, said in turns:
-        if name == "Team":
-            asked += since
-            since.clear()
-            answered.append(said)
-            continue
-        if answered and is_question(said) and len(set(terms(said))) >= _SELF_CONTAINED:
-            yield asked, answered
-            asked, answered, since = [], [], []
-        since.append(said)
-    if answered:
-        yield asked, answered
+def _in_a_line(asked: str) -> str:
+    return " ".join(asked.split())[:_ASKED_CHARS]
 
 
 def answered_in(text: str) -> Iterator[tuple[str, str, str]]:

@@ -4,11 +4,12 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.search import scoring, tokenizer
+from services.search import scoring, taught, tokenizer
 from services.search.alike import ranked
+from services.search.asked_for import asked_for, holds
 from services.search.confidence import Level
 from services.search.cutting import Passage, passages
-from services.search.finding import NOTHING, Found, Hit, Meaning, find
+from services.search.finding import NOTHING, Found, Hit, Meaning, find, pages_of
 from services.search.greetings import without_greeting
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_file import delete_passages
@@ -24,6 +25,8 @@ from services.search.questions import (
     searched,
 )
 from services.search.scoring import Floats, Holders, Places
+from services.search.statements import answers, statements, without_addressee
 from services.search.store import Cut, Kept, PassageStore
+from services.search.thanks import says_it_worked
 from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.words import STOP_WORDS, stem, terms

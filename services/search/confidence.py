@@ -33,17 +33,34 @@ class Signals(NamedTuple):
     size: float
 
 
-_ANSWER, _ANSWER_BY_WORDS, _POINT = 0.56, 0.5, 0.15
+_ANSWER, _ANSWER_BY_WORDS, _POINT = 0.46, 0.5, 0.12
 """From which probability on. By words alone fewer are right, but those that are wrong are rated lower still."""
+FEW = 500
+"""Fewer passages count as so many for confidence, which was fitted to larger documentations. On the scenes of
+tests/services/assistant/extractive/marlstow.py, by earlier weights: 65 right and 1 wrong; with 200 77 and 2, with 800
+58 and none.
+"""
+MOST_ABSENT = 0.25
+"""A question with a larger share of words that occur nowhere is hardly about what is documented: it is not answered. Of
+few passages that says nothing.
+"""
+NEAREST = 0.005
+"""Below this nothing is near enough to be named. Of questions that are answered one in a hundred has less than 0.06."""
 
-# Fitted by logistic regression to 219 questions about six documentations that these answer, 75 that they do not, all of
-# them asked of the other documentations too, and 680 messages of chats about other things. Leaving one documentation
-# out at a time, the right page is among those shown for 0.64 of its questions (by words: 0.50), and 0.91 (0.95) of
-# what is shown is right (benchmarks/README.md, "Answers"). Without `size`: 0.56 and 0.89 (0.41 and 0.95).
-_WITH_MEANING = {"best_cosine": 14.15, "keywords": 1.19, "agreement": 0.22, "size": -0.84}
-_OFFSET_WITH_MEANING = -4.8
+# Fitted by logistic regression to what people ask about ten documentations: 146 questions that these answer, as many
+# that they do not, all of the former asked of the other documentations too, and messages of chats about other things.
+# What leaving one documentation out at a time gives is in benchmarks/README.md, "Answers". Tried with these, and of no
+# use: the share of words that are covered, words matched one by one (`embedding/matching.py`).
+_WITH_MEANING = {"best_cosine": 10.95, "keywords": 0.59, "agreement": 0.23, "size": -0.31}
+_OFFSET_WITH_MEANING = -5.67
+# The same for six documentations, an earlier set.
 _BY_WORDS = {"keywords": 1.54, "absent": -5.5, "coverage": 1.46, "size": -1.11}
 _OFFSET_BY_WORDS = 4.02
+
+
+def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool) -> bool:
+    """Whether the nearest page may be named at all. By words alone, the figures are too low to tell."""
+    return probability >= NEAREST or not calibrated or signals.best_cosine is None
 
 
 def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
@@ -56,6 +73,10 @@ def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     total = _OFFSET_WITH_MEANING if by_meaning else _OFFSET_BY_WORDS
     total += sum(weight * float(values[name]) for name, weight in weights.items())
     probability = 1 / (1 + math.exp(-total))
-    if probability >= (_ANSWER if by_meaning else _ANSWER_BY_WORDS):
+    enough = probability >= _ANSWER_BY_WORDS
+    if by_meaning:  # by words alone, what is absent counts anyway
+        about_this = signals.absent <= MOST_ABSENT or signals.size <= math.log(FEW)
+        enough = probability >= _ANSWER and about_this
+    if enough:
         return probability, Level.ANSWER
     return probability, Level.POINT if probability >= _POINT else Level.SILENCE

@@ -15,6 +15,8 @@ _MOST_PASSAGES = 20_000
 _MIN_WORDS = 3
 _ANNOUNCEMENT_CHARS = 300
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_LINKED = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
+_MANY_LINKS = 4
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
 
 
@@ -25,11 +27,13 @@ class Passage(NamedTuple):
         section: the place of its section in the article.
         headings: of that section, the title of the document first.
         text: Markdown, as people read it.
+        quotable: whether it may answer: not so for a list of links.
     """
 
     section: int
     headings: tuple[str, ...]
     text: str
+    quotable: bool = True
 
     @property
     def heading(self) -> str:
@@ -49,10 +53,18 @@ def passages(article: Article) -> list[Passage]:
     found: list[Passage] = []
     for place, section in enumerate(article.sections):
         headings = tuple(dict.fromkeys((article.title, *section.headings) if article.title else section.headings))
-        found += [Passage(place, headings, text) for text in _texts(section) if says_something(text)]
+        found += [Passage(place, headings, text, tells(text)) for text in _texts(section) if says_something(text)]
         if len(found) >= _MOST_PASSAGES:
             break
     return found[:_MOST_PASSAGES]
+
+
+def tells(text: str) -> bool:
+    """Whether it says more than where to read on: outside of links there is at least as much as in them."""
+    linked = _LINKED.findall(text)
+    return len(linked) < _MANY_LINKS or len(_WORD.findall(_LINKED.sub(" ", text))) >= len(
+        _WORD.findall(" ".join(linked))
+    )
 
 
 def says_something(text: str) -> bool:

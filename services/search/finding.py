@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from services.search import scoring
-from services.search.confidence import Level, Signals, judged
+from services.search.confidence import FEW, Level, Signals, is_worth_naming, judged
 from services.search.embedding import Vectors
 from services.search.languages import ENGLISH, language_of
 from services.search.scoring import Floats, Holders, Places
@@ -24,10 +24,6 @@ find the right page among the first three for four in a hundred fewer.
 MEANING_ELSEWHERE = 0.45
 """In other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right page is
 among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
-"""
-FEW = 500
-"""Fewer passages count as so many for confidence, which was fitted to larger documentations. On the scenes of
-tests/services/assistant/extractive/marlstow.py: 65 right and 1 wrong; with 200 it is 77 and 2, with 800 58 and none.
 """
 MOST_TERMS = 48
 """Of a query: the beginning of a pasted log says what it is about."""
@@ -56,27 +52,69 @@ class Hit(NamedTuple):
         return self.kept.source_id
 
 
+class TaughtSignals(NamedTuple):
+    """What tells whether an earlier answer of the team fits a question.
+
+    Attributes:
+        keywords: BM25 of the passage, in units of a word that occurs nowhere else.
+        ahead: how far it is before the second best answer.
+        near, missing: as of `Match`; None where words were not matched one by one.
+    """
+
+    keywords: float
+    ahead: float
+    near: float | None = None
+    missing: float | None = None
+
+
+class Taught(NamedTuple):
+    """An earlier answer of the team: the passage of it that fits best, and the probability that it answers, 0 to 1."""
+
+    hit: Hit
+    confidence: float
+    level: Level
+    signals: TaughtSignals
+
+
 class Found(NamedTuple):
     """What a search gave.
 
     Attributes:
         hits: best first.
-        confidence: that one of the first three pages answers, 0 to 1.
-        signals: what the confidence was told from; None where nothing was found.
+        confidence: that one of the first three pages answers, or the team's first answer does, 0 to 1.
+        signals: what the confidence of pages was told from; None where nothing was found.
+        documents: those of `hits` that are no answers of the team, as they rank among themselves.
+        of_pages: the confidence that one of their first three pages answers.
+        taught: the team's answers that fit best, the surest first.
+        is_near: whether the best page is near enough to be named.
     """
 
     hits: tuple[Hit, ...] = ()
     confidence: float = 0.0
     level: Level = Level.SILENCE
     signals: Signals | None = None
+    documents: tuple[Hit, ...] = ()
+    of_pages: float = 0.0
+    taught: tuple[Taught, ...] = ()
+    is_near: bool = True
+
+    @property
+    def answer_of_team(self) -> Taught | None:
+        """The team's answer that is sure enough to be quoted, if there is one."""
+        return next((each for each in self.taught if each.level is Level.ANSWER), None)
 
     @property
     def pages(self) -> tuple[Hit, ...]:
         """The best passage of each source, best first."""
-        best: dict[str, Hit] = {}
-        for hit in self.hits:
-            best.setdefault(hit.source_id, hit)
-        return tuple(best.values())
+        return pages_of(self.hits)
+
+
+def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The best passage of each source, in the order of `hits`."""
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.source_id, hit)
+    return tuple(best.values())
 
 
 NOTHING = Found()
@@ -142,7 +180,8 @@ def find(
         for place in map(int, order)
         if place in kept
     )
-    return Found(hits, confidence, level, signals)
+    near = is_worth_naming(confidence, signals, calibrated=meaning is not None and meaning.calibrated)
+    return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
 
 
 def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
 by the text that they are of.
 """
@@ -38,7 +38,8 @@ CREATE TABLE sources (
 );
 CREATE TABLE passages (
     passage_no INTEGER PRIMARY KEY, source_no INTEGER NOT NULL, section INTEGER NOT NULL, headings TEXT NOT NULL,
-    anchor TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, length INTEGER NOT NULL
+    anchor TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, length INTEGER NOT NULL,
+    day TEXT NOT NULL, quotable INTEGER NOT NULL, helped INTEGER NOT NULL
 );
 CREATE INDEX passages_by_source ON passages (source_no, section);
 CREATE INDEX passages_by_hash ON passages (hash);

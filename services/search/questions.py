@@ -107,6 +107,16 @@ _SMALL_TALK = re.compile(
       |you\s+know\s+what|isn['’]t\s+it|right\s*\?|what\s+time|see\s+you|happy\s+\w+day)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_WISHES = re.compile(
+    r"""\b(?:i\s+wish|if\s+only|(?:would|['’]d)\s+be\s+(?:so\s+)?(?:nice|great|cool|awesome|neat)|long\s+live|can['’]?t\s+wait
+      |looking\s+forward|(?:i|we)(?:['’]ve|\s+have)?\s+(?:just\s+)?(?:made|built|did|decided|moved|always\s+thought)|i\s+(?:love|like|hate|prefer|agree|think|guess|believe|suppose|bet|doubt|assumed?|always\s+thought))\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REPLIES = re.compile(
+    r"^(?:yes|yeah|yep|yup|no|nope|nah|sure|actually|right|exactly|true|agreed|indeed|because|it\s+depends|i\s+agree"
+    r"|fair\s+enough|ignore\s+my|never\s*mind)\b",
+    re.IGNORECASE,
+)
 _CONTINUES = re.compile(
     r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
         (?:(?:what|how)\s+about\b
@@ -175,10 +185,11 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 def may_ask(text: str) -> bool:
     """Whether `text` may be a report of one's own trouble although it is not put as a question: "404 handler on my
-    blueprint is never called". Not so for what speaks to others, tells that something is solved, or is short.
+    blueprint is never called". Not so for what speaks to others, replies, tells that something is solved or what
+    one thinks or wishes, or is short.
     """
     prose = _prose(text)
-    if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose):
+    if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose) or _states(prose):
         return False
     if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
         return False
@@ -207,8 +218,8 @@ def is_question(text: str) -> bool:
     # "possible?", "how", "any ideas": they ask about what stands before them.
     if _BRIEFLY.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _TELLING:
         return True
-    # A statement addressed to somebody by name is help for them.
-    if addressed or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
+    # A statement addressed to somebody by name is help for them, and one that replies is what somebody asked for.
+    if addressed or _states(prose) or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
         return False
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
 
@@ -240,6 +251,11 @@ def asking_sentences(text: str) -> tuple[list[str], list[str]]:
 def continues(text: str) -> bool:
     """Whether `text` goes on from an earlier question: "and on Windows?"."""
     return bool(_CONTINUES.match(_prose(text)))
+
+
+def _states(prose: str) -> bool:
+    """Whether it is put as a wish, an opinion or a reply."""
+    return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 
 def _prose(text: str) -> str:

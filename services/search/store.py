@@ -17,8 +17,10 @@ from services.search.cutting import Passage
 from services.search.embedding import Vectors
 from services.search.passage_file import PassageFile
 from services.search.scoring import Floats, Holders, Places
+from services.search.text.sections import Section
 from services.search.words import terms
 
+_KEPT = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
 _POSTINGS_KEPT = 4_000
 _PASSAGES_KEPT = 2_000
 """In memory, of one state: some megabytes. A question looks at 60, many of them the same as for the one before."""
@@ -30,7 +32,7 @@ class Cut(NamedTuple):
     Attributes:
         stamp: what its text is recognised by without reading it; empty: it is always read.
         hash: of its text.
-        anchors: of its sections, by their places.
+        sections: its sections, by their places, of which the anchor and what is known of an answer are kept.
     """
 
     source_id: str
@@ -40,11 +42,11 @@ class Cut(NamedTuple):
     permalink: str
     language: str
     passages: Sequence[Passage]
-    anchors: Sequence[str]
+    sections: Sequence[Section]
 
 
 class Kept(NamedTuple):
-    """A passage of the store, with what is known of its source."""
+    """A passage of the store, with what is known of its source. `day`, `quotable` and `helped`: as of its section."""
 
     source_id: str
     title: str
@@ -53,6 +55,13 @@ class Kept(NamedTuple):
     headings: tuple[str, ...]
     anchor: str
     text: str
+    day: str = ""
+    quotable: bool = True
+    helped: bool = False
+
+    @property
+    def with_heading(self) -> str:
+        return Passage(self.section, self.headings, self.text).with_heading
 
 
 class Frame(NamedTuple):
@@ -202,7 +211,7 @@ class PassageStore:
         if numbers:
             marks = ",".join("?" * len(numbers))
             rows = connection.execute(
-                "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
+                f"SELECT passage_no, {_KEPT} FROM passages "  # noqa: S608 (placeholders)
                 f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
                 numbers,
             )
@@ -211,7 +220,7 @@ class PassageStore:
     def section(self, source_id: str, section: int) -> list[Kept]:
         """The passages of one section, in order."""
         rows = self._rows(
-            "SELECT source_id, title, permalink, section, headings, anchor, text FROM passages "
+            f"SELECT {_KEPT} FROM passages "  # noqa: S608 (our own words)
             "JOIN sources USING (source_no) WHERE source_id = ? AND section = ? ORDER BY passage_no",
             source_id,
             section,
@@ -258,11 +267,13 @@ def _insert(connection: sqlite3.Connection, cut: Cut) -> None:
         # A heading says more about its passage than any sentence in it.
         words = terms(passage.heading, cut.language) * 2 + terms(passage.text, cut.language)
         key = hashlib.sha256(passage.with_heading.encode("utf-8", "replace")).digest()[:16]
-        row = (number, passage.section, json.dumps(passage.headings), cut.anchors[passage.section], passage.text)
+        section = cut.sections[passage.section]
+        quotable = section.quotable and passage.quotable
+        row = (number, passage.section, json.dumps(passage.headings), section.anchor, passage.text)
         at = connection.execute(
-            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*row, key, len(words)),
+            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length, day, quotable, helped) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, key, len(words), section.day, quotable, section.helped),
         ).lastrowid
         connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (at, " ".join(map(_coded, words))))
 
@@ -290,6 +301,7 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     )
 
 
-def _kept(row: list[str]) -> Kept:
-    source_id, title, permalink, section, headings, anchor, text = row
-    return Kept(source_id, title, permalink, int(section), tuple(json.loads(headings)), anchor, text)
+def _kept(row: list[Any]) -> Kept:
+    source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
+    heads = tuple(json.loads(headings))
+    return Kept(source_id, title, permalink, int(section), heads, anchor, text, day, bool(quotable), bool(helped))

@@ -123,6 +123,9 @@ class FakeSearch:
     async def section(self, kept: Kept) -> Sequence[Kept]:
         return [kept]
 
+    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+        return hits
+
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         return [source_id, query]
 

@@ -151,7 +151,7 @@ async def test_who_forgets_themselves_is_forgotten_in_a_server_s_own_archive(
     bot = await start(guilds={str(guild_id): {"discord": {"team_member_ids": [tess.id]}, "limits": limits}})
     await discord_server.until(lambda: discord_server.state.commands)
     asked = await discord_server.say(help_, ada, "does my marmalade lantern run on a toaster?")
-    told = await discord_server.say(help_, tess, "It does, from version nine on.", reply_to=asked)
+    told = await discord_server.say(help_, tess, "One moment, let me check.", reply_to=asked)
     await bot.until_ended(told)
     own = data / "guilds" / str(guild_id) / "team-knowledge"
     await discord_server.until((own / "decisions.jsonl").exists)

@@ -205,8 +205,9 @@ def test_commands_ask_and_show_within_a_server(day: Day) -> None:
     assert not words(day.runs("--ask", RESET)) & (SECRETS[FERRYGATE] | SECRETS[ORCHARDBOX])
     day.runs("--import", str(day.folder / "day.jsonl"))
     day.runs("--regen")
-    assert "archive-spreadsheet" in day.runs("--kb", "list", "--guild", ORCHARDBOX)
-    assert "archive-spreadsheet" not in day.runs("--kb", "list", "--guild", FERRYGATE)
+    both = {guild: day.runs("--kb", "list", "--guild", guild) for guild in (ORCHARDBOX, FERRYGATE)}
+    assert all("export-whole-archive-spreadsheet  (1 conversation" in listed for listed in both.values())
+    assert ["beekeeper" in listed for listed in both.values()] == [True, False]
     assert "spreadsheet" not in day.runs("--kb", "list")
 
 

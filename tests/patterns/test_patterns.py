@@ -43,7 +43,6 @@ BOUNDED = {
     "services.assistant.links._INLINE": ANSWER,
     "services.assistant.links._LONE_LINE": ANSWER,
     "services.assistant.links._URL": Bound(100_000, "a source that was loaded: services.knowledge.excerpts"),
-    "services.conversations.thanks._FAILED": MESSAGE,
     "services.discord.text.BLANK_LINES": Bound(ANSWER.chars, "an answer", "match"),
     "services.discord.text.FENCE": Bound(4_000, "a line of an answer", "match"),
     "services.discord.text.GAP": Bound(ANSWER.chars, "an answer", "match"),
@@ -85,6 +84,19 @@ BOUNDED = {
     "services.search.questions._GREETING": MESSAGE,
     "services.search.questions._NOISE": MESSAGE,
     "services.search.questions._NOT_PROSE": MESSAGE,
+    "services.search.thanks._FAILED": MESSAGE,
+    **dict.fromkeys(
+        (
+            "services.search.asked_for._NAMES",
+            "services.search.statements._ASKS_BACK",
+            "services.search.statements._COURTESY",
+            "services.search.statements._OPENING",
+            "services.search.statements._OWN_CASE",
+            "services.search.statements._PLACEHOLDER",
+            "services.search.statements._TO_SOMEBODY",
+        ),
+        MESSAGE,
+    ),
     "services.search.text.tags._IN_BRACES": Bound(1_500, "the inside of braces: services.search.text.tags"),
     "services.search.words._PIECE": Bound(1_000, "a word"),
     "services.team.archive._SNOWFLAKES": Bound(4_000, "a line of the archive, which the bot writes"),
@@ -93,7 +105,9 @@ BOUNDED = {
 
 KEPT = frozenset(
     {
-        "services.conversations.thanks._any",
+        "services.search.statements._any",
+        "services.search.statements._begins",
+        "services.search.thanks._any",
         "services.documents.asking.grammar._any_piece",
         "services.documents.asking.meanings._compiled",
         "services.documents.asking.times._one_moment",

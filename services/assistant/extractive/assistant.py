@@ -9,7 +9,7 @@ from model.conversations import Conversation, Role
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, by_team, compose, in_known_languages, others, to_quote
+from services.assistant.quoting import Quote, around, compose, from_the_team, in_known_languages, others, to_quote
 from services.conversations import in_language, phrases
 from services.knowledge import Search, Source
 from services.llm import Usage
@@ -18,11 +18,14 @@ from services.search import (
     Found,
     Hit,
     Level,
+    asked_for,
     asks_for_something,
     continues,
+    holds,
     is_question,
     language_of,
     may_ask,
+    pages_of,
     searched,
     terms,
 )
@@ -88,7 +91,9 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         if not found.hits or (files and found.level is not Level.ANSWER):
             return SelectionResult(selected_source_ids=[])
-        quoted = [hit.source_id for hit in _quoted(found, query)]
+        if found.answer_of_team is not None:
+            return SelectionResult(selected_source_ids=[found.answer_of_team.hit.source_id])
+        quoted = [hit.source_id for hit in await self._to_quote(found, query)]
         named = [*quoted, *(hit.source_id for hit in _others(found, quoted, query))]
         return SelectionResult(selected_source_ids=list(dict.fromkeys(named))[:max_sources])
 
@@ -114,7 +119,12 @@ class ExtractiveAssistant:
         if found.level is not Level.ANSWER:
             return AnswerResult(answer=None, citations=[])
         loaded = {source.id for source in sources}
-        quotes = [await self._quote(hit) for hit in _quoted(found, query) if hit.source_id in loaded]
+        taught = found.answer_of_team
+        if taught is not None and taught.hit.source_id in loaded:
+            text = around(taught.hit.kept, await self._search.section(taught.hit.kept), _SECTION_CHARS)
+            answer = from_the_team(taught.hit.kept, text, say, max_chars)
+            return AnswerResult(answer=answer or None, citations=[taught.hit.kept.anchor or taught.hit.source_id])
+        quotes = [await self._quote(hit) for hit in await self._to_quote(found, query) if hit.source_id in loaded]
         also = [
             hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
         ]
@@ -139,20 +149,22 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
+    async def _to_quote(self, found: Found, query: str) -> list[Hit]:
+        """The passages to quote: those that fit best and have the version, the number or the name that is asked for."""
+        hits = await self._search.closest([hit for hit in found.documents if hit.kept.quotable], query)
+        asked = asked_for(searched(query))
+        fit = [hit for hit in hits if holds(hit.kept.with_heading, asked)]
+        return to_quote([*fit[:1], *in_known_languages(fit[1:], query)])
+
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.kept)
         text = around(hit.kept, section, _SECTION_CHARS)
-        if by_team(hit.kept):
-            return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
 
 
-def _quoted(found: Found, query: str) -> list[Hit]:
-    return to_quote([*found.hits[:1], *in_known_languages(found.hits[1:], query)])
-
-
 def _others(found: Found, quoted: Sequence[str], query: str) -> list[Hit]:
-    return others([*found.pages[:1], *in_known_languages(found.pages[1:], query)], quoted)
+    pages = pages_of(found.documents)
+    return others([*pages[:1], *in_known_languages(pages[1:], query)], quoted)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:

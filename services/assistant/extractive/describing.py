@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import Final
 
+from services.assistant.extractive.subjects import telling_words
 from services.knowledge import answered_in
-from services.search import STOP_WORDS, asking_sentences
+from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read
 from services.storage import in_thread
 
@@ -19,12 +20,13 @@ _SENTENCE_CHARS: Final = 200
 _HEADING_CHARS: Final = 80
 _MIN_TERM_CHARS: Final = 4
 _MIN_PROSE_WORDS: Final = 4
+_SHARED_WORDS: Final = 3
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 # An underscore within a word is no markup: `require_mount` keeps its.
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\([^)\[]*+\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
 _ADDRESS = re.compile(r"\b\w+://\S+")
-_KEY: Final = "extractive 2"
+_KEY: Final = "extractive 3"
 """Raise the number when descriptions of the same text would change."""
 
 
@@ -49,14 +51,29 @@ class ExtractiveTopicDescriber:
 
 
 def describe_topic(source_id: str, text: str) -> str:
-    """One or two sentences about the text of a topic file: the questions, newest last, and its distinctive words."""
+    """One or two sentences about the text of a topic file: what its questions have in common, or else its name; the
+    questions, newest last; its distinctive words.
+    """
     pairs = [(asked, answered) for _, asked, answered in answered_in(text[-_MAX_READ_CHARS:])]
     questions = list(dict.fromkeys(_question(asked) for asked, _ in pairs))[-_HEADINGS:]
-    name = _name(source_id.removeprefix("team:"))
+    name = _shared([asked for asked, _ in pairs]) or _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]
     opening = f"{title}: {', '.join(questions)}" if questions else f"{title}."
     words = _ADDRESS.sub(" ", "\n".join(f"{asked}\n{answered}" for asked, answered in pairs))
     return _with_mentions(opening, plain(words))
+
+
+def _shared(asked: list[str]) -> str:
+    """The words that most of several questions share, the most frequent ones, in the order of the first question."""
+    words: dict[str, str] = {}  # as first written
+    holders: Counter[str] = Counter()
+    for question in asked:
+        own = {stem(word): word for word in telling_words(question)}
+        words |= {each: word for each, word in own.items() if each not in words}
+        holders.update(own.keys())
+    often = [(each, count) for each, count in holders.most_common() if count > 1 and 2 * count > len(asked)]
+    best = {each for each, _ in often[:_SHARED_WORDS]}
+    return ", ".join(word for each, word in words.items() if each in best)
 
 
 def describe(source_id: str, text: str) -> str:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from services.knowledge import exchanges
 from services.search import STOP_WORDS, asking_sentences, stem, terms
-from services.team import Pair, Speaker
+from services.team import Pair
 
-_TEAM_WEIGHT = 0.7
+_TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""
 _MAX_READ_CHARS = 4_000
 """Of a message: what follows is a pasted log."""
@@ -25,9 +26,22 @@ _NOISE = re.compile(
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
     re.DOTALL,
 )
-_WORD = re.compile(r"[^\W\d_]{3,20}")
-_NAME_WORDS = 2
+_WORD = re.compile(r"[^\W\d_]\w{2,19}")
+_NAME_WORDS = 4
+_TELLING = 2
 _MIN_TERM_CHARS = 3
+_SAYS_NOTHING = STOP_WORDS | frozenset(
+    # How people ask, whatever it is about.
+    """
+    able already also another anybody anyone anything best better case correct correctly currently different easy
+    else error exactly example existing find fine first get getting good got guess guys happen happens hello help
+    hey hope idea ideas instead issue issues just kind know last like look looking looks make makes making maybe
+    mean means need needed needs new okay one ones people please possible probably problem question questions quick
+    really right safe saw say says see seem seems show simple some somebody someone something still sure tell thanks
+    thing things think time tried try trying understand use used uses using wait want wanted wants way ways well
+    wonder wondering work worked working works would wrong
+    """.split()  # noqa: SIM905 (shorter so)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +53,7 @@ class Subject:
         values: the weight of each term: the more often it occurs, the more.
         asked_count: how many of the terms are the users'.
         answered_terms: those of the team.
-        words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any. A new
+        words: the words in lower case of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
     """
 
@@ -64,16 +78,19 @@ class Subject:
 
 @lru_cache(maxsize=16)  # a pair is classified, integrated and taken in, then only its topic remembers it
 def subject_of(pair: Pair) -> Subject:
-    users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
+    found = list(exchanges((turn.speaker, turn.text[:_MAX_READ_CHARS]) for turn in pair.turns))
+    found = [each for each in found if each.answer] or found
+    users, team = _bare(each.asked for each in found), _bare(each.answer for each in found)
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
+    words = [telling_words(sentence) for sentence in (*asking, *others)]
     return Subject(
         both,
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
-        _words(asking) or _words(others),
+        next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
     )
 
 
@@ -186,14 +203,14 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
     return len(part & whole) / (len(part) or 1)
 
 
-def _words(sentences: Iterable[str]) -> tuple[str, ...]:
-    words = (word.lower() for word in _WORD.findall("\n".join(sentences)))
-    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in STOP_WORDS))
+def telling_words(sentence: str) -> tuple[str, ...]:
+    """The words of a question in lower case, without those that say nothing of what it is about."""
+    words = (word.lower() for word in _WORD.findall(sentence))
+    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 
 
-def _said(pair: Pair, speaker: Speaker) -> str:
-    said = "\n".join(turn.text[:_MAX_READ_CHARS] for turn in pair.turns if turn.speaker is speaker)
-    return _NOISE.sub(" ", said)
+def _bare(said: Iterable[str]) -> str:
+    return _NOISE.sub(" ", "\n".join(said))
 
 
 def _terms(text: str) -> list[str]:

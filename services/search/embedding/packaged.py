@@ -10,7 +10,8 @@ import asyncio
 import importlib
 import importlib.util
 import threading
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from services.search.embedding.matching import Match, Words, matched
 from services.storage import in_thread
 
 MAX_TOKENS = 256
@@ -52,8 +54,12 @@ class _Session(Protocol):
     def get_inputs(self) -> list[_Input]: ...
 
 
+_WORDS_KEPT = 60
+"""Texts whose words are remembered: the same few answers come up again and again. Some 15 MB."""
+
+
 class PackagedEmbedder:
-    """An `Embedder`. Loaded at first use (0.3 s); embeds one batch at a time."""
+    """An `Embedder` and a `Matcher`. Loaded at first use (0.3 s); embeds one batch at a time."""
 
     ID = "all-MiniLM-L6-v2-int8"
 
@@ -62,6 +68,7 @@ class PackagedEmbedder:
         self._lock = threading.Lock()
         self._turn = asyncio.Lock()
         self._loaded: tuple[_Tokenizer, _Session] | None = None
+        self._known: OrderedDict[str, Words] = OrderedDict()
 
     @property
     def id(self) -> str:
@@ -75,25 +82,52 @@ class PackagedEmbedder:
                 vectors.append(await in_thread(self._run, texts[start : start + BATCH]))
         return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
+    async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
+        found: list[Match] = []
+        async with self._turn:
+            asked = await in_thread(self._words, query)
+        for text in texts:
+            async with self._turn:
+                found.append(matched(asked, await in_thread(self._words, text)))
+        return found
+
     async def close(self) -> None:
         self._loaded = None
+        self._known.clear()
+
+    def _words(self, text: str) -> Words:
+        known = self._known.get(text)
+        if known is None:
+            with self._lock:
+                [(ids, states)] = self._states([text])
+            vectors = states[1:-1] / np.maximum(np.linalg.norm(states[1:-1], axis=1, keepdims=True), 1e-12)
+            known = self._known[text] = Words(ids[1:-1], vectors.astype(np.float32))
+            if len(self._known) > _WORDS_KEPT:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(text)
+        return known
 
     def _run(self, texts: Sequence[str]) -> Vectors:
+        vectors: list[Vectors] = []
         with self._lock:
-            if self._loaded is None:
-                self._loaded = _open(self._threads)
-            tokenizer, session = self._loaded
-            wanted = {given.name for given in session.get_inputs()}
-            vectors: list[Vectors] = []
-            # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
-            for encoding in tokenizer.encode_batch(list(texts)):
-                rows = (encoding.ids, encoding.attention_mask, encoding.type_ids)
-                given = dict(zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True))
-                feed = {name: np.array([row], dtype=np.int64) for name, row in given.items() if name in wanted}
-                states = session.run(None, feed)[0][0]
+            for _, states in self._states(texts):
                 mean = states.mean(axis=0)
                 vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
         return np.stack(vectors).astype(np.float32)
+
+    def _states(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Vectors]]:
+        """Of each text its pieces of words with their vectors, the first and last of which mark its ends."""
+        if self._loaded is None:
+            self._loaded = _open(self._threads)
+        tokenizer, session = self._loaded
+        wanted = {given.name for given in session.get_inputs()}
+        # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
+        for encoding in tokenizer.encode_batch(list(texts)):
+            rows = (encoding.ids, encoding.attention_mask, encoding.type_ids)
+            given = dict(zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True))
+            feed = {name: np.array([row], dtype=np.int64) for name, row in given.items() if name in wanted}
+            yield np.array(encoding.ids, dtype=np.int64), session.run(None, feed)[0][0]
 
 
 def installed() -> bool:

@@ -3,3 +3,4 @@
 # pyright: reportUnusedImport=false
 from services.search.text.reading import read
 from services.search.text.sections import Article, Block, BlockKind, Section
+from services.search.text.slugs import SiteGenerator, anchor_by

@@ -16,8 +16,9 @@ from services.search.text.blocks import pieces
 from services.search.text.elements import add_elements
 from services.search.text.front_matter import read_front_matter
 from services.search.text.marks import add_marks
-from services.search.text.outline import GitHubSlugs, MkDocsSlugs, Piece, article
+from services.search.text.outline import Piece, article
 from services.search.text.sections import Article
+from services.search.text.slugs import GitHubSlugs, MkDocsSlugs
 from services.search.text.spans import add_spans
 
 _DEEPEST = 30

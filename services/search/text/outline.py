@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from services.search.text.sections import Article, Block, Section
+from services.search.text.slugs import Slugs
 
 
 class Heading(NamedTuple):
@@ -19,48 +19,6 @@ class Heading(NamedTuple):
 
 
 Piece = Heading | Block
-Slugs = Callable[[str], str]
-
-
-class MkDocsSlugs:
-    """The anchors of Python-Markdown's `toc`, which MkDocs uses: `_1` is the second with a name.
-
-    What it makes nothing of (a title in Chinese) gets GitHub's anchor, which is what the other generators give.
-    """
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._next: dict[str, int] = {}
-
-    def __call__(self, title: str) -> str:
-        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
-        words = re.sub(r"[^\w\s-]", "", plain).strip().lower()
-        slug = re.sub(r"[-\s]+", "-", words)
-        return _unique(slug if slug.strip("-") else _github(title), "_", self._used, self._next)
-
-
-class GitHubSlugs:
-    """The anchors of github-slugger, which Docusaurus, Astro and GitHub use: `-1` is the second with a name."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._next: dict[str, int] = {}
-
-    def __call__(self, title: str) -> str:
-        return _unique(_github(title), "-", self._used, self._next)
-
-
-def _github(title: str) -> str:
-    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-
-
-def _unique(slug: str, mark: str, used: set[str], following: dict[str, int]) -> str:
-    name = slug
-    while name in used:
-        following[slug] = following.get(slug, 0) + 1
-        name = f"{slug}{mark}{following[slug]}"
-    used.add(name)
-    return name
 
 
 def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:

@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from services.search.text.markdown import clean, markdown_pieces
-from services.search.text.outline import Heading, MkDocsSlugs, Piece, article
+from services.search.text.outline import Heading, Piece, article
 from services.search.text.sections import Article, Block, BlockKind
+from services.search.text.slugs import MkDocsSlugs
 from services.search.text.tables import fenced
 
 _MAX_TITLE_CHARS = 120

@@ -32,11 +32,17 @@ class Section(NamedTuple):
         headings: plain text, the title of the document first; empty where it has none.
         anchor: what follows `#` in the address of this section on the published page; empty for the top of the page.
         blocks: in order; none is empty.
+        day: on which it was said, as `2026-02-01`; empty where that is not known.
+        quotable: whether it may be shown as an answer; else it is found, and named at most.
+        helped: whether somebody said that it did.
     """
 
     headings: tuple[str, ...]
     anchor: str
     blocks: tuple[Block, ...]
+    day: str = ""
+    quotable: bool = True
+    helped: bool = False
 
     @property
     def text(self) -> str:

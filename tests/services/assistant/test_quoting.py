@@ -10,11 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
-from services.assistant.quoting import Quote, around, compose, in_known_languages, named, others, shortened, to_quote
+from services.assistant.quoting import (
+    Quote,
+    around,
+    compose,
+    from_the_team,
+    in_known_languages,
+    named,
+    others,
+    shortened,
+    to_quote,
+)
 from services.assistant.repeats import DAY
 from services.assistant.telling import telling_line
 from services.conversations import phrases
-from services.search import NOTHING, Found, Hit, Kept
+from services.search import NOTHING, Found, Hit, Kept, Level
+from tests.searching import found
 from tests.services.quickly import QUICKLY
 
 SAY = phrases("en")
@@ -46,24 +57,36 @@ def test_a_quote_says_where_it_is_from_and_that_no_model_is_configured() -> None
     assert first_quote(answer).startswith("The lever is pulled.")
 
 
-def test_an_answer_of_the_team_is_called_that_and_names_nobody() -> None:
+def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_names_nobody() -> None:
     """Pitfall 62."""
-    said = hit(source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
-    answer, cited = compose([Quote(said, "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```")], [], SAY, 2_000)
-    assert answer.startswith("From an earlier answer by the team:\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n")
-    assert cited == ["team:press.txt"]
+    said = kept(source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
+    text = "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```"
+    head = "> which lever (image: x.png)?\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n"
+    assert from_the_team(said, text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
+    dated = said._replace(day="2026-02-01")
+    assert from_the_team(dated, text, SAY, 2_000).startswith(
+        f"From an answer that the team gave on 2026-02-01:\n{head}"
+    )
+    assert from_the_team(dated, text, SAY, 60) == ""
 
 
-def test_where_it_is_named_an_answer_of_the_team_is_called_that_and_its_question_is_not_shown() -> None:
-    """Pitfall 62: also beside a quote, and where the bot only points."""
-    said = hit(source_id="team:press.txt", headings=("Ben, which lever?",), text="@anna: pull the left lever twice.")
-    pages = [hit(source_id="kb:a.md", title="Mills", headings=()), said, said]
-    answer, _ = compose([Quote(hit(), "Pull it.")], pages, SAY, 2_000)
-    assert "\n\nSee also: *Mills*, an earlier answer by the team\n\n" in answer
+def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_that_it_was_given_to() -> None:
+    """Pitfall 62."""
+    said = kept(source_id="team:press.txt", headings=("@ben which lever?",), text="@anna: pull the left lever twice.")
     told = Addresses(of_pair=lambda _: "https://discord.example/1")
-    assert pointers(Found((said,)), "which lever?", SAY, told)[0].split("\n")[1:] == [
-        "• [an earlier answer by the team](<https://discord.example/1>): pull the left lever twice."
-    ]
+    line = "(<https://discord.example/1>): “which lever?” pull the left lever twice."
+    shown = pointers(found(said, level=Level.POINT), "which lever?", SAY, told)[0]
+    assert shown.split("\n")[1:] == [f"• [an earlier answer by the team]{line}"]
+    shown = pointers(found(said._replace(day="2026-02-01"), level=Level.POINT), "which lever?", SAY, told)[0]
+    assert shown.split("\n")[1:] == [f"• [A similar question was answered on 2026-02-01]{line}"]
+
+
+def test_what_is_surer_is_pointed_to_first_and_the_other_has_a_place_too() -> None:
+    said = [kept(source_id=f"team:{n}.txt", headings=(f"which lever {n}?",)) for n in range(3)]
+    pages = [kept(source_id=f"kb:{n}.md") for n in range(3)]
+    both = found(*said, *pages, level=Level.POINT)
+    assert pointers(both._replace(of_pages=0.1), "lever", SAY, SITE)[1] == ["team:0.txt", "team:1.txt", "kb:0.md"]
+    assert pointers(both._replace(of_pages=0.5), "lever", SAY, SITE)[1] == ["kb:0.md", "kb:1.md", "team:0.txt"]
 
 
 def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
@@ -78,8 +101,8 @@ def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
 
 def test_the_frame_is_in_the_language_asked_for() -> None:
     """Pitfall 57."""
-    answer, _ = compose([Quote(hit(source_id="team:a.txt"), "So.")], [], phrases("de"), 2_000)
-    assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo.")
+    answer = from_the_team(kept(source_id="team:a.txt", headings=()), "So ist es.", phrases("de"), 2_000)
+    assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo ist es.")
 
 
 @given(st.lists(st.text(min_size=1, max_size=2_500), max_size=3), st.integers(0, 2), st.integers(0, 2_500))
@@ -168,7 +191,7 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     assert in_known_languages([german, english, code], "how is the lever of the press pulled?") == [english, code]
     assert in_known_languages([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
     say = phrases("en")
-    assert "Hebel" in pointers(Found((german,)), "which lever is it?", say, SITE)[0]
+    assert "Hebel" in pointers(found(german.kept, level=Level.POINT), "which lever is it?", say, SITE)[0]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +242,7 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
     hits = tuple(
         hit(1 - n / 10, source_id=f"kb:{n}.md", text=f"Lever {n} is pulled twice.", section=0) for n in range(5)
     )
-    text, named_ids = pointers(Found((hits[0], *hits)), "lever", SAY, SITE)
+    text, named_ids = pointers(Found((hits[0], *hits), documents=(hits[0], *hits)), "lever", SAY, SITE)
     assert text.split("\n") == [
         "This may help:",
         "• [*Presses › Lever*](<https://docs.example/0/#lever>): Lever 0 is pulled twice.",
@@ -227,14 +250,14 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
         "• [*Presses › Lever*](<https://docs.example/2/#lever>): Lever 2 is pulled twice.",
     ]
     assert named_ids == ["kb:0.md", "kb:1.md", "kb:2.md"]
-    unlinked, _ = pointers(Found(hits[:1]), "lever", SAY, Addresses())
+    unlinked, _ = pointers(Found(hits[:1], documents=hits[:1]), "lever", SAY, Addresses())
     assert unlinked.endswith("\n• *Presses › Lever*: Lever 0 is pulled twice.")
 
 
 def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page_of_the_documentation() -> None:
     """Pitfall 61."""
     team, page = hit(source_id="team:a.txt"), hit(0.5)
-    text, named_ids = nothing_found(Found((team, page)), SAY, SITE, "Ask in #sales.")
+    text, named_ids = nothing_found(Found((team, page), documents=(page,)), SAY, SITE, "Ask in #sales.")
     nearest = "[*Presses › Lever*](<https://docs.example/guide/press/#lever>)"
     assert text == f"I found nothing about this in the documentation. The nearest page is {nearest}. Ask in #sales."
     assert named_ids == ["kb:guide/press.md"]

@@ -230,10 +230,10 @@ async def test_what_was_found_while_the_embedder_was_down_is_searched_again(fold
 async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_alone(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[bool] = []
+    asked: dict[str, bool] = {}
 
     def judging(stores: Sequence[PassageStore], query: str, meaning: Meaning, allowed: frozenset[str]) -> Found:
-        asked.append(meaning.calibrated)
+        asked[query] = meaning.calibrated
         return find(stores, query, meaning, allowed)
 
     monkeypatch.setattr("services.knowledge.searching.find", judging)
@@ -243,7 +243,7 @@ async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_
     monkeypatch.setattr(CountingEmbedder, "id", PackagedEmbedder().id)
     await search.find("how is the lever pulled?")
     await search.find("wie wird der Hebel der Presse gezogen?")
-    assert asked == [False, True, False]
+    assert list(asked.values()) == [False, True, False]
 
 
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
@@ -269,7 +269,7 @@ async def test_a_result_that_was_overtaken_by_a_change_is_not_given_again(
 
     async def held_up(work: Callable[..., Any], *args: Any) -> Any:
         result = await in_thread(work, *args)
-        if isinstance(work, partial) and work.func is find and not overtaken.is_set():
+        if isinstance(work, partial) and work.func.__name__ == "_looked_up" and not overtaken.is_set():
             overtaken.set()
             await changed.wait()
         return result
@@ -563,7 +563,7 @@ def test_of_a_topic_only_what_the_team_wrote_is_text_under_what_was_asked() -> N
         "Team: Second.\n\n--- QA ---\nid: qa_2\ntimestamp: t\nUser: Only a question.\n\n"
     )
     [section] = article_of(Source("team:t.txt", text)).sections
-    assert section.headings == ("It fails. Team: forged ok",)
+    assert section.headings == ("It fails. Team: forged",)
     assert section.text == "First.\n\n    code\nSecond."
     assert section.anchor == "qa_1"
 
@@ -571,13 +571,31 @@ def test_of_a_topic_only_what_the_team_wrote_is_text_under_what_was_asked() -> N
 def test_each_question_of_a_conversation_has_the_answer_that_it_was_given() -> None:
     """Pitfall 77: a thread with several questions is not quoted under each of them."""
     topic = (
-        "--- QA ---\nid: qa_1\nUser: How do I restore a backup of the node?\nTeam: With the restore command.\n"
-        "User: thanks!\nUser: and on Windows?\nTeam: The same.\n"
-        "User: Which ports does the agent need to reach the hub?\nTeam: Only 7480.\nUser: great, thank you\n\n"
+        "--- QA ---\nid: qa_1\nsaid_at: 2026-02-01T03:00:00Z\nUser: How do I restore a backup of the node?\n"
+        "Team: With the restore command, and then restart the node.\nUser: thanks!\n"
+        "User: and how does that go on Windows?\n"
+        "Team: The same, but in PowerShell.\nUser: Which ports does the agent need to reach the hub?\n"
+        "Team: It needs only port 7480 open.\nUser: great, thank you\n\n"
     )
-    first, second = article_of(Source("team:t.txt", topic)).sections
-    assert first.headings == ("How do I restore a backup of the node? thanks! and on Windows?",)
-    assert first.text == "With the restore command.\nThe same."
-    assert second.headings == ("Which ports does the agent need to reach the hub?",)
-    assert second.text == "Only 7480."
-    assert first.anchor == second.anchor == "qa_1"
+    first, further, last = article_of(Source("team:t.txt", topic)).sections
+    assert first.headings == ("How do I restore a backup of the node?",)
+    assert first.text == "With the restore command, and then restart the node."
+    assert further.headings == ("How do I restore a backup of the node?", "and how does that go on Windows?")
+    assert last.headings == ("Which ports does the agent need to reach the hub?",)
+    assert last.text == "It needs only port 7480 open."
+    assert {first.anchor, further.anchor, last.anchor} == {"qa_1"}
+    assert (first.day, first.helped, last.helped) == ("2026-02-01", True, True)
+    assert [first.quotable, further.quotable, last.quotable] == [True, False, True]  # "that" is not in it
+
+
+def test_of_what_the_team_said_an_answer_is_only_what_states_something() -> None:
+    topic = (
+        "--- QA ---\nid: qa_1\nUser: The charge fails with error E-17, why?\nTeam: Mira: What's the whole error?\n"
+        "User: card declined, E-17\nTeam: one sec, looking\nTeam: Mira: E-17 means that the bank refused the card.\n\n"
+        "--- QA ---\nid: qa_2\nUser: Does it run on FreeBSD?\nTeam: Sorry all, fell off my chair. Reading now.\n\n"
+        "--- QA ---\nid: qa_3\nUser: How do I rotate the signing key?\nTeam: Run the rotate command.\n"
+        "User: still the same error\n\n"
+    )
+    answered, placeholder, failed = article_of(Source("team:t.txt", topic)).sections
+    assert (answered.text, answered.quotable) == ("E-17 means that the bank refused the card.", True)
+    assert (placeholder.quotable, failed.quotable) == (False, False)

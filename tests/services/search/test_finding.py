@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import NOTHING, Cut, Level, Meaning, PassageStore, find
-from services.search.confidence import Signals, judged
+from services.search.confidence import Signals, is_worth_naming, judged
 from services.search.cutting import Passage
 from services.search.finding import DEPTH, MOST_TERMS, query_terms
+from services.search.text.sections import Section
 from tests.services.quickly import QUICKLY
 
+NOWHERE = Section((), "", ())
 ID = "a model"
 ENGLISH = frozenset({"en"})
 SOURCES = {
@@ -28,7 +30,7 @@ SOURCES = {
 
 def holding(texts: Mapping[str, str]) -> PassageStore:
     kept = PassageStore(None)
-    kept.change([Cut(name, "", text, "", "", "en", [Passage(0, (), text)], [""]) for name, text in texts.items()])
+    kept.change([Cut(name, "", text, "", "", "en", [Passage(0, (), text)], [NOWHERE]) for name, text in texts.items()])
     return kept
 
 
@@ -126,7 +128,10 @@ def test_the_pages_are_the_best_passage_of_each_source() -> None:
     kept = PassageStore(None)
     held = [Passage(0, (), "a wheel among many other things"), Passage(1, (), "wheel, wheel, wheel")]
     kept.change(
-        [Cut("kb:a.md", "", "", "", "", "en", held, ["", ""]), Cut("kb:b.md", "", "", "", "", "en", held[:1], [""])]
+        [
+            Cut("kb:a.md", "", "", "", "", "en", held, [NOWHERE, NOWHERE]),
+            Cut("kb:b.md", "", "", "", "", "en", held[:1], [NOWHERE]),
+        ]
     )
     pages = find([kept], "wheel", None).pages
     assert [(hit.source_id, hit.kept.section) for hit in pages] == [("kb:a.md", 1), ("kb:b.md", 0)]
@@ -144,7 +149,7 @@ def test_each_store_is_asked_in_the_languages_of_all_of_them() -> None:
     """Pitfall 57."""
     german = PassageStore(None)
     text = "die zusätzlichen Schlüssel liegen im Ordner"
-    german.change([Cut("kb:de.md", "", "", "", "", "de", [Passage(0, (), text)], [""])])
+    german.change([Cut("kb:de.md", "", "", "", "", "de", [Passage(0, (), text)], [NOWHERE])])
     found = find([holding(SOURCES), german], "wo liegt der zusätzliche Schlüssel?", None)
     assert [hit.source_id for hit in found.hits] == ["kb:de.md"]
 
@@ -156,17 +161,30 @@ def test_the_words_of_a_query_are_looked_for_once_each_and_of_an_endless_one_the
 
 
 def signals(**changed: float | None) -> Signals:
-    usual = Signals(best_cosine=0.4, keywords=0.5, absent=0.3, agreement=1, coverage=0.4, size=6.5)
+    usual = Signals(best_cosine=0.4, keywords=0.5, absent=0.2, agreement=1, coverage=0.4, size=6.5)
     return usual._replace(**changed)
 
 
 def test_the_more_the_signs_say_the_higher_the_level() -> None:
     levels = [judged(signals(best_cosine=c, keywords=k, agreement=a), calibrated=True)[1] for c, k, a in
-              ((0.3, 0.3, 0), (0.6, 1.0, 2), (0.8, 2.5, 4))]  # fmt: skip
+              ((0.3, 0.3, 0), (0.5, 1.0, 2), (0.8, 2.5, 4))]  # fmt: skip
     assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
     levels = [judged(signals(best_cosine=None, keywords=k, absent=b, coverage=c), calibrated=True)[1] for k, b, c in
               ((0.3, 0.8, 0.2), (1.8, 0.3, 0.6), (2.5, 0.0, 1.0))]  # fmt: skip
     assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
+
+
+def test_where_many_words_occur_nowhere_nothing_is_answered_but_among_few_passages() -> None:
+    sure = signals(best_cosine=0.9, keywords=3, agreement=4)
+    assert judged(sure, calibrated=True)[1] is Level.ANSWER
+    assert judged(sure._replace(absent=0.3), calibrated=True)[1] is Level.POINT
+    assert judged(sure._replace(absent=0.3, size=6.2), calibrated=True)[1] is Level.ANSWER
+
+
+def test_what_is_far_from_everything_is_not_even_named() -> None:
+    assert is_worth_naming(0.01, signals(), calibrated=True)
+    assert not is_worth_naming(0.001, signals(), calibrated=True)
+    assert is_worth_naming(0.001, signals(), calibrated=False)
 
 
 @given(

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import Cut, PassageStore, find, passage_file, store
+from services.search import Cut, Kept, PassageStore, find, passage_file, store
 from services.search.cutting import Passage
+from services.search.text.sections import Section
 
 ID = "a model"
 
@@ -19,7 +20,16 @@ def cut(name: str, *texts: str, stamp: str = "s1", heading: str = "") -> Cut:
     """A source of one section for each text."""
     headings = (heading,) if heading else ()
     held = [Passage(place, headings, text) for place, text in enumerate(texts)]
-    return Cut(f"kb:{name}", stamp, f"hash of {texts}", heading, "", "en", held, [f"at-{n}" for n in range(len(texts))])
+    return Cut(
+        f"kb:{name}",
+        stamp,
+        f"hash of {texts}",
+        heading,
+        "",
+        "en",
+        held,
+        [Section((), f"at-{n}", ()) for n in range(len(texts))],
+    )
 
 
 def names(kept: PassageStore, query: str) -> list[str]:
@@ -89,7 +99,7 @@ def test_a_new_stamp_changes_nothing_else(kept: PassageStore) -> None:
 
 def test_a_change_that_fails_changes_nothing(kept: PassageStore) -> None:
     kept.change([cut("a.md", "one wheel")])
-    broken = cut("b.md", "two wheels")._replace(anchors=[])
+    broken = cut("b.md", "two wheels")._replace(sections=[])
     with pytest.raises(IndexError):
         kept.change([cut("a.md", "an anchor"), broken])
     assert names(kept, "wheel anchor") == ["a.md"]
@@ -112,13 +122,13 @@ def test_the_passages_of_a_section_come_in_order_with_what_is_known_of_their_sou
         title="Mills",
         permalink="/mills/",
         passages=[Passage(0, ("Mills",), "first of it"), Passage(1, ("Mills", "Ice"), "other"), Passage(0, (), "last")],
-        anchors=["top", "ice"],
+        sections=[Section((), "top", ()), Section((), "ice", (), day="2026-02-01", quotable=False)],
     )
     kept.change([long])
     section = kept.section("kb:a.md", 0)
     assert [each.text for each in section] == ["first of it", "last"]
     [ice] = kept.section("kb:a.md", 1)
-    assert ice == ("kb:a.md", "Mills", "/mills/", 1, ("Mills", "Ice"), "ice", "other")
+    assert ice == Kept("kb:a.md", "Mills", "/mills/", 1, ("Mills", "Ice"), "ice", "other", "2026-02-01", quotable=False)
     assert kept.section("kb:b.md", 0) == []
 
 

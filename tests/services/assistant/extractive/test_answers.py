@@ -8,7 +8,7 @@ from model.conversations import Conversation, Role, Turn
 from services.assistant import Addresses
 from services.assistant.answering import AnswerResult
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.links import remove_foreign_links
+from services.assistant.links import cited_in, remove_foreign_links
 from services.conversations import phrases
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
@@ -60,7 +60,7 @@ async def test_the_right_source_is_selected_first_for_10_of_10_questions() -> No
 async def test_what_is_answered_is_quoted_right_with_its_source_and_that_is_most() -> None:
     answers = [await answer(query) for query, _, _ in QUESTIONS]
     right = [
-        words in (given.answer or "") and source_id in given.citations
+        words in (given.answer or "") and source_id in cited_in(given.citations, [BY_ID[source_id]]).sources
         for given, (_, source_id, words) in zip(answers, QUESTIONS, strict=True)
     ]
     answered = [given.answer is not None for given in answers]
@@ -92,7 +92,10 @@ async def test_a_team_answer_is_named_as_such() -> None:
     """Pitfall 62."""
     query = "does hardware transcoding on a raspberry pi work?"
     given = await generate(query, [BY_ID["team:gpu-transcoding.txt"]])
-    assert (given.answer or "").startswith("From an earlier answer by the team:\n\nNo, the Pi 5")
+    assert (given.answer or "").startswith(
+        "From an earlier answer by the team:\n> Does hardware transcoding work on a Raspberry Pi 5?"
+        " I could not find a setting.\n\nNo, the Pi 5"
+    )
 
 
 async def test_what_stands_around_a_quote_is_in_the_language_of_the_question_or_the_configured_one() -> None:
@@ -119,11 +122,12 @@ async def test_only_what_was_loaded_is_quoted() -> None:
 
 async def test_of_equal_passages_the_teams_comes_first_whatever_the_order_of_sources() -> None:
     text = "Press F9 to purge the cache of thumbnails."
-    page, team = Source("kb:a.md", text), Source("team:cache.txt", f"--- QA ---\nid: qa_1\nTeam: {text}\n\n")
+    pair = f"--- QA ---\nid: qa_1\nUser: which key to press to purge the cache of thumbnails?\nTeam: {text}\n\n"
+    page, team = Source("kb:a.md", text), Source("team:cache.txt", pair)
     for order in ((page, team), (team, page)):
         library = books(*order, *SOURCES)
         given = await generated_by(assistant_over(library), "press which key to purge the cache of thumbnails?", order)
-        assert given.citations == ["team:cache.txt", "kb:a.md"]
+        assert given.citations == ["qa_1"]
 
 
 async def test_no_answer_is_longer_than_asked_for() -> None:

@@ -16,7 +16,7 @@ from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
 from services.assistant.extractive import subjects as subjects_module
 from services.assistant.extractive.curator import ExtractiveCurator
-from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.extractive.describing import ExtractiveTopicDescriber, describe_topic
 from services.assistant.extractive.subjects import Subject, TopicVectors, subject_of
 from services.llm.usage import Usage
 from services.team.archive import Pair
@@ -73,8 +73,8 @@ async def test_what_is_alike_goes_into_one_topic_and_what_is_not_into_another() 
 
 
 async def test_a_new_topic_is_named_by_words_of_the_question_that_the_answer_takes_up() -> None:
-    assert await Shelf().files(pair(1, *PORTS)) == "port-open"
-    assert await Shelf().files(pair(1, *SKIPS)) == "skip-run"
+    assert await Shelf().files(pair(1, *PORTS)) == "port-firewall-open-server"
+    assert await Shelf().files(pair(1, *SKIPS)) == "skip-run-usb-disk"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,28 @@ async def test_a_topic_is_described_by_what_was_asked_and_its_telling_words() ->
     assert "qa_2026" not in said
     assert await describer.summarize_for_kb_index("team:empty.txt", "", 5) == "Empty."
     assert describer.key
+
+
+def test_several_questions_are_described_by_what_most_of_them_share() -> None:
+    asked = ("How do I skip the usb disk?", "Why is my usb disk not found?", "Can two people use one usb disk?")
+    text = "".join(
+        f"--- QA ---\nid: qa_20260201_031057.00000{at}\ntimestamp: 2026-02-01T03:10:57.00000{at}Z\n"
+        f"User: {each}\nTeam: Set unmounted = skip.\n\n"
+        for at, each in enumerate(asked)
+    )
+    assert describe_topic("team:skip-usb.txt", text).startswith(f"Usb, disk: {asked[0]}, ")
+
+
+async def test_a_topic_is_named_after_a_question_and_not_after_a_remark() -> None:
+    asked = "rofl\nsorry, I was away\nIs bancontact impacted by the new rules?"
+    assert await Shelf().files(pair(1, asked, PORTS[1])) == "bancontact-impacted-rules"
+
+
+async def test_what_only_shares_words_that_everybody_uses_stays_alone() -> None:
+    shelf = Shelf()
+    first = await shelf.files(pair(1, "Is there a way to make the server faster?", "Add memory to the machine."))
+    second = await shelf.files(pair(2, "Is there a way to make the server quiet?", "Set log level to error."))
+    assert first != second
 
 
 def test_what_is_kept_of_each_of_many_conversations_is_small() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from services.search import is_question
+from services.search.questions import is_question
 
 MOST_CHARS = 300
 """Of a longer message, the thanks are the lesser part."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.conversations.thanks import MOST_CHARS, says_it_worked
+from services.search.thanks import MOST_CHARS, says_it_worked
 
 
 @pytest.mark.parametrize(

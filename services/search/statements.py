@@ -1,0 +1,194 @@
+"""What of a message states something: without greetings, questions back, placeholders and names of who is meant.
+
+The words are English, as of support chats. In other languages only what ends with a question mark is known to ask; the
+rest counts as stated.
+"""
+
+from __future__ import annotations
+
+import re
+
+from services.search.questions import searched
+from services.search.words import terms
+
+MIN_TERMS, MIN_WORDS = 2, 5
+"""Telling words, and words in all, that an answer has at least, unless it is a link or code."""
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")
+_LINE_OR_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+_ANYTHING = re.compile(r"\w")
+_WORD = re.compile(r"[^\W_]+")
+_PLAIN_WORD = re.compile(r"[a-z]+(?=[\s,])(?!\s*[=({])")
+_LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$>#] ?\S", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n{3,}")
+_BACK_TO_YOU = re.compile(r"\b(?:you|your|you['’]re|u|ur)\b", re.IGNORECASE)
+_ASKS = ("?", "？", "؟", "՞")
+_MARKS_AT_THE_END = " )\"'*_~"
+
+
+def _any(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in alternatives), re.IGNORECASE)
+
+
+def _begins(*alternatives: str, after: str = "") -> re.Pattern[str]:
+    """One of them at the beginning of a sentence, whatever marks stand before it."""
+    return re.compile(rf"^\W*{after}(?:{'|'.join(alternatives)})", re.IGNORECASE)
+
+
+_NO_NAME = (
+    r"\w*(?:error|warning|exception)|note|example|step|edit|update|tip|solution|problem|answer|https?|run|fix|try|ans|a|q|use|or"
+    r"|and|also|see|then|first|for|to|in|on|if|is|it|this|that|here|command|output|result|option|reason|cause|hint|info"
+    r"|important|yes|no|ok|file|code|windows|linux|mac|macos|docker"
+)
+_TO_SOMEBODY = _any(
+    r"^\s*(?:<?@[\w.-]+>?[,:]?\s+)+",
+    rf"^\s*(?!(?:{_NO_NAME})\b)[A-Za-z_][\w\[\]`|-]{{1,30}}\s?:\s+(?=\S)",
+    r"^\s*(?:hi+|hey+|hello+|hiya|yo|ah+|oh+|ok(?:ay)?|sorry|yeah|yep|thanks?)\s+@?[A-Za-z_][\w-]{2,30}\s*[,!:]\s+(?=\S)",
+)
+"""The name with which a message opens: "tobie: yes, with …", "hey tobie, …"."""
+
+_OPENING = re.compile(
+    r"^\s*(?:(?:hi+|hey+|hello+|hiya|howdy|greetings|good\s(?:morning|evening|afternoon|day)|welcome(?:\sback)?"
+    r"|hallo|hola|bonjour|salut|ol[aá]|привет|hm+|um+|uh+|erm|ah+|oh+|huh|welp|well|so|haha+|lol|heh|ok(?:ay)?|alright"
+    r"|cool|nice|great|gotcha|i\ssee|no\s(?:problem|worries)|np|sure(?:\sthing)?|of\scourse|absolutely"
+    r"|(?:you['’]?re|your|ur)\s(?:very\s)?welcome|(?:sorry|apologies)(?:\s(?:for|about)\s(?:the|that|this)\s?\w*)?)"
+    r"(?:\s(?:there|all|everyone|folks|again))?(?=[\s,.!:;…-]|$)[\s,.!:;…)-]*)+",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = _begins(
+    r"(?:one|a|just\sa|give\sme\s(?:a|one|two)|hang\son|hold\son|wait)\s?"
+    r"(?:sec(?:ond)?s?|mo(?:ment)?|min(?:ute)?s?|tick|on|up)\b[^.]{0,40}\W{0,9}$",
+    r"(?:(?:ok(?:ay)?|hm+|sorry|ah|so|well|still)\W+)?(?:i(?:['’]?m|\sam)\s)?(?:just\s|still\s|currently\s)?"
+    r"(?:looking|reading|checking|investigating|digging|catching\sup|thinking|asking(?:\saround)?|testing"
+    r"|(?:having|taking)\sa\slook)\b(?!\sat\s(?:the|your|this)\s\w+\s\w+)[^.]{0,60}\W{0,9}$",
+    r"(?:so\s|ok(?:ay)?\s|hm+\s)?(?:let\sme|lemme|i(?:['’]?ll|\swill|\scan|\s(?:need|have)\sto|['’]?m\sgoing\sto)|gonna)\s"
+    r"(?:just\s|quickly\s|first\s|try\s(?:to|and)\s)*(?:check|look|see|ask|read|test|try|find|dig|think|double|verify"
+    r"|confirm|get\sback|be\sright\sback|be\sback|run|ping|take|catch|circle|follow|dm|know|go)\b",
+    r"brb|bbl|afk|back\sin\s|be\sright\sback|will\s(?:check|look|get\sback|be\sback|do|ping)\b",
+    r"(?:sorry|apologies)\b[^?]{0,80}\W{0,9}$",
+    r"(?:but\s)?i(?:['’]?m|\s(?:am|have|had|need|got|gotta))\s(?:to\s)?"
+    r"(?:run|go|leave|head\sout|back|here|away|typing|tired)\b",
+    r"i\scan['’]?t\s(?:type|read|even|remember)\b",
+    r"(?:fell|fallen)\soff\b",
+    r"(?:i(?:['’]?m|\sam)\s)?not\s(?:really\s)?(?:sure|certain|familiar)\b[^,;]{0,60}\W{0,9}$",
+    r"(?:i\s(?:don['’]?t|do\snot)\s(?:really\s)?know|no\s(?:idea|clue)|dunno|idk|iono|not\sthat\si\sknow)\b[^,;]{0,60}\W{0,9}$",
+    r"i\sdon['’]?t\shave\s(?:context|access|any\sidea|enough)\b",
+)
+"""Said in place of an answer: "one sec", "let me check", "reading now", "no idea"."""
+_ASKS_BACK = _begins(
+    r"(?:can|could|would|will|may)\s(?:you|u)\s(?!(?:can|also|could)\b)[^.]*?(?:share|post|paste|send|show|give"
+    r"|tell|elaborate|explain|clarify|describe|dm|pm|check|try|put|provide|link|confirm|upload|look)\b",
+    r"(?:please|pls|plz)\s(?:share|post|paste|send|show|give|tell|elaborate|clarify|describe|dm|pm|provide|upload"
+    r"|ask|attach)\b",
+    r"(?:share|post|paste|send|show|dm|pm|tell)\s(?:me|us|the|your|it|a)\b",
+    r"what(?:['’]?s|\sis|\sare|\sdo|\sdid|\sdoes|\sversion|\serror|\skind|\shappens)\b[^.]*\b(?:you|your"
+    r"|the\s(?:\w+\s){0,3}(?:error|message|output|issue|problem|question|code|response|payload|request|id))\b",
+    r"(?:which|what)\s\w+(?:\s\w+)?\s(?:are|do|did|is|were|have)\s(?:you|your|this|that|it)\b",
+    r"(?:are|were|do|did|have|had)\s(?:you|u)\b",
+    r"(?:how|where|why|when)\s(?:are|do|did|were|would|is)\s(?:you|your|that|this|it)\b",
+    r"i(?:['’]d)?\s(?:would\s)?need\s(?:to\s(?:see|know)|more|a\s(?:bit|little)\smore|the\s(?:whole|full|exact))\b",
+    r"(?:do|does|is|are)\s(?:that|this|it)\s(?:make|help|work|answer|what)\b",
+    after=r"(?:(?:and|but|so|ok(?:ay)?|hm+|then|also|sorry|well|wait)\W+)*",
+)
+_COURTESY = _begins(
+    r"(?:you['’]?re|ur|your|you\sare)\s(?:very\s|most\s)?welcome",
+    r"(?:glad|happy|great|good|nice|awesome)\s(?:to|that|you|it|i)\b[^.]{0,60}\W{0,9}$",
+    r"(?:thanks?|thank\syou|thx|cheers|ty)\b[^.]{0,60}\W{0,9}$",
+    r"(?:hope|hopefully)\s(?:that|this|it)\b[^.]{0,40}\W{0,9}$",
+    r"(?:let\s(?:me|us)\sknow|lmk|feel\sfree|good\sluck|have\sa\s(?:good|great|nice)|no\s(?:problem|worries)|anytime"
+    r"|my\spleasure|don['’]?t\sworry)\b[^.]{0,80}\W{0,9}$",
+    r"(?:does\sthat|makes?\ssense|that\smakes\ssense|fair\senough|totally\sfair|good\s(?:question|point|catch|idea)"
+    r"|sounds\s(?:good|great|right|like\sa\splan))\b[^,;]{0,40}\W{0,9}$",
+    r"(?:yes|no|yeah|yep|yup|nope|nah|sure|correct|right|exactly|indeed|maybe|probably|true|agreed|definitely|ha(?:ha)*"
+    r"|lol|rip|ouch|oops|(?:oh\s)?wow|damn|ugh|yay|nice|cool|great|perfect|awesome|same|this|that|it\shappens)\W*$",
+    r"yay\b",
+)
+_OWN_CASE = _any(
+    r"(?<!if\s)(?<!when\s)(?<!unless\s)(?<!whether\s)\byou(?:['’]re|\sare)\s"
+    r"(?:not\s|still\s|probably\s|likely\s|just\s|actually\s)*(?:trying|using|getting|passing|calling|sending|doing"
+    r"|missing|seeing|mixing|looking\sat|hitting|creating|running)\b",
+    r"\byour\s(?:script|code|snippet|paste|screenshot|example|log|request|payload)\s"
+    r"(?:is|are|was|has|does|seems|looks|shows|says)\b",
+)
+"""What is the matter with what the asker has shown, which is of use to nobody else."""
+
+
+def without_addressee(text: str) -> str:
+    """`text` without the name that it opens with: "tobie: use X" says "use X"."""
+    return _TO_SOMEBODY.sub("", text, count=1)
+
+
+def states(sentence: str) -> bool:
+    """Whether a sentence tells somebody something: no question, no placeholder ("let me check"), no courtesy."""
+    said = sentence.strip()
+    rest = _OPENING.sub("", without_addressee(said), count=1).strip()
+    if not _ANYTHING.search(rest):
+        return False
+    if said.rstrip(_MARKS_AT_THE_END).endswith(_ASKS) or _ASKS_BACK.match(rest):
+        return False
+    return not any(pattern.match(each) for pattern in (_PLACEHOLDER, _COURTESY) for each in (said, rest))
+
+
+def statements(text: str) -> str:
+    """What `text` states, in its own words and lines; empty where it states nothing.
+
+    From both ends of a line goes what states nothing. In between stays what makes sense of the rest, but for questions
+    to the reader. Code stays as it is.
+    """
+    kept: list[str] = []
+    for at, part in enumerate(_split_code(_to_everybody(text))):
+        if at % 2:
+            kept.append(part)
+        else:
+            lines = map(_of_line, part.split("\n"))
+            kept.append("\n".join(line for line in lines if line is not None))
+    return _BLANK_LINES.sub("\n\n", "\n".join(each for each in kept if each.strip())).strip("\n").rstrip()
+
+
+def answers(text: str) -> bool:
+    """Whether `text`, as `statements` gives it, is enough of an answer: a link, code or a few words, and more than what
+    is the matter with the asker's own case ("you are using the wrong key there").
+    """
+    text = " ".join(each for each in _LINE_OR_SENTENCE.split(text) if not _OWN_CASE.search(each))
+    if _LINK_OR_CODE.search(text):
+        return True
+    return len(_WORD.findall(text)) >= MIN_WORDS and len(set(terms(searched(text)))) >= MIN_TERMS
+
+
+def _to_everybody(text: str) -> str:
+    """Without the name and the greeting that it opens with. What then begins is a sentence."""
+    named = without_addressee(text)
+    if _PLACEHOLDER.match(named.split(".")[0]):
+        return named
+    rest = _OPENING.sub("", named, count=1).lstrip()
+    if rest == text.lstrip() or not rest:
+        return text
+    return rest[:1].upper() + rest[1:] if _PLAIN_WORD.match(rest) else rest
+
+
+def _split_code(text: str) -> list[str]:
+    """Prose and code in turn, prose first."""
+    parts: list[str] = []
+    end = 0
+    for found in _CODE.finditer(text):
+        parts += [text[end : found.start()].strip("\n"), found[0]]
+        end = found.end()
+    return [*parts, text[end:].strip("\n") if parts else text[end:]]
+
+
+def _of_line(line: str) -> str | None:
+    """What a line states; None: nothing. An empty line stays."""
+    if not line.strip():
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    sentences = [each for each in _SENTENCE.split(line) if each.strip()]
+    stated = [at for at, each in enumerate(sentences) if states(each)]
+    if not stated:
+        return None
+    kept = [
+        each.strip()
+        for at, each in enumerate(sentences)
+        if stated[0] <= at <= stated[-1] and (at in stated or not _BACK_TO_YOU.search(each))
+    ]
+    return indent + " ".join(kept)
