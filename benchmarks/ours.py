@@ -24,7 +24,7 @@ from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
-from services.search.finding import NOTHING, Found
+from services.search.finding import NOTHING, Found, Hit
 from services.search.store import Kept
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import InOrder, Tally, render
@@ -87,6 +87,9 @@ class FindsNothing:
 
     async def section(self, kept: Kept) -> Sequence[Kept]:
         return [kept]
+
+    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+        return hits
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         return []

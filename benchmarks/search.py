@@ -29,6 +29,7 @@ from benchmarks.verdicts import verdict
 from services.knowledge import DiskLibrary, LibrarySearch, TextFiles, hash_text
 from services.search import Cut, Meaning, Passage, PassageStore, find
 from services.search.embedding import PackagedEmbedder, Vectors
+from services.search.text.sections import Section
 
 FILES, PASSAGES, EMBEDDED = 2_000, 20_000, 300
 MOST_CPU, MOST_RESTART, MOST_MB, MOST_QUERY = 2.0, 0.1, 400, 0.025
@@ -86,12 +87,13 @@ async def asked() -> dict[str, float]:
     """Questions over made-up passages with made-up vectors; the questions' own are real."""
     embedder, store, random = PackagedEmbedder(), PassageStore(None), np.random.default_rng(7)
     cuts: list[Cut] = []
+    nowhere = Section((), "", ())
     for number in range(PASSAGES // 10):
         words = [SUBJECTS[(number + at) % len(SUBJECTS)] for at in range(5)]
         texts = [f"How to {words[at % 5]} the {words[(at + 1) % 5]} {number} with option-{at}." for at in range(10)]
         found = [Passage(0, (f"Page {number}",), text) for text in texts]
         source_id = f"kb:{number}.md"
-        cuts.append(Cut(source_id, "", hash_text(source_id), f"Page {number}", "", "en", found, [""]))
+        cuts.append(Cut(source_id, "", hash_text(source_id), f"Page {number}", "", "en", found, [nowhere]))
     store.change(cuts)
     left = store.unembedded(embedder.id, PASSAGES)
     made: Vectors = random.normal(size=(len(left), 384)).astype(np.float32)

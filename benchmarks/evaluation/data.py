@@ -8,6 +8,10 @@ from pathlib import Path
 
 VARIABLE = "EVAL_DATA"
 DOCUMENTS = "EVAL_DOCUMENTS"
+OWN = Path(__file__).with_name("asked")
+"""Questions of our own; each folder's `source.json` names the documentation that they are about."""
+FURTHER = "-more"
+"""Ends the name of a folder with further questions about a documentation."""
 BESIDE = Path(__file__).parents[2].parent / "shared"
 
 
@@ -36,12 +40,13 @@ def recordings() -> list[Path]:
 
 
 def answers() -> dict[str, Path]:
-    """The folders with a `questions.jsonl`, by name: those in `eval/answers`, else those in the folder itself."""
+    """The folders with a `questions.jsonl`, by name: ours, and those in `eval/answers`, else in the folder itself."""
+    own = {path.parent.name: path.parent for path in sorted(OWN.glob("*/questions.jsonl"))}
     for within in (folder() / "eval" / "answers", folder()):
         found = {path.parent.name: path.parent for path in sorted(within.glob("*/questions.jsonl"))}
         if found:
-            return found
-    return {}
+            return {**found, **own}
+    return own
 
 
 def documents_of(project: Path) -> Path | None:
@@ -49,5 +54,5 @@ def documents_of(project: Path) -> Path | None:
     the questions; None where there is neither.
     """
     named = os.environ.get(DOCUMENTS)
-    places = [*([Path(named) / project.name] if named else []), project / "docs"]
+    places = [*([Path(named) / project.name.removesuffix(FURTHER)] if named else []), project / "docs"]
     return next((place for place in places if place.is_dir()), None)

@@ -57,8 +57,8 @@ def record(questions: Sequence[Question], path: Path, *, addressed: bool) -> dic
     """
     bot = {"id": BOT, "username": "helper", "bot": True}
     channel = {"id": CHANNEL, "type": 0, "name": "help", "guild_id": GUILD}
-    lines = [_line(_BEGIN, "READY", {"user": bot})]
-    lines.append(_line(_BEGIN, "GUILD_CREATE", {"id": GUILD, "name": "Community", "channels": [channel]}))
+    lines = [line(_BEGIN, "READY", {"user": bot})]
+    lines.append(line(_BEGIN, "GUILD_CREATE", {"id": GUILD, "name": "Community", "channels": [channel]}))
     asked: dict[str, str] = {}
     for number, question in enumerate(questions):
         author = {"id": str(_FIRST_ASKER + number), "username": f"asker{number}"}
@@ -76,10 +76,10 @@ def record(questions: Sequence[Question], path: Path, *, addressed: bool) -> dic
                 "content": f"<@{BOT}> {text}" if mentions else text,
                 "mentions": mentions,
             }
-            lines.append(_line(at, "MESSAGE_CREATE", said))
+            lines.append(line(at, "MESSAGE_CREATE", said))
     path.write_text("".join(lines), encoding="utf-8")
     return asked
 
 
-def _line(at: datetime, kind: str, payload: Mapping[str, object]) -> str:
+def line(at: datetime, kind: str, payload: Mapping[str, object]) -> str:
     return json.dumps({"at": rfc3339(at.timestamp()), "t": kind, "d": payload}) + "\n"
