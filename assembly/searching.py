@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from operators.pointing import PointRules
 from services.assistant import Addresses
-from services.knowledge import Library, LibrarySearch
+from services.knowledge import Library, LibrarySearch, site_generator_of
 from services.llm import vectors_client
 from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.search.text import SiteGenerator
 from services.storage import DataFolder
 from services.team import PairPlaces
 from settings import EmbeddingSettings, Settings
@@ -103,4 +104,10 @@ def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresse
         return replace(addresses_of(shared), own=addresses_of(settings))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
-    return Addresses(bases, PairPlaces(DataFolder(settings.app.data_dir).places).address)
+    named = settings.kb.site_generator
+    made = {
+        folder: SiteGenerator(named) if named != "auto" else site_generator_of(settings.kb.sources_dir / folder)
+        for folder in bases
+    }
+    generators = {folder: generator for folder, generator in made.items() if generator is not None}
+    return Addresses(bases, generators, PairPlaces(DataFolder(settings.app.data_dir).places).address)

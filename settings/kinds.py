@@ -297,4 +297,8 @@ OutputMethod = Annotated[
     Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)
 ]
 Renderer = Annotated[Literal["http", "browser"], Says("one of `http`, `browser`", as_text=True)]
+SiteGenerator = Annotated[
+    Literal["auto", "mkdocs", "sphinx", "vitepress", "docusaurus", "mdbook"],
+    Says("one of `auto`, `mkdocs`, `sphinx`, `vitepress`, `docusaurus`, `mdbook`", as_text=True),
+]
 ImageAdapter = Annotated[Literal["OpenAIImageAdapter"], Says("`OpenAIImageAdapter`", as_text=True)]

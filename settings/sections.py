@@ -46,6 +46,7 @@ from settings.kinds import (
     Secret,
     SettingsSection,
     Share,
+    SiteGenerator,
     Snowflake,
     SnowflakeOrNone,
     Snowflakes,
@@ -316,6 +317,10 @@ class KnowledgeSettings(SettingsSection):
     max_pages_per_site: Count = setting(2_000, "How many pages or files one line of kb.links_file_path brings at most.")
     source_base_url: Addresses = setting(
         "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
+    )
+    site_generator: SiteGenerator = setting(
+        "auto",
+        "What makes the site at kb.source_base_url: the form of links; auto: by its configuration beside the files.",
     )
     summarization_prompt: Word = setting(prompts.SUMMARIZATION, "The task of describing a document.")
     team_raw_dir: LearnedPath = setting(LEARNED / "raw", "The archive of captured conversations.")
@@ -645,6 +650,7 @@ def _in_server(common: Settings, guild_id: int, folder: Path) -> Settings:
     kb = _with_paths(common.kb, place).model_copy(
         update={
             "source_base_url": _first(own.kb.source_base_url, ""),
+            "site_generator": "auto",
             "internal_topics": _first(own.kb.internal_topics, common.kb.internal_topics),
             "qa_raw_last_processed_id": "",
         }

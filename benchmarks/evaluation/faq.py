@@ -202,7 +202,7 @@ def evaluated(
             if shown is not None:
                 how = "addressed" if addressed else "plain"
                 shown.mkdir(parents=True, exist_ok=True)
-        _show(shown / f"{name}-{how}.jsonl", entries, by_message, lines)
+                _show(shown / f"{name}-{how}.jsonl", entries, by_message, lines)
     return found
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.evaluation import data, faq
 from benchmarks.evaluation.fitting import Weights, regression
-from benchmarks.evaluation.replaying import configured, pairs_in, replayed
+from benchmarks.evaluation.replaying import configured, pairs_in, replayed_apart
 from benchmarks.evaluation.signals import asking_in
 from services.knowledge import IndexEntry, LibrarySearch, Source, exchanges
 from services.search import PassageStore
@@ -96,7 +96,7 @@ async def of_recording(recording: Path, embedder: PackagedEmbedder) -> list[Aske
     """What people say who may be asking, each with the exchanges that were over before."""
     with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
         folder = Path(made)
-        replayed(recording, configured(recording, folder), folder / "data")
+        await asyncio.to_thread(replayed_apart, recording, configured(recording, folder), folder / "data")
         pairs = {pair.conversation_id: pair for pair in pairs_in(folder / "data")}
     labels = _labels(recording.stem)
     found: list[Asked] = []

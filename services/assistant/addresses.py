@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
 from services.knowledge import Source, hosted_address, owner_of, unowned
 from services.search import Kept
+from services.search.text import SiteGenerator, anchor_by
 
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?>(?:[^()\s]++|\([^()\s]*+\)){0,100}))\)")
 _ANGLE = re.compile("[<>]")
+_REST = (".rst", ".rest")
+_HTML = (*_REST, ".html", ".htm")
+_FORMS = {SiteGenerator.DOCUSAURUS: ""} | dict.fromkeys(
+    (SiteGenerator.SPHINX, SiteGenerator.VITEPRESS, SiteGenerator.MDBOOK), ".html"
+)
 _WEB = ("https://", "http://")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
@@ -27,11 +33,13 @@ class Addresses:
         bases: by folder of the sources (empty: all of them) the address below which its files are published. It may say
             how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it. A folder may be one of a
             repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
+        generators: by folder what makes a site of its files; else Markdown is taken for MkDocs' and reST for Sphinx's.
         of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
         own: of what belongs to the server that is answered; None: none of it has an address.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
+    generators: Mapping[str, SiteGenerator] = field(default_factory=dict[str, SiteGenerator])
     of_pair: Callable[[str], str | None] | None = None
     own: Addresses | None = None
 
@@ -49,8 +57,14 @@ class Addresses:
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: Kept) -> str | None:
+        """The address of the section that a passage is from, or of its page."""
+        if self.own is not None and owner_of(kept.source_id) is not None:
+            return self.own.section(kept._replace(source_id=unowned(kept.source_id)))
         # Web pages are kept as extracted text, whose headings have no anchors of their own.
         anchor = "" if Source(kept.source_id, "").url else kept.anchor
+        generator = self._generator(kept.source_id.removeprefix("kb:"))
+        if anchor and kept.headings and generator is not None and not kept.source_id.endswith(_REST):
+            anchor = anchor_by(generator, kept.headings[-1], anchor)
         return self.of(kept.source_id, permalink=kept.permalink, anchor=anchor)
 
     def absolute(self, text: str, source_id: str, permalink: str = "") -> str:
@@ -85,7 +99,7 @@ class Addresses:
         return self.of(f"kb:{repository}{inside}{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
-        folder = max((f for f in self.bases if _is_below(path, f)), key=len, default=None)
+        folder = _folder_of(path, self.bases)
         if folder is None:
             return None
         base = self.bases[folder]
@@ -96,16 +110,31 @@ class Addresses:
         if "{" in base:
             return base.replace("{path}", quote(rest)).replace("{page}", quote(page))
         home = base.rstrip("/")
-        if any(mark in f"{home}/" for mark in _IN_REPOSITORY):
+        generator = self._generator(path)
+        if generator is SiteGenerator.REPOSITORY:
             return f"{home}/{quote(rest)}"
-        if rest.lower().endswith((".rst", ".rest", ".html", ".htm")):
-            return f"{home}/{quote(page)}.html"
-        page = _FOLDER_PAGE.sub("", page)
-        return f"{home}/{quote(page)}/" if page else f"{home}/"
+        form = ".html" if rest.lower().endswith(_HTML) else _FORMS.get(generator, "/")
+        if generator is not SiteGenerator.SPHINX and not rest.lower().endswith(_HTML):
+            folder_page = _FOLDER_PAGE.sub("", page)
+            page, form = (folder_page, "/" if folder_page else "") if folder_page != page else (page, form)
+        return f"{home}/{quote(page)}{form}"
+
+    def _generator(self, path: str) -> SiteGenerator | None:
+        """What makes the page of a source; None: nobody knows."""
+        folder = _folder_of(path, self.bases)
+        if folder is None:
+            return SiteGenerator.REPOSITORY if hosted_address(path) else None
+        if any(mark in f"{self.bases[folder]}/" for mark in _IN_REPOSITORY):
+            return SiteGenerator.REPOSITORY
+        return self.generators.get(folder)
+
+
+def _folder_of(path: str, folders: Iterable[str]) -> str | None:
+    return max((folder for folder in folders if _is_below(path, folder)), key=len, default=None)
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """An empty folder is that of the documents, and no repository."""
+    """An empty folder is that of the documents: other kinds of sources say in their ids what they are (`git:`)."""
     if not folder:
-        return not path.startswith("git:")
+        return not _ABSOLUTE.match(path)
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

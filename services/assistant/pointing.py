@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from services.assistant.addresses import Addresses
 from services.assistant.quoting import asked_earlier, by_team, in_known_languages, named, without_names
 from services.assistant.telling import telling_line
 from services.conversations import Phrases
-from services.search import Found, Hit, pages_of
+from services.search import NEAREST, Found, Hit, pages_of
 
 MOST = 3
 HARDLY = 0.02
@@ -34,10 +32,22 @@ def _chosen(found: Found, query: str) -> list[Hit]:
 
 
 def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
-    """One friendly sentence, and the nearest page's id if there is one; `hint`: where else to ask."""
-    nearest: Sequence[Hit] = pages_of(found.documents)[:1] if found.is_near else ()
-    text = say.found_nothing(_linked(nearest[0], addresses, say)) if nearest else say.found_nothing_at_all
-    return (f"{text} {hint}" if hint else text), [hit.source_id for hit in nearest]
+    """One friendly sentence, and the id of the nearest page or of the nearest question of the team's, if there is one;
+    `hint`: where else to ask.
+    """
+    page = next(iter(pages_of(found.documents)), None) if found.is_near else None
+    answers = (each for each in found.taught if each.hit.kept.quotable and each.confidence >= NEAREST)
+    answer = next((each.hit for each in answers if each.confidence > found.of_pages), None)
+    asked = asked_earlier(answer.kept) if answer is not None else ""
+    if answer is not None and asked:
+        address = addresses.section(answer.kept)
+        question = f"[“{asked}”](<{address}>)" if address else f"“{asked}”"
+        text = f"{say.found_nothing_at_all} {say.nearest_question(question)}"
+    else:
+        answer = None
+        text = say.found_nothing(_linked(page, addresses, say)) if page is not None else say.found_nothing_at_all
+    nearest = answer or page
+    return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
 def _linked(hit: Hit, addresses: Addresses, say: Phrases) -> str:

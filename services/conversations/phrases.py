@@ -55,6 +55,7 @@ class Phrases:
     may_help = Fixed()
     found_nothing = Filled("page")
     found_nothing_at_all = Fixed()
+    nearest_question = Filled("question")
     no_model_notice = Fixed()
     also = Fixed()
 

@@ -18,6 +18,7 @@ from services.knowledge.links_file import parse_links, read_links
 from services.knowledge.owned import JoinedLibrary, OwnLibrary
 from services.knowledge.repositories import hosted_address
 from services.knowledge.searching import LibrarySearch, Search
+from services.knowledge.site_parts import site_generator_of
 from services.knowledge.sites import Sites
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_ids import bare_name, owned, owner_of, unowned

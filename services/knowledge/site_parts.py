@@ -9,11 +9,22 @@ import itertools
 import posixpath
 import re
 from collections.abc import Callable
+from pathlib import Path
+
+from services.search.text import SiteGenerator
 
 PART = "it is a part that pages include"
 DRAFT = "it is a draft, or not to be indexed"
 LEFT_OUT_BY_SPHINX = "exclude_patterns of conf.py leaves it out"
 
+_ANY_SCRIPT = ("ts", "mts", "js", "mjs", "cjs")
+_CONFIGURED_BY = {
+    SiteGenerator.VITEPRESS: tuple(f".vitepress/config.{ending}" for ending in _ANY_SCRIPT),
+    SiteGenerator.MKDOCS: ("mkdocs.yml", "mkdocs.yaml", "zensical.toml"),
+    SiteGenerator.DOCUSAURUS: tuple(f"docusaurus.config.{ending}" for ending in _ANY_SCRIPT),
+    SiteGenerator.MDBOOK: ("book.toml",),
+    SiteGenerator.SPHINX: ("conf.py",),
+}
 _FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
 _PAGES = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
 _DEEPEST = 4
@@ -110,6 +121,17 @@ def _paths(name: str, target: str) -> list[str]:
     top = posixpath.normpath(target.lstrip("/"))
     found = [top, beside] if target.startswith("/") else [beside, top]
     return [path for path in dict.fromkeys(found) if not path.startswith("../")]
+
+
+def site_generator_of(folder: Path) -> SiteGenerator | None:
+    """What makes a site of the documents in a folder, by the configuration that it leaves beside or above them; None:
+    nobody can tell. Blocking.
+    """
+    for place in (folder, folder.parent):
+        for generator, names in _CONFIGURED_BY.items():
+            if any((place / name).is_file() for name in names):
+                return generator
+    return None
 
 
 def sphinx_excludes(conf: str) -> list[str]:

@@ -293,7 +293,7 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
     said = passage("team:backups", "Restore it from the newest one.", "Which one?", anchor="qa_1")
     messages = {"qa_1": "https://discord.com/channels/7/11/13"}
     cited = inquiry(draft="Like this.", citations=("team:backups",))
-    result = await pointed(cited, found(said), PointRules(addresses=Addresses({}, messages.get)))
+    result = await pointed(cited, found(said), PointRules(addresses=Addresses(of_pair=messages.get)))
     assert result.links == (messages["qa_1"],)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.assistant import Addresses
 from services.search import Kept
+from services.search.text import SiteGenerator
 
 SITE = Addresses({"": "https://docs.example"})
 BLOB = Addresses({"": "https://github.com/o/r/blob/main/docs"})
@@ -158,3 +159,51 @@ def test_what_belongs_to_a_server_is_published_where_that_server_says() -> None:
     assert here.absolute("[b](b.md)", "kb:@311/a.md") == "[b](<https://ferry.example/b/>)"
     assert SITE.of("kb:@311/a.md") is None
     assert SITE.absolute("[b](b.md)", "kb:@311/a.md") == "b"
+
+
+@pytest.mark.parametrize(
+    ("generator", "page", "section"),
+    [
+        (SiteGenerator.MKDOCS, "guide/ssr/", "serverws-2-options"),
+        (SiteGenerator.SPHINX, "guide/ssr.html", "server-ws-2-options"),
+        (SiteGenerator.VITEPRESS, "guide/ssr.html", "server-ws-2-options"),
+        (SiteGenerator.DOCUSAURUS, "guide/ssr", "serverws-2--options"),
+        (SiteGenerator.MDBOOK, "guide/ssr.html", "serverws-2--options"),
+    ],
+)
+def test_a_generator_has_its_own_pages_and_anchors(generator: SiteGenerator, page: str, section: str) -> None:
+    site = Addresses({"": "https://docs.example"}, {"": generator})
+    kept = Kept("kb:guide/ssr.md", "SSR", "", 1, ("SSR", "server.ws 2 & options"), "serverws-2-options", "text")
+    assert site.section(kept) == f"https://docs.example/{page}#{section}"
+    assert site.section(kept._replace(anchor="serverws-2-options_1")) in {
+        f"https://docs.example/{page}#{section}{mark}1" for mark in "-_"
+    }
+    assert (
+        site.section(kept._replace(anchor="chosen-by-the-author"))
+        == f"https://docs.example/{page}#chosen-by-the-author"
+    )
+    assert site.of("kb:guide/index.md") == "https://docs.example/guide/" + (
+        "index.html" if generator == "sphinx" else ""
+    )
+
+
+def test_rest_and_files_in_a_repository_keep_their_anchors() -> None:
+    sphinx = Addresses({"": "https://docs.example"}, {"": SiteGenerator.SPHINX})
+    kept = Kept("kb:a.rst", "A", "", 1, ("A", "server.ws"), "serverws", "text")
+    assert sphinx.section(kept) == "https://docs.example/a.html#serverws"
+    twice = Kept("kb:a.md", "A", "", 1, ("A", "Größe"), "große_1", "text")
+    assert (
+        BLOB.section(twice._replace(anchor="groe_1")) == "https://github.com/o/r/blob/main/docs/a.md#gr%C3%B6%C3%9Fe-1"
+    )
+
+
+def test_what_begins_with_a_digit_is_marked_by_vitepress() -> None:
+    site = Addresses({"": "https://docs.example"}, {"": SiteGenerator.VITEPRESS})
+    kept = Kept("kb:a.md", "A", "", 1, ("A", "7.2.0 (2026-11-02)"), "720-2026-11-02", "text")
+    assert site.section(kept) == "https://docs.example/a.html#_7-2-0-2026-11-02"
+
+
+def test_another_kind_of_source_gets_no_address_of_the_documents() -> None:
+    assert SITE.of("kb:faq:ports-and-firewalls") is None
+    assert SITE.of("kb:git:git.example/p//a.md") is None
+    assert SITE.of("kb:folder/notes: a.md") == "https://docs.example/folder/notes%3A%20a/"

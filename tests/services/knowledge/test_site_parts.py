@@ -14,6 +14,7 @@ from services.knowledge.site_parts import (
     PART,
     is_part,
     is_unpublished,
+    site_generator_of,
     sphinx_excludes,
     with_parts,
 )
@@ -129,3 +130,23 @@ async def test_a_draft_is_left_out_and_a_page_is_read_with_its_parts(tmp_path: P
     assert files.list_sources(records, 0).unchanged == ["b.rst"]  # pyright: ignore[reportArgumentType] (a record)
     os.utime(tmp_path / "p.inc", (4_000_000_000, 4_000_000_000))
     assert "b.rst" in files.list_sources(records, 0).due  # pyright: ignore[reportArgumentType] (a record)
+
+
+@pytest.mark.parametrize(
+    ("name", "generator"),
+    [
+        ("docs/.vitepress/config.mts", "vitepress"),
+        ("mkdocs.yml", "mkdocs"),
+        ("docs/conf.py", "sphinx"),
+        ("docusaurus.config.ts", "docusaurus"),
+        ("book.toml", "mdbook"),
+    ],
+)
+def test_the_generator_of_a_site_leaves_its_configuration_beside_or_above(
+    tmp_path: Path, name: str, generator: str
+) -> None:
+    (tmp_path / "docs").mkdir()
+    assert site_generator_of(tmp_path / "docs") is None
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("", encoding="utf-8")
+    assert site_generator_of(tmp_path / "docs") == generator
