@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.evaluation import data, faq
+from benchmarks.evaluation import faq
+from benchmarks.evaluation.data import recordings
 from benchmarks.evaluation.fitting import Weights, regression
 from benchmarks.evaluation.replaying import configured, pairs_in, replayed_apart
 from benchmarks.evaluation.signals import asking_in
@@ -95,9 +96,11 @@ async def of_course(folder: Path, name: str, seed: int, embedder: PackagedEmbedd
 async def of_recording(recording: Path, embedder: PackagedEmbedder) -> list[Asked]:
     """What people say who may be asking, each with the exchanges that were over before."""
     with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
-        folder = Path(made)
-        await asyncio.to_thread(replayed_apart, recording, configured(recording, folder), folder / "data")
-        pairs = {pair.conversation_id: pair for pair in pairs_in(folder / "data")}
+        folder, data = Path(made), Path(made) / "replayed"
+        code = await asyncio.to_thread(replayed_apart, recording, configured(recording, folder), data)
+        if code:
+            raise RuntimeError(f"{recording}: the replay ended with exit code {code}")
+        pairs = {pair.conversation_id: pair for pair in pairs_in(data)}
     labels = _labels(recording.stem)
     found: list[Asked] = []
     known = {f"team:{pair.id}.txt": pair for pair in pairs.values()}
@@ -177,7 +180,7 @@ async def gathered(folder: Path) -> list[Asked]:
     for name in faq.COURSES:
         for seed in SEEDS:
             asked += await of_course(folder, name, seed, embedder)
-    for recording in data.recordings():
+    for recording in recordings():
         asked += await of_recording(recording, embedder)
     return asked
 

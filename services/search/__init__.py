@@ -6,7 +6,7 @@
 # pyright: reportUnusedImport=false
 from services.search import scoring, taught, tokenizer
 from services.search.alike import ranked
-from services.search.asked_for import asked_for, holds
+from services.search.asked_for import asked_for, holds, is_too_general
 from services.search.confidence import NEAREST, Level
 from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find, pages_of

@@ -20,9 +20,11 @@ NEAR = 0.5
 """What the likeness of single words counts beside both."""
 
 
-_ANSWER, _POINT = 0.45, 0.1
-_MATCHED: Mapping[str, float] = {"keywords": 0.45, "ahead": 5.3, "near": 7.75, "missing": -1.74}
-_MATCHED_OFFSET = -7.43
+_ANSWER, _POINT = 0.5, 0.1
+# Fitted by `benchmarks.evaluation.teaching` to two courses of an FAQ and two chats, whose figures with one of them left
+# out are in benchmarks/README.md, "Answers of the team".
+_MATCHED: Mapping[str, float] = {"keywords": 0.51, "ahead": 5.5, "near": 6.77, "missing": -2.0}
+_MATCHED_OFFSET = -6.96
 _BY_WORDS: Mapping[str, float] = {"keywords": 0.77, "ahead": 25.8}
 _BY_WORDS_OFFSET = -4.31
 

@@ -22,6 +22,7 @@ from services.search import (
     asks_for_something,
     continues,
     holds,
+    is_too_general,
     is_question,
     language_of,
     may_ask,
@@ -150,10 +151,16 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: Found, query: str) -> list[Hit]:
-        """The passages to quote: those that fit best and have the version, the number or the name that is asked for."""
+        """The passages to quote: those that fit best and have the version, the number or the name that is asked for.
+        What introduces a subject answers nothing about it.
+        """
         hits = await self._search.closest([hit for hit in found.documents if hit.kept.quotable], query)
         asked = asked_for(searched(query))
-        fit = [hit for hit in hits if holds(hit.kept.with_heading, asked)]
+        fit = [
+            hit
+            for hit in hits
+            if holds(hit.kept.with_heading, asked) and not is_too_general(hit.kept.headings, searched(query))
+        ]
         return to_quote([*fit[:1], *in_known_languages(fit[1:], query)])
 
     async def _quote(self, hit: Hit) -> Quote:

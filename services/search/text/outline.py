@@ -10,6 +10,11 @@ from services.search.text.sections import Article, Block, Section
 from services.search.text.slugs import Slugs
 
 
+_CHANGELOG = "Changelog"
+"""The title of what only lists versions: the newest one is not what the others are about."""
+_VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
+
+
 class Heading(NamedTuple):
     """`level`: 1 is the highest; `title`: plain text; `anchor`: the author's own, empty where there is none."""
 
@@ -24,10 +29,12 @@ Piece = Heading | Block
 def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
     """Sections below their headings. `title` and `permalink`: from the front matter; the title opens every path.
 
-    Without a title the first heading of the highest level is it. A heading that says the same as the title is not
+    Without a title the first heading of the highest level is it, but for a list of versions. A heading that says the same as the title is not
     repeated below it, and one that opens the page has the page's address: no anchor.
     """
     top = _top(pieces)
+    if top is not None and _is_version(top) and _versions(pieces, top.level) > 1:
+        top, title = None, title or _CHANGELOG
     title = title or (top.title if top else "")
     sections: list[Section] = []
     path: dict[int, str] = {0: title} if title else {}
@@ -51,6 +58,14 @@ def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: s
 def _top(pieces: Iterable[Piece]) -> Heading | None:
     headings = [piece for piece in pieces if isinstance(piece, Heading) and piece.title]
     return min(headings, key=lambda heading: heading.level, default=None)
+
+
+def _is_version(heading: Heading) -> bool:
+    return bool(_VERSION.match(heading.title))
+
+
+def _versions(pieces: Iterable[Piece], level: int) -> int:
+    return sum(isinstance(piece, Heading) and piece.level == level and _is_version(piece) for piece in pieces)
 
 
 def _says_the_same(heading: str, title: str) -> bool:
