@@ -1,20 +1,25 @@
-"""`--ask`: one question, answered in the terminal, with the path to the answer."""
+"""`--ask`: one question, answered in the terminal: the answer, what a channel would see of it, and the path to it."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from assembly.asking import conversation_of, open_answering
 from assembly.knowledge import temporary_index
 from assembly.running import run_async
 from commands.exit_codes import DONE, FAILED
 from model.outcomes import OutcomeKind
+from services.search import Level
+from services.telemetry import number_of
 from settings import Settings
-from streams.answers import AIResult
+from streams.answers import AIResult, RequestContext
+
+_SHOWN = 5
+"""Sources of a step."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -25,22 +30,95 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def ask(
     settings: Settings, question: str, *, record: Path | None, replay: Path | None, guild_id: int | None = None
 ) -> int:
-    """Print the path to stderr and the answer, or that there is none, to stdout. Gives the exit code: 1 when a step
-    failed. `guild_id`: the server in which it is asked; None: one that has nothing of its own.
+    """Print the answer, or that there is none, to stdout; then to stderr what the bot would do where nobody addressed
+    it, and each step. Gives the exit code: 1 when a step failed. `guild_id`: the server in which it is asked; None: one
+    that has nothing of its own.
     """
     with temporary_index(settings) as indexed:
-        result = run_async(_ask(indexed, question, record, replay, guild_id))
-    for step, decision in result.debug.items():
-        print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
-    print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)
+        result, unasked = run_async(_ask(indexed, question, record, replay, guild_id))
+    print(result.reply_text if result.should_reply else "(no answer)", flush=True)  # noqa: T201 (as said)
+    print(f"\n{_in_a_channel(result, unasked)}\n", file=sys.stderr)  # noqa: T201 (as said)
+    for line in _path(result.debug):
+        print(line, file=sys.stderr)  # noqa: T201 (as said)
     return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 
 async def _ask(
     settings: Settings, question: str, record: Path | None, replay: Path | None, guild_id: int | None
-) -> AIResult:
+) -> tuple[AIResult, AIResult | None]:
+    """The result where the bot is addressed, and where it is not; the latter is None where it would cost a model."""
     async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
-        return await answering.answerer.generate_reply(conversation_of(settings, question))
+        asked = conversation_of(settings, question)
+        result = await answering.answerer.generate_reply(asked)
+        if answering.llm is not None:
+            return result, None
+        return result, await answering.answerer.generate_reply(asked, RequestContext(addressed=False))
+
+
+def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
+    """What somebody would see who did not address the bot. With a model that is told by the level alone."""
+    if result.debug["result"] == OutcomeKind.FAILED:
+        return "A step failed: in a channel nothing would be posted."
+    posted = result.debug.get("level") == Level.ANSWER if unasked is None else unasked.should_reply
+    if not posted:
+        return "In a channel, not addressed: silent. Addressed, it says the above."
+    if unasked is None or unasked.reply_text == result.reply_text:
+        return "In a channel, not addressed: the same."
+    return f"In a channel, not addressed:\n{unasked.reply_text}"
+
+
+def _path(debug: Mapping[str, Any]) -> Iterator[str]:
+    """The steps, each in a line of words."""
+    said = {
+        "files": lambda names: f"looked at {_listed(names)}",
+        "tools": lambda names: f"may use {_listed(names)}",
+        "gate": _gated,
+        "select": _selected,
+        "load": lambda step: f"read {_listed(step['loaded'])}",
+        "generate": _generated,
+        "point": lambda step: f"no answer that is sure enough; best confidence {step['confidence']:.2f}",
+        "verify": _verified,
+    }
+    for name, decision in debug.items():
+        if name in said:
+            yield f"{name:<9} {said[name](decision)}"
+    calls = debug["llm_calls"]
+    ended = f"{debug['result']}, {debug['reason']}" if debug["reason"] else f"{debug['result']} ({debug.get('level')})"
+    yield f"{'end':<9} {ended}; {debug['latency_ms']:,} ms, {number_of(calls, 'call')} of a model{_tokens(debug)}"
+
+
+def _gated(step: Mapping[str, Any]) -> str:
+    if not step["question"]:
+        return f"not a question: {step['reason']}"
+    return f"a question, {'answerable' if step['answerable'] else 'not answerable'}: {step['reason']}"
+
+
+def _selected(step: Mapping[str, Any]) -> str:
+    ranked = dict(step["ranked"])
+    chosen = [f"{each} ({ranked[each]:.2f})" if each in ranked else each for each in step["selected"]]
+    others = [f"{each} ({score:.2f})" for each, score in ranked.items() if each not in step["selected"]][:_SHOWN]
+    rest = f"; next: {', '.join(others)}" if others else ""
+    return f"{_listed(chosen)}, of {number_of(step['offered'], 'source')}{rest}"
+
+
+def _generated(step: Mapping[str, Any]) -> str:
+    if not step["answer"]:
+        return "the sources do not hold the answer"
+    cited = f", from {_listed(step['citations'])}" if step.get("citations") else ", citing nothing"
+    return f"{number_of(step['characters'], 'character')}{cited}"
+
+
+def _verified(step: Mapping[str, Any]) -> str:
+    return "good" if step["good_enough"] else f"not good enough: {'; '.join(step['issues'])}"
+
+
+def _tokens(debug: Mapping[str, Any]) -> str:
+    tokens = ", ".join(f"{name} {count:,}" for name, count in debug["tokens"].items())
+    return f"; tokens: {tokens}" if tokens else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "nothing"
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:

@@ -9,7 +9,16 @@ from typing import Any
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant import HARDLY, Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
+from services.assistant import (
+    Addresses,
+    Inquiry,
+    Repeats,
+    Unanswered,
+    is_worth_showing,
+    nothing_found,
+    pointers,
+    skipped,
+)
 from services.conversations import in_language, phrases
 from services.knowledge import Search
 from services.search import Hit, Level, language_of
@@ -52,7 +61,7 @@ def point(
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
         query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
-        if found.confidence >= HARDLY:
+        if is_worth_showing(found):
             draft, named = pointers(found, query, say, rules.addresses)
         else:
             draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)

@@ -22,7 +22,7 @@ from services.assistant.describing import Describer, ModelDescriber, NotDescribe
 from services.assistant.ids import resolve_ids
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
 from services.assistant.links import cited_in, linkable_texts, links_block, remove_foreign_links, vouched_text
-from services.assistant.pointing import HARDLY, nothing_found, pointers
+from services.assistant.pointing import is_worth_showing, nothing_found, pointers
 from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import first_quote
 from services.assistant.repeats import Repeats

@@ -6,11 +6,26 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_NUMBER = re.compile(
-    r"\b(?:(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|ports?|numbers?|limits?)"
-    r"|how\s+(?:many|much|long|large|big|old|often)|max(?:imum)?\s+(?:size|number|length)|since\s+which)\b",
-    re.IGNORECASE,
+_UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
+_NUMBERS = (
+    (
+        re.compile(r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE),
+        re.compile(
+            rf"\d\s*(?:ms|s|m|h|d|{_UNITS})\b|\b(?:a|an|one|two|three|every|each|per|in)\s+{_UNITS}\b"
+            rf"|\b(?:daily|weekly|hourly|monthly|forever|never|immediately|{_UNITS})\b|\btimedelta",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        re.compile(
+            r"\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|ports?|numbers?|limits?)"
+            r"|\bhow\s+(?:many|much|large|big)\b|\bmax(?:imum)?\s+(?:size|number|length)|\bsince\s+which\b",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\d|\b(?:one|two|three|four|five|ten|no|unlimited|any)\b", re.IGNORECASE),
+    ),
 )
+"""What asks for a figure, and what such a figure looks like."""
 _NAMES = re.compile(
     r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w{3,}\(\))"
 )
@@ -21,22 +36,24 @@ _INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 _GENERAL = re.compile(
-    r"\bwhat(?:['’]?s| is| are| does)\b|\b(?:introduction|overview|summary|begin|beginner|start(?:ed|ing)?|new to)\b",  # noqa: RUF001 (as people type it)
+    r"\bwhat(?:['’]?s| is| are| does)\b|\b(?:introduction|overview|summary|begin|beginner|start(?:ed|ing)?|new to)\b",
     re.IGNORECASE,
 )
-_DIGIT = re.compile(r"\d")
 
 
 class AskedFor(NamedTuple):
-    """`number`: a version, a port, a limit; `names`: those that it names, in lower case."""
+    """`figures`: what a time, a version, a port, a limit look like, where one is asked for; `names`: those that it
+    names, in lower case.
+    """
 
-    number: bool
+    figures: tuple[re.Pattern[str], ...]
     names: frozenset[str]
 
 
 def asked_for(question: str) -> AskedFor:
     """What an answer to `question` has to have."""
-    return AskedFor(bool(_NUMBER.search(question)), frozenset(each.lower() for each in _NAMES.findall(question)))
+    figures = tuple(figure for asks, figure in _NUMBERS if asks.search(question))
+    return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)))
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
@@ -45,8 +62,8 @@ def is_too_general(headings: Sequence[str], question: str) -> bool:
 
 
 def holds(text: str, asked: AskedFor) -> bool:
-    """Whether `text` has a number where one is asked for, and one of the names where some are given."""
-    if asked.number and not _DIGIT.search(text):
+    """Whether `text` has a figure where one is asked for, and one of the names where some are given."""
+    if not all(figure.search(text) for figure in asked.figures):
         return False
     lower = text.lower()
     return not asked.names or any(name.removesuffix("()") in lower for name in asked.names)

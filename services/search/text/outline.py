@@ -9,7 +9,6 @@ from typing import NamedTuple
 from services.search.text.sections import Article, Block, Section
 from services.search.text.slugs import Slugs
 
-
 _CHANGELOG = "Changelog"
 """The title of what only lists versions: the newest one is not what the others are about."""
 _VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
@@ -29,8 +28,8 @@ Piece = Heading | Block
 def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
     """Sections below their headings. `title` and `permalink`: from the front matter; the title opens every path.
 
-    Without a title the first heading of the highest level is it, but for a list of versions. A heading that says the same as the title is not
-    repeated below it, and one that opens the page has the page's address: no anchor.
+    Without a title the first heading of the highest level is it, but for a list of versions. A heading that says the
+    same as the title is not repeated below it, and one that opens the page has the page's address: no anchor.
     """
     top = _top(pieces)
     if top is not None and _is_version(top) and _versions(pieces, top.level) > 1:

@@ -1,0 +1,44 @@
+"""What a question asks for, and whether a passage can have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.search import asked_for, holds, is_too_general
+
+
+@pytest.mark.parametrize(
+    ("question", "has_it", "has_it_not"),
+    [
+        ("which node version does it need?", "Node 20.19 or 22.12 is required.", "Node is a runtime."),
+        ("how long is the session cookie valid?", "It expires after 31 days.", "Changed in 2.3: not set by default."),
+        ("how often are sources checked?", "They are checked every hour.", "There are 3 kinds of sources."),
+        ("how many agents can it serve?", "At most 40 agents.", "Agents report to the server."),
+        ("which port does the server use?", "It listens on 8443.", "It listens on a port."),
+        (
+            "what does --prune-empty do?",
+            "With `--prune-empty` folders without files go.",
+            "Folders without files stay.",
+        ),
+        ("what does E4012 mean?", "E4012: the disk is full.", "Error codes begin with E."),
+        ("what is server.close() for?", "Call `server.close()` at the end.", "A server is opened."),
+    ],
+)
+def test_what_is_asked_for_is_in_what_is_quoted(question: str, has_it: str, has_it_not: str) -> None:
+    assert holds(has_it, asked_for(question))
+    assert not holds(has_it_not, asked_for(question))
+
+
+def test_a_question_without_either_asks_for_nothing_of_the_kind() -> None:
+    assert holds("Anything.", asked_for("how do I restore a file?"))
+
+
+@pytest.mark.parametrize(
+    "heading", ["Introduction", "Getting Started", "Welcome to Ferrygate!", "Overview", "Contents"]
+)
+def test_an_introduction_answers_nothing_particular(heading: str) -> None:
+    assert is_too_general(("Ferrygate", heading), "how do I limit the upload rate?")
+    assert not is_too_general(("Ferrygate", heading), "what is Ferrygate?")
+    assert not is_too_general(("Ferrygate", heading), "how do I get started?")
+    assert not is_too_general((heading, "Limits"), "how do I limit the upload rate?")
+    assert not is_too_general((), "how do I limit the upload rate?")
