@@ -27,7 +27,7 @@ _NUMBERS = (
 )
 """What asks for a figure, and what such a figure looks like."""
 _NAMES = re.compile(
-    r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w{3,}\(\))"
+    r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w[\w.]{2,}\(\))"
 )
 """Options, error codes, versions, identifiers and calls."""
 _INTRODUCTION = re.compile(
