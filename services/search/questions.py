@@ -117,6 +117,28 @@ _REPLIES = re.compile(
     r"|fair\s+enough|ignore\s+my|never\s*mind)\b",
     re.IGNORECASE,
 )
+_REMARKS = re.compile(
+    r"\W*(?:unfortunately|sadly|luckily|fortunately|apparently|obviously|technically|basically|honestly|interesting(?:ly)?"
+    r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
+    r"|and|so|then|maybe|perhaps|probably|cool|nice|great|good|cheers|welcome|done|just|like|it|that|this|they|he|she"
+    r"|there|these|those|same|which|what|who)\b",
+    re.IGNORECASE,
+)
+_NEEDS = re.compile(
+    r"\b(?:wants?|needs?|trying|tried|should|must|has to|have to|would like|looking for|how)\b", re.IGNORECASE
+)
+_TROUBLE = re.compile(
+    r"\b(?:\w+n['’]t|arent|isnt|doesnt|dont|wont|cant|never|always|although|even though|instead|wrong|broken?|breaks?"
+    r"|dies?|died|denied|refused|rejected|fail(?:s|ed|ing)?|errors?|missing|lost|gone|stuck|hangs?|slow|crash(?:es|ed)?"
+    r"|warnings?|timeout|times out|unknown|nothing happens)\b",
+    re.IGNORECASE,
+)
+_TELLS = re.compile(
+    r"^\W*(?:the|an?|some|most|all)\b|\b(?:is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|may|might|means?|seems?"
+    r"|\w+['’](?:s|re|ve|ll|d|m))\b",
+    re.IGNORECASE,
+)
+"""The verbs of most statements, and how others begin."""
 _CONTINUES = re.compile(
     r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
         (?:(?:what|how)\s+about\b
@@ -140,6 +162,8 @@ _BRIEFLY = re.compile(
 )
 _TELLING = 6
 """Different words that such a report has at least."""
+_TERSE = 3
+"""Those of a few words that are typed as into a search."""
 _MIN_WORDS = 3
 _KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
@@ -184,17 +208,22 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def may_ask(text: str) -> bool:
-    """Whether `text` may be a report of one's own trouble although it is not put as a question: "404 handler on my
-    blueprint is never called". Not so for what speaks to others, replies, tells that something is solved or what
-    one thinks or wishes, or is short.
+    """Whether `text` may ask although it is not put as a question: a report of trouble ("404 handler on my blueprint is
+    never called"), what somebody needs ("ci should fail below 80"), or a few words as one types them into a search
+    ("wildcard certificate for subdomains"). Not so for what speaks to others, replies, tells that something is solved,
+    what is so, or what one thinks or wishes.
     """
     prose = _prose(text)
     if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose) or _states(prose):
         return False
     if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
         return False
-    own = _FIRST_PERSON.search(prose) or _ERROR.search(text)
-    return bool(own) and len(set(terms(searched(text)))) >= _TELLING
+    told = len(set(terms(searched(text))))
+    if told >= _TELLING and (_FIRST_PERSON.search(prose) or _ERROR.search(text)):
+        return True
+    if told < _TERSE or _ADDRESS.search(text) or _REMARKS.match(prose):
+        return False
+    return bool(_NEEDS.search(prose) or _TROUBLE.search(prose)) or not _TELLS.search(prose)
 
 
 def asks_for_something(text: str) -> bool:

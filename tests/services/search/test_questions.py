@@ -78,9 +78,14 @@ def test_asking_on_is_told_from_thanking() -> None:
         "404 handler on my blueprint is never called for unknown paths",
         "my lock file resolves another version of numpy on the build server",
         "ValueError: invalid literal for int while parsing the export of last night",
+        "container has several ports and the proxy picks the wrong one",
+        "ci should fail when coverage is below 80",
+        "want to skip all node_modules",
+        "wildcard certificate for subdomains",
+        "redirect www to non www",
     ],
 )
-def test_a_report_of_ones_own_trouble_may_ask(text: str) -> None:
+def test_a_report_of_trouble_a_need_and_a_few_words_may_ask(text: str) -> None:
     assert may_ask(text)
 
 
@@ -94,6 +99,11 @@ def test_a_report_of_ones_own_trouble_may_ask(text: str) -> None:
         "try my lock file, it resolves another version of numpy on servers",
         "my lock file resolves another version of numpy, but it works now",
         "my lock file resolves another version of numpy, I figured it out",
+        "unfortunately it doesn't have const traits yet",
+        "the type parameter is on the trait, not the method",
+        "redirects work",
+        "macros of that kind are rare in practice",
+        "some reading about wildcard certificates: https://docs.example/wildcard",
     ],
 )
 def test_what_is_short_settled_or_said_to_others_does_not(text: str) -> None:
