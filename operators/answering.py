@@ -103,7 +103,7 @@ def select(
         if invented:
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
-        chosen = tuple(known[:max_sources])
+        chosen = _with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
         ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
         inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
@@ -112,6 +112,15 @@ def select(
         return inquiry._replace(selected=chosen)
 
     return selected
+
+
+def _with_the_first(chosen: Sequence[str], found: Found) -> tuple[str, ...]:
+    """What a model chose by descriptions, and the page that search ranks first by its text: a description does not say
+    everything. Where the model chose nothing, only what is surely an answer.
+    """
+    wanted = found.level is Level.ANSWER or (bool(chosen) and found.level is Level.POINT)
+    first = [found.hits[0].source_id] if found.hits and wanted else []
+    return tuple(dict.fromkeys([*chosen, *first]))
 
 
 def offered_of(index: Sequence[IndexEntry], found: Found, most: int) -> list[Offered]:

@@ -12,19 +12,10 @@ MOST = 3
 HARDLY = 0.02
 """The confidence from which somebody who addressed the bot is shown a few places rather than the nearest one."""
 
-_STRANGE = 0.5
-"""The share of a question's words that occur nowhere, from which it is hardly about what is documented."""
-
 
 def is_worth_showing(found: Found) -> bool:
     """Whether somebody who addressed the bot is shown a few places."""
-    if found.level is not Level.SILENCE:
-        return True
-    return found.confidence >= HARDLY and not _is_strange(found)
-
-
-def _is_strange(found: Found) -> bool:
-    return found.level is Level.SILENCE and found.signals is not None and found.signals.absent >= _STRANGE
+    return found.level is not Level.SILENCE or (found.confidence >= HARDLY and found.is_near)
 
 
 def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
@@ -49,7 +40,7 @@ def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = 
     """One friendly sentence, and the id of the nearest page or of the nearest question of the team's, if there is one;
     `hint`: where else to ask.
     """
-    page = next(iter(pages_of(found.documents)), None) if found.is_near and not _is_strange(found) else None
+    page = next(iter(pages_of(found.documents)), None) if found.is_near else None
     answers = (each for each in found.taught if each.hit.kept.quotable and each.confidence >= NEAREST)
     answer = next((each.hit for each in answers if each.confidence > found.of_pages), None)
     asked = asked_earlier(answer.kept) if answer is not None else ""

@@ -44,6 +44,8 @@ MOST_ABSENT = 0.25
 """A question with a larger share of words that occur nowhere is hardly about what is documented: it is not answered. Of
 few passages that says nothing.
 """
+_STRANGE = 0.5
+"""The share of a question's words that occur nowhere, from which it is hardly about what is documented."""
 NEAREST = 0.005
 """Below this nothing is near enough to be named. Of questions that are answered one in a hundred has less than 0.06."""
 
@@ -58,8 +60,12 @@ _BY_WORDS = {"keywords": 1.54, "absent": -5.5, "coverage": 1.46, "size": -1.11}
 _OFFSET_BY_WORDS = 4.02
 
 
-def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool) -> bool:
-    """Whether the nearest page may be named at all. By words alone, the figures are too low to tell."""
+def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool, in_english: bool) -> bool:
+    """Whether the nearest page may be named at all. By words alone, the figures are too low to tell; and in another
+    language many words occur nowhere, in this form.
+    """
+    if in_english and probability < _POINT and signals.absent >= _STRANGE:
+        return False
     return probability >= NEAREST or not calibrated or signals.best_cosine is None
 
 

@@ -168,7 +168,8 @@ def find(
         coverage=float(coverage[order[0]]),
         size=float(np.log(max(count, FEW))),
     )
-    confidence, level = judged(signals, calibrated=meaning is not None and meaning.calibrated)
+    calibrated = meaning is not None and meaning.calibrated
+    confidence, level = judged(signals, calibrated=calibrated)
     kept = _kept(stores, frames, offsets, order)
     hits = tuple(
         Hit(
@@ -180,7 +181,7 @@ def find(
         for place in map(int, order)
         if place in kept
     )
-    near = is_worth_naming(confidence, signals, calibrated=meaning is not None and meaning.calibrated)
+    near = is_worth_naming(confidence, signals, calibrated=calibrated, in_english=own == ENGLISH)
     return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
 
 

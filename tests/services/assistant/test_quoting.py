@@ -25,7 +25,6 @@ from services.assistant.repeats import DAY
 from services.assistant.telling import telling_line
 from services.conversations import phrases
 from services.search import NOTHING, Found, Hit, Kept, Level
-from services.search.confidence import Signals
 from tests.searching import found
 from tests.services.quickly import QUICKLY
 
@@ -280,13 +279,12 @@ def test_where_nothing_fits_the_nearest_question_of_the_team_is_named_if_it_is_n
 def test_what_is_about_something_else_is_neither_shown_places_nor_a_nearest_page() -> None:
     """Pitfall 61."""
     page = hit(0.5)
-    signals = Signals(best_cosine=0.3, keywords=1.0, absent=0.5, agreement=2, coverage=0.5, size=6.2)
-    hardly = Found((page,), 0.03, Level.SILENCE, signals, (page,))
+    hardly = Found((page,), 0.03, Level.SILENCE, documents=(page,), is_near=False)
     assert not is_worth_showing(hardly)
     assert nothing_found(hardly, SAY, SITE) == ("I found nothing about this in the documentation.", [])
+    assert is_worth_showing(hardly._replace(is_near=True))
     assert is_worth_showing(hardly._replace(level=Level.POINT))
-    assert is_worth_showing(hardly._replace(signals=signals._replace(absent=0.4)))
-    assert not is_worth_showing(hardly._replace(confidence=0.01, signals=signals._replace(absent=0.4)))
+    assert not is_worth_showing(hardly._replace(is_near=True, confidence=0.01))
 
 
 def test_nobody_is_told_the_same_twice_within_a_day() -> None:
