@@ -15,6 +15,7 @@ from services.knowledge.cache import Record, hash_text
 from services.knowledge.choosing import Choice
 from services.knowledge.links_file import RepositoryLine, no_links, read_links
 from services.knowledge.repositories import RepositoryWeb, Taken
+from services.knowledge.site_parts import DRAFT, PART, is_part, is_unpublished, with_parts
 from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.knowledge.web_answers import WebError
@@ -25,7 +26,9 @@ _LARGE_FILE = "version https://git-lfs."
 
 @dataclass(frozen=True, slots=True)
 class GitFacts:
-    """`file`: the id, `git:github.com/example/project@main//docs/setup.md`; `blob`: what git calls its content."""
+    """`file`: the id, `git:github.com/example/project@main//docs/setup.md`; `blob`: what git calls its content, and a
+    sign of the parts that it may include.
+    """
 
     file: str
     blob: str
@@ -118,7 +121,7 @@ class Repositories:
             if copy is None or not copy.commit:
                 unknown.append(line.prefix)
                 continue
-            self._blobs |= {f"{line.prefix}{path}": blob for path, blob in copy.blobs.items()}
+            self._blobs |= self._pages(line, copy, listing)
             if copy.note:
                 listing.left_out[f"a part of what {line.place} names"] = copy.note
         for source_id, blob in self._blobs.items():
@@ -132,6 +135,13 @@ class Repositories:
         listing.unsure = lambda source_id: source_id.startswith(tuple(unknown))
         return listing
 
+    def _pages(self, line: RepositoryLine, copy: Copy, listing: Listing) -> dict[str, str]:
+        """The blob of each page, by its id. With a part each page changes that may include it."""
+        parts = {} if self._choice.include else {path: blob for path, blob in copy.blobs.items() if is_part(path)}
+        listing.left_out.update({f"{line.prefix}{path}": PART for path in parts})
+        mark = f"+{hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:8]}" if parts else ""
+        return {f"{line.prefix}{path}": f"{blob}{mark}" for path, blob in copy.blobs.items() if path not in parts}
+
     async def fetch(self, due: Mapping[str, GitRecord | None]) -> Sequence[GitRecord | LeftOut | Trouble]:
         at = rfc3339(now())
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
@@ -139,7 +149,22 @@ class Repositories:
     def read(self, source_id: str) -> Text:
         text = read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
         flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LARGE_FILE) else ""
-        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=flaw or text_flaw(text, self._max_bytes))
+        flaw = flaw or text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
+        repository, slashes, name = source_id.rpartition("//")
+        whole, has_parts = with_parts(
+            name, text.text.removeprefix("\ufeff"), lambda path: self._part(f"{repository}{slashes}{path}", path)
+        )
+        return replace(text, text=whole, flaw=flaw, has_parts=has_parts)
+
+    def _part(self, source_id: str, path: str) -> str | None:
+        """The text of a file that is no page by itself; None: it is one, or cannot be read."""
+        if not is_part(path):
+            return None
+        try:
+            part = read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
+        except OSError:
+            return None
+        return None if text_flaw(part, self._max_bytes) else part.text
 
     def forget(self, source_id: str) -> None:
         self._path(source_id).unlink(missing_ok=True)

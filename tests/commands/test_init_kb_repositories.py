@@ -67,6 +67,24 @@ def test_a_repository_is_copied_and_then_as_far_as_it_has_changed(base: Base, *,
     assert f"{prefix}deep" not in base.index
 
 
+def test_a_part_belongs_to_the_pages_that_include_it_and_a_draft_is_no_page(base: Base) -> None:
+    repository = served(base)
+    repository.commit({
+        "docs/guide.md": '# Guide\n\n--8<-- "_includes/ports.md"\n',
+        "docs/_includes/ports.md": "It listens on 8443.\n",
+        "docs/later.md": "---\ndraft: true\n---\n# Later\n\nNot yet.\n",
+    })  # fmt: skip
+    base.link(f"git: {base.server.origin}/mill docs")
+    prefix = f"git:127.0.0.1:{base.server.port}/mill//docs/"
+    assert base.run() == 0
+    assert [line for line in base.index.splitlines() if line.startswith("kb:")] == [f"kb:{prefix}guide.md"]
+    assert "8443" in read(base, f"{prefix}guide.md")
+    repository.commit({"docs/_includes/ports.md": "It listens on 9443.\n"})
+    assert base.run() == 0
+    assert "1 described" in base.out
+    assert "9443" in read(base, f"{prefix}guide.md")
+
+
 def test_a_branch_or_a_tag_is_followed(base: Base) -> None:
     repository = served(base)
     repository.commit(FIRST)

@@ -182,9 +182,18 @@ def test_where_many_words_occur_nowhere_nothing_is_answered_but_among_few_passag
 
 
 def test_what_is_far_from_everything_is_not_even_named() -> None:
-    assert is_worth_naming(0.01, signals(), calibrated=True)
-    assert not is_worth_naming(0.001, signals(), calibrated=True)
-    assert is_worth_naming(0.001, signals(), calibrated=False)
+    assert is_worth_naming(0.01, signals(), calibrated=True, in_english=True)
+    assert not is_worth_naming(0.001, signals(), calibrated=True, in_english=True)
+    assert is_worth_naming(0.001, signals(), calibrated=False, in_english=True)
+
+
+def test_half_of_the_words_occur_nowhere_and_it_is_not_even_named_but_in_other_languages() -> None:
+    strange = signals()._replace(absent=0.5)
+    for calibrated in (True, False):
+        assert not is_worth_naming(0.03, strange, calibrated=calibrated, in_english=True)
+        assert is_worth_naming(0.03, strange, calibrated=calibrated, in_english=False)
+        assert is_worth_naming(0.2, strange, calibrated=calibrated, in_english=True)
+        assert is_worth_naming(0.03, strange._replace(absent=0.4), calibrated=calibrated, in_english=True)
 
 
 @given(
