@@ -24,6 +24,7 @@ KEYS = {
     "team_people": "ids of users who do",
     "data_dir": "the folder for everything that the bot keeps",
     "documentation": "a folder, and addresses: `https://…`, `sitemap: https://…`, `llms: https://…`, `git: https://…`",
+    "published_at": "where that folder is published on the web, or `none`",
     "model_base_url": "the address of an OpenAI-compatible endpoint, or `none`",
     "model_api_key": "its key, or `none`",
     "model_name": "the model's name there",

@@ -11,12 +11,13 @@ from assembly.running import run_async
 from assembly.sources import SourceSetup, documents_in, pages, repositories, web_for
 from clock import now
 from commands.findings import unwritable_because
-from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
+from commands.setting_up.answers import NONE, Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles, text_of
-from services.knowledge import CannotList, Page, WebError, parse_links
+from services.knowledge import CannotList, Page, WebError, parse_links, site_generator_of
 from services.telemetry import number_of
 from settings import KnowledgeSettings
 
+_WEB = re.compile(r"https?://\S+$", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
 """What a line of the list of pages begins with; anything else is a folder."""
 
@@ -69,6 +70,29 @@ def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     own.list_pages([each for each in answers.ask_for_all(question, checked) if isinstance(each, str)])
     if chosen and chosen[0] != kb.sources_dir:
         own.keep({"kb.sources_dir": kept_as(chosen[0], own.config)})
+    if chosen and isinstance(kb.source_base_url, str):
+        ask_where_it_is_published(answers, own, tell, chosen[0])
+
+
+def ask_where_it_is_published(answers: Answers, own: OwnFiles, tell: Teller, folder: Path) -> None:
+    """So that answers link to the section that they are from."""
+    kb = own.settings.kb
+    present = str(kb.source_base_url)
+
+    def checked(text: str) -> str:
+        if text in {"", NONE, present}:
+            return "" if text == NONE else text
+        if not _WEB.match(text):
+            raise WrongAnswer(f"{text}: an address begins with https://; Enter where it is not published")
+        said = reached(kb, text)
+        form = site_generator_of(folder)
+        tell.good(f"{text}: {said}" + (f"; links take the form of {form}" if form is not None else ""))
+        return text.rstrip("/")
+
+    question = Question("published_at", "Address where this folder is published, for links; Enter: nowhere")
+    address = answers.ask(question, checked, present)
+    if address != present:
+        own.keep({"kb.source_base_url": address})
 
 
 def placed(text: str) -> Path:

@@ -94,6 +94,19 @@ def test_the_invitation_asks_for_what_is_needed_and_nothing_else(clone: Clone, d
     assert f"{address}&permissions={needed | react}\n" in out
 
 
+def test_where_the_folder_is_published_is_looked_at_and_kept(clone: Clone, site: WebServer) -> None:
+    site.paths["/"] = page(ARTICLE)
+    (clone.folder / "mkdocs.yml").write_text("site_name: Lanternfish\n")
+    code, out, _ = clone.init(documentation="docs", published_at=f"{site.origin}/")
+    assert code == 0
+    assert "✓" in out
+    assert "links take the form of mkdocs" in out
+    assert clone.local["kb"] == {"sources_dir": "docs", "source_base_url": site.origin}
+    code, _, err = clone.init(documentation="docs", published_at="docs.example.org")
+    assert code == 2
+    assert "published_at cannot be used: docs.example.org: an address begins with https://" in err
+
+
 def test_doing_it_again_changes_nothing_and_overwrites_nothing(
     clone: Clone, discord_there: DiscordServer, site: WebServer
 ) -> None:

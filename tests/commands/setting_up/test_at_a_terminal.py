@@ -43,6 +43,8 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
         typist.answers("Folder or address; Enter when that is all: ", "nowhere")
         assert "✗ there is no folder /" in typist.answers("Enter when that is all: ", "docs")
         assert "docs: 1 document" in typist.answers("Enter when that is all: ", "")
+        typist.answers("Address where this folder is published, for links; Enter: nowhere: ", "docs.example.org")
+        assert "✗ docs.example.org: an address begins with https://" in typist.answers("Enter: nowhere: ", "")
         typist.answers("or `none` [none]: ", "http://127.0.0.1:9/v1")
         assert "✗ 127.0.0.1:9 cannot be reached: nothing listens" in typist.answers("[none]: ", model_there.base_url)
         typist.answers("Its key (not shown), or `none` [none]: ", SECRET_KEY)
