@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +69,9 @@ def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
 
 def _path(debug: Mapping[str, Any]) -> Iterator[str]:
     """The steps, each in a line of words."""
-    said = {
-        "files": lambda names: f"looked at {_listed(names)}",
-        "tools": lambda names: f"may use {_listed(names)}",
-        "gate": _gated,
-        "select": _selected,
-        "load": lambda step: f"read {_listed(step['loaded'])}",
-        "generate": _generated,
-        "point": lambda step: f"no answer that is sure enough; best confidence {step['confidence']:.2f}",
-        "verify": _verified,
-    }
     for name, decision in debug.items():
-        if name in said:
-            yield f"{name:<9} {said[name](decision)}"
+        if name in _SAID:
+            yield f"{name:<9} {_SAID[name](decision)}"
     calls = debug["llm_calls"]
     ended = f"{debug['result']}, {debug['reason']}" if debug["reason"] else f"{debug['result']} ({debug.get('level')})"
     yield f"{'end':<9} {ended}; {debug['latency_ms']:,} ms, {number_of(calls, 'call')} of a model{_tokens(debug)}"
@@ -112,6 +102,10 @@ def _verified(step: Mapping[str, Any]) -> str:
     return "good" if step["good_enough"] else f"not good enough: {'; '.join(step['issues'])}"
 
 
+def _pointed(step: Mapping[str, Any]) -> str:
+    return f"no answer that is sure enough; best confidence {step['confidence']:.2f}"
+
+
 def _tokens(debug: Mapping[str, Any]) -> str:
     tokens = ", ".join(f"{name} {count:,}" for name, count in debug["tokens"].items())
     return f"; tokens: {tokens}" if tokens else ""
@@ -119,6 +113,19 @@ def _tokens(debug: Mapping[str, Any]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "nothing"
+
+
+_SAID: Mapping[str, Callable[[Any], str]] = {
+    "files": lambda names: f"looked at {_listed(names)}",
+    "tools": lambda names: f"may use {_listed(names)}",
+    "gate": _gated,
+    "select": _selected,
+    "load": lambda step: f"read {_listed(step['loaded'])}",
+    "generate": _generated,
+    "point": _pointed,
+    "verify": _verified,
+}
+"""What is said of the decision of each step."""
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:

@@ -18,9 +18,14 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?>(?:[^(
 _ANGLE = re.compile("[<>]")
 _REST = (".rst", ".rest")
 _HTML = (*_REST, ".html", ".htm")
-_FORMS = {SiteGenerator.DOCUSAURUS: ""} | dict.fromkeys(
-    (SiteGenerator.SPHINX, SiteGenerator.VITEPRESS, SiteGenerator.MDBOOK), ".html"
-)
+_FORMS: Mapping[SiteGenerator | None, str] = {
+    None: "/",
+    SiteGenerator.MKDOCS: "/",
+    SiteGenerator.SPHINX: ".html",
+    SiteGenerator.VITEPRESS: ".html",
+    SiteGenerator.DOCUSAURUS: "",
+    SiteGenerator.MDBOOK: ".html",
+}
 _WEB = ("https://", "http://")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
@@ -113,7 +118,9 @@ class Addresses:
         generator = self._generator(path)
         if generator is SiteGenerator.REPOSITORY:
             return f"{home}/{quote(rest)}"
-        form = ".html" if rest.lower().endswith(_HTML) else _FORMS.get(generator, "/")
+        form = _FORMS[generator]
+        if rest.lower().endswith(_HTML):
+            form = ".html"
         if generator is not SiteGenerator.SPHINX and not rest.lower().endswith(_HTML):
             folder_page = _FOLDER_PAGE.sub("", page)
             page, form = (folder_page, "/" if folder_page else "") if folder_page != page else (page, form)
