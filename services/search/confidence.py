@@ -45,7 +45,7 @@ MOST_ABSENT = 0.25
 few passages that says nothing.
 """
 _STRANGE = 0.5
-"""The share of a question's words that occur nowhere, from which it is hardly about what is documented."""
+"""The share of a question's words that occur nowhere, from which nothing is named unless it points somewhere."""
 NEAREST = 0.005
 """Below this nothing is near enough to be named. Of questions that are answered one in a hundred has less than 0.06."""
 
@@ -64,7 +64,7 @@ def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool, i
     """Whether the nearest page may be named at all. By words alone, the figures are too low to tell; and in another
     language many words occur nowhere, in this form.
     """
-    if in_english and probability < _POINT and signals.absent >= _STRANGE:
+    if in_english and probability < _POINT and signals.absent >= _STRANGE and not _is_small(signals):
         return False
     return probability >= NEAREST or not calibrated or signals.best_cosine is None
 
@@ -81,8 +81,13 @@ def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     probability = 1 / (1 + math.exp(-total))
     enough = probability >= _ANSWER_BY_WORDS
     if by_meaning:  # by words alone, what is absent counts anyway
-        about_this = signals.absent <= MOST_ABSENT or signals.size <= math.log(FEW)
+        about_this = signals.absent <= MOST_ABSENT or _is_small(signals)
         enough = probability >= _ANSWER and about_this
     if enough:
         return probability, Level.ANSWER
     return probability, Level.POINT if probability >= _POINT else Level.SILENCE
+
+
+def _is_small(signals: Signals) -> bool:
+    """Whether there are so few passages that words which occur nowhere say nothing."""
+    return signals.size <= math.log(FEW)

@@ -119,7 +119,8 @@ _REPLIES = re.compile(
 )
 _REMARKS = re.compile(
     r"\W*(?:unfortunately|sadly|luckily|fortunately|apparently|obviously|technically|basically|honestly|interesting(?:ly)?"
-    r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+|phew|yay|hooray|finally|ok(?:ay)?|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
+    r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+"
+    r"|phew|yay|hooray|finally|ok(?:ay)?|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
     r"|and|so|then|maybe|perhaps|probably|cool|nice|great|good|cheers|welcome|done|just|like|it|that|this|they|he|she"
     r"|there|these|those|same|which|what|who)\b",
     re.IGNORECASE,

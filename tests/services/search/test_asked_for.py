@@ -12,6 +12,7 @@ from services.search import asked_for, holds, is_too_general
     [
         ("which node version does it need?", "Node 20.19 or 22.12 is required.", "Node is a runtime."),
         ("how long is the session cookie valid?", "It expires after 31 days.", "Changed in 2.3: not set by default."),
+        ("how long is version 3.2 supported?", "3.2: supported until 31 March 2027.", "New in 3.2: notices."),
         ("how often are sources checked?", "They are checked every hour.", "There are 3 kinds of sources."),
         ("how many agents can it serve?", "At most 40 agents.", "Agents report to the server."),
         ("which port does the server use?", "It listens on 8443.", "It listens on a port."),

@@ -188,10 +188,11 @@ def test_what_is_far_from_everything_is_not_even_named() -> None:
 
 
 def test_half_of_the_words_occur_nowhere_and_it_is_not_even_named_but_in_other_languages() -> None:
-    strange = signals()._replace(absent=0.5)
+    strange = signals()._replace(absent=0.5, size=7.0)
     for calibrated in (True, False):
         assert not is_worth_naming(0.03, strange, calibrated=calibrated, in_english=True)
         assert is_worth_naming(0.03, strange, calibrated=calibrated, in_english=False)
+        assert is_worth_naming(0.03, strange._replace(size=6.2), calibrated=calibrated, in_english=True)
         assert is_worth_naming(0.2, strange, calibrated=calibrated, in_english=True)
         assert is_worth_naming(0.03, strange._replace(absent=0.4), calibrated=calibrated, in_english=True)
 
