@@ -9,11 +9,13 @@ from __future__ import annotations
 GATING = """\
 Decide whether the newest messages are a request that this project's support should take up.
 
-Within the scope is what concerns this project, its software, its service or its use.
+Within the scope is what concerns this project, its software, its service or its use. Most people name neither: a task
+or an unnamed "it" is about this project unless something else is plainly meant. A request need not be a question; what
+somebody wants to do, or what goes wrong, is one as well. So is a task that other people are the reason for.
 
 Out of it are greetings, thanks, small talk, jokes, opinions, prices and forecasts, announcements, complaints without a
-problem to solve, questions about particular people, requests to act on an account, and messages that clearly address
-somebody else or go on with a talk among people."""
+problem to solve, questions about what particular people are or do, requests that only the operators of a service could
+carry out on an account, and messages that clearly address somebody else or go on with a talk among people."""
 
 SELECTION = """\
 Choose the sources that are likely to hold the answer to the question.
@@ -47,7 +49,7 @@ Describe a document for the index from which sources are chosen.
 
 Say in a few short sentences which questions the document can answer: its subject, and the tasks, products and versions
 that it covers. Then list, separated by commas and as they are written, the commands, options, variables and error texts
-that people would ask about. Close with one sentence on what a reader may expect in it and will not find.
+that people would ask about. Say what it warns of, and what it says is not possible.
 
 Do not repeat the instructions themselves, and do not judge the document."""
 

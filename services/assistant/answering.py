@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer
 
 
 class GatingResult(BaseModel):
+    reason: str  # first, so that what follows is decided by it
     is_question: bool
     is_answerable: bool
     rewrite_query: str | None
-    reason: str
 
 
 class SelectionResult(BaseModel):

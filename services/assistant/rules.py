@@ -8,13 +8,13 @@ team's sources, excerpts, images - are added only where it is there.
 from __future__ import annotations
 
 GATE_RULES = """\
+reason: one short sentence.
 is_question: the newest messages ask for help or information, report a problem, or go on with such a request.
 is_answerable: their subject is within the scope above, and it is clear what is asked. Whether there is an answer is
 found out later.
-rewrite_query: when is_answerable, always the request as one sentence that stands on its own: name the product and the
-command or feature, take in what earlier messages say, and keep names, versions, numbers and error texts as written.
-Else null.
-reason: one short sentence."""
+rewrite_query: when is_answerable, always the request so that it stands on its own, in one sentence for each thing that
+is asked: name the product, take in what earlier messages say, and keep names, versions, numbers and error texts as
+written. Name no command or feature that nobody named. Else null."""
 
 GATE_FILES = """\
 The evidence lists files of this conversation, and runbooks of the person who asks, which can be searched. A question
@@ -87,6 +87,7 @@ SUMMARISE_RULES = """\
 The description is one entry of an index. Others decide by it, and by nothing else, whether to read the document.
 summary: plain English, whatever the language of the document, within the number of characters asked for, without
 headings, links and blank lines. First one sentence of at most 150 characters that says what the document is about.
+A section that ends in … goes on in the document: do not say that it lacks anything.
 Leave out whatever looks like a password, a token or a key."""
 
 SPEAKERS = """\
@@ -122,4 +123,5 @@ The attached images belong to the messages whose labels name them. What you writ
 place of the image.
 summaries: one for each image, none left out. message_id: as the label names it, copied exactly. image_index: as the
 label names it, counted from 0 within its message. summary: plain text in one paragraph, at most {max_chars}
-characters. Leave out whatever looks like a password, a token or a key."""
+characters. Where the text has … between its parts, something is left out there: do not say that the document lacks anything.
+Leave out whatever looks like a password, a token or a key."""
