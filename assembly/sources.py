@@ -50,12 +50,14 @@ def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
 
 def left_out_of(left_out: Mapping[str, str]) -> str:
     """How many files were left out, and why most of them were; empty where none was."""
-    if not left_out:
-        return ""
-    reasons = Counter(left_out.values()).most_common()
-    named = "; ".join(f"{count}: {reason}" for reason, count in reasons[:_REASONS])
-    more = f"; {sum(count for _, count in reasons[_REASONS:])} for other reasons" if len(reasons) > _REASONS else ""
-    return f", {len(left_out)} left out ({named}{more})"
+    return f", {len(left_out)} left out ({most_frequent(Counter(left_out.values()))})" if left_out else ""
+
+
+def most_frequent(reasons: Counter[str]) -> str:
+    """The most frequent reasons, each with how often it holds."""
+    often = reasons.most_common()
+    named = "; ".join(f"{count}: {reason}" for reason, count in often[:_REASONS])
+    return f"{named}; {sum(count for _, count in often[_REASONS:])} for other reasons" if often[_REASONS:] else named
 
 
 def repositories_of(setup: SourceSetup) -> Repositories:

@@ -18,6 +18,7 @@ from assembly.llm import open_llm
 from assembly.reports import prices_of
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
+from assembly.sources import most_frequent
 from assembly.state import tokens_counted
 from clock import now
 from commands.exit_codes import DONE, FAILED
@@ -71,6 +72,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     out = Console(soft_wrap=True, highlight=False, markup=False)
     for guild_id, report in reports.items():
         out.print(report.text if guild_id is None else f"server {guild_id}: {report.text}")
+        if report.reasons:
+            out.print(f"Left out: {most_frequent(report.reasons)}.")
     if spent := str(work.spent):
         out.print(spent)
     empty = not any(report.descriptions for report in reports.values())

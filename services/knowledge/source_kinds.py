@@ -227,7 +227,7 @@ class UpdateReport:
             else unchanged.
         failed: sources that could not be had or described. What is kept of them stays in use.
         other_failures: of what is no source itself, such as a list of pages.
-        left_out: what is no source.
+        reasons: why something is no source, and how often.
         descriptions: how many entries the index has afterwards.
     """
 
@@ -235,7 +235,7 @@ class UpdateReport:
     settled: Counter[How] = field(default_factory=Counter[How])
     failed: set[str] = field(default_factory=set[str])
     other_failures: int = 0
-    left_out: int = 0
+    reasons: Counter[str] = field(default_factory=Counter[str])
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     descriptions: int = 0
     _due: dict[str, str] = field(default_factory=dict[str, str])  # by its name, the noun of each source to be fetched
@@ -253,8 +253,10 @@ class UpdateReport:
                 self.settled[how] += 1
                 if how in {How.DESCRIBED, How.REUSED}:
                     self.failed.discard(record.source_id)
-            case LeftOut(name=name):
-                self._leave_out(name)
+            case LeftOut(name=name, reason=reason):
+                self.reasons[reason] += 1
+                if name in self._due:  # it was read, and is no source
+                    self.counts[self._due.pop(name)] -= 1
             case Trouble(about=name):
                 self.troubles.append(event)
                 if name in self._due or name in self._to_describe:
@@ -264,10 +266,9 @@ class UpdateReport:
             case _:
                 pass
 
-    def _leave_out(self, name: str) -> None:
-        self.left_out += 1
-        if name in self._due:  # it was read, and is no source
-            self.counts[self._due.pop(name)] -= 1
+    @property
+    def left_out(self) -> int:
+        return self.reasons.total()
 
     @property
     def unchanged(self) -> int:
