@@ -123,5 +123,4 @@ The attached images belong to the messages whose labels name them. What you writ
 place of the image.
 summaries: one for each image, none left out. message_id: as the label names it, copied exactly. image_index: as the
 label names it, counted from 0 within its message. summary: plain text in one paragraph, at most {max_chars}
-characters.
-Leave out whatever looks like a password, a token or a key."""
+characters. Leave out whatever looks like a password, a token or a key."""
