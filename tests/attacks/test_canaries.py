@@ -160,7 +160,7 @@ async def test_each_output_holds_only_what_it_may(
     options = LiveOptions(record=home / "live.jsonl", llm_record=home / "llm.jsonl")
     metrics: dict[str, Any] = {"port": unused_tcp_port}
     async with staged(
-        tmp_path, monkeypatch, (), options=options, level=level, model_seconds=0.5, metrics=metrics
+        tmp_path, monkeypatch, (), options=options, level=level, model_seconds=2.0, metrics=metrics
     ) as stage:
         await life(stage)
         async with aiohttp.ClientSession() as web, web.get(f"http://127.0.0.1:{unused_tcp_port}/metrics") as said:

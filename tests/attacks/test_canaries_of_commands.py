@@ -65,7 +65,7 @@ class Operator:
     capsys: pytest.CaptureFixture[str]
 
     def configured(self, **sections: dict[str, Any]) -> Operator:
-        llm = {"base_url": self.model.base_url, "model": "m", "timeout_seconds": 0.3, "max_retries": 0}
+        llm = {"base_url": self.model.base_url, "model": "m", "timeout_seconds": 1.0, "max_retries": 0}
         embeddings = {"base_url": self.model.base_url, "model": "e"}
         plain: dict[str, dict[str, Any]] = {
             "discord": {"token": SECRETS["discord.token"], "team_member_ids": [902]},

@@ -37,7 +37,7 @@ async def test_a_model_in_trouble_costs_its_answer_and_nothing_else(
 ) -> None:
     help_ = discord_server.add_channel("help")
     llm_server.otherwise = scene
-    bot = await start(ai_response={"llm": llm(llm_server, timeout_seconds=0.5)})
+    bot = await start(ai_response={"llm": llm(llm_server, timeout_seconds=2.0)})
     unlucky = await discord_server.say(help_, discord_server.add_member("ada"), QUESTION)
     await bot.until_ended(unlucky)
     ((result, reason),) = bot.results
