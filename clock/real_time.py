@@ -17,13 +17,13 @@ async def real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     On an ordinary loop this is an await. On a `VirtualLoop` the call runs on an ordinary loop in another thread, so
     that its time-outs and pauses are real; the virtual clock stops until it ends, and calls outstanding at one instant
-    resume in the order in which they were made.
+    resume in the order in which they were made, after the threads of that instant.
     """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
         return await call()
     work = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), _real_loop()), loop=loop)
-    return await loop.hold(work)
+    return await loop.hold(work, at_server=True)
 
 
 _lock = threading.Lock()

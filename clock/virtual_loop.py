@@ -17,6 +17,9 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+_Held = deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]]
+"""Work outside the loop, as it was started, each with the future that gets its result in turn."""
+
 POLL_SECONDS = 0.05
 """The longest real wait while the clock is stopped; a completion ends it sooner."""
 BUSY_TURNS = 64
@@ -89,8 +92,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     When nothing is ready, the clock jumps to the next timer. Work outside the loop (`hold`; threads of
     `run_in_executor`) stops the clock: its results come back one at a time, each only when the loop has nothing
-    else to do at this instant, and in the order in which the work was started. So a run depends on the answers from
-    outside, never on their speed.
+    else to do at this instant, and in the order in which the work was started; those of threads before those of
+    servers, so that a question's search does not wait for the answer that another question's model is still writing.
+    So a run depends on the answers from outside, never on their speed.
 
     With `speed`, a jump takes real time as well: 1 is real time, 60 a minute a second.
 
@@ -108,7 +112,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, start: float = 0.0, *, speed: float | None = None) -> None:
         self._speed = speed
         self._order = itertools.count()
-        self._held: deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]] = deque()
+        self._in_threads: _Held = deque()
+        self._at_servers: _Held = deque()
         super().__init__(_Selector(self._idle))
         self._set_time(start)
 
@@ -142,13 +147,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._ready.append(handle)
         return handle
 
-    def hold(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
+    def hold(self, work: asyncio.Future[T], *, at_server: bool = False) -> asyncio.Future[T]:
         """Stop the clock until `work`, which is done outside this loop, is finished.
 
-        Returns a future for its result, completed in turn. Cancelling that future cancels the work.
+        `at_server`: and outside this process. Returns a future for its result, completed in turn. Cancelling that
+        future cancels the work.
         """
         due: asyncio.Future[T] = self.create_future()
-        self._held.append((work, due))
+        (self._at_servers if at_server else self._in_threads).append((work, due))
         due.add_done_callback(lambda _: work.cancel() if due.cancelled() else None)
         # Being told wakes the selector; looking at the error keeps asyncio from reporting it when `due` was cancelled.
         work.add_done_callback(lambda done: None if done.cancelled() else done.exception())
@@ -171,14 +177,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _idle(self) -> float:
         """Nothing is ready now: pass on a result from outside, or jump. Returns the real seconds to wait."""
-        while self._held:
-            work, due = self._held[0]
+        while held := self._in_threads or self._at_servers:
+            work, due = held[0]
             if due.cancelled():
-                self._held.popleft()
+                held.popleft()
                 continue
             if not work.done():
                 return POLL_SECONDS
-            self._held.popleft()
+            held.popleft()
             _copy(work, due)
             return 0.0
         timers = self._scheduled

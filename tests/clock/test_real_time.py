@@ -41,6 +41,32 @@ async def test_calls_of_one_instant_resume_in_the_order_they_were_made() -> None
     assert came == [0, 1, 2, 3]
 
 
+async def test_a_thread_does_not_wait_for_a_call_that_was_made_before_it() -> None:
+    order: list[str] = []
+    thread_is_through = asyncio.Event()
+
+    async def call() -> None:
+        await real_time(thread_was_seen)
+        order.append("call")
+
+    async def thread() -> None:
+        await asyncio.to_thread(str)
+        order.append("thread")
+        thread_is_through.set()
+
+    seen = threading.Event()
+
+    async def thread_was_seen() -> None:
+        assert await asyncio.to_thread(seen.wait, 30)
+
+    async def tell() -> None:
+        await thread_is_through.wait()
+        seen.set()
+
+    await asyncio.gather(call(), thread(), tell())
+    assert order == ["thread", "call"]
+
+
 async def test_what_a_call_leads_to_comes_before_the_next_call_resumes() -> None:
     order: list[str] = []
 
