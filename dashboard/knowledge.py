@@ -158,9 +158,12 @@ def search_view(found: Found, showing: Showing) -> SearchView:
     signals = found.signals
     why: list[tuple[str, str]] = []
     if signals is not None:
-        cosine = "words only" if signals.best_cosine is None else f"{signals.best_cosine:.2f}"
+        best, mean = (
+            "words only" if each is None else f"{each:.2f}" for each in (signals.best_cosine, signals.mean_cosine)
+        )
         why = [
-            ("nearest by meaning (cosine)", cosine),
+            ("nearest by meaning (cosine)", best),
+            ("all passages by meaning (mean cosine)", mean),
             ("words in the best passage (BM25)", f"{signals.keywords:.2f}"),
             ("words that occur nowhere", f"{signals.absent:.0%}"),
             ("pages that both orders have among their first five", str(signals.agreement)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 VARIABLE = "EVAL_DATA"
@@ -12,6 +12,8 @@ OWN = Path(__file__).with_name("asked")
 """Questions of our own; each folder's `source.json` names the documentation that they are about."""
 FURTHER = "-more"
 """Ends the name of a folder with further questions about a documentation."""
+OTHER_WORDS = "-other-words"
+"""Ends the name of a folder with questions that share hardly a word with what answers them. They count apart."""
 BESIDE = Path(__file__).parents[2].parent / "shared"
 
 
@@ -54,5 +56,14 @@ def documents_of(project: Path) -> Path | None:
     the questions; None where there is neither.
     """
     named = os.environ.get(DOCUMENTS)
-    places = [*([Path(named) / project.name.removesuffix(FURTHER)] if named else []), project / "docs"]
+    name = project.name.removesuffix(FURTHER).removesuffix(OTHER_WORDS)
+    places = [*([Path(named) / name] if named else []), project / "docs"]
     return next((place for place in places if place.is_dir()), None)
+
+
+def of_one_documentation(projects: Mapping[Path, Path]) -> dict[Path, list[Path]]:
+    """The sets of questions about each documentation."""
+    found: dict[Path, list[Path]] = {}
+    for folder, documents in projects.items():
+        found.setdefault(documents, []).append(folder)
+    return found

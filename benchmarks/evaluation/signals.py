@@ -19,6 +19,7 @@ from assembly.answering import library_of
 from assembly.searching import embedder_of, open_search
 from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import prepared
+from benchmarks.evaluation.data import of_one_documentation
 from benchmarks.evaluation.questions import Question
 from model.events import Posted
 from services.discord.recordings import read
@@ -68,15 +69,18 @@ class Row(NamedTuple):
 async def written(projects: Mapping[Path, Path], file: Path, chats: Sequence[Path]) -> int:
     """Write the rows to `file`, as JSON Lines. `projects`: their documents. Gives the exit code."""
     logging.disable(logging.WARNING)
-    asked = {folder.name: questions.read(folder / "questions.jsonl") for folder in projects}
+    asked = {
+        documents: [each for folder in folders for each in questions.read(folder / "questions.jsonl")]
+        for documents, folders in of_one_documentation(projects).items()
+    }
     talk = [query for chat in chats for query in asking_in(chat)]
     with file.open("w", encoding="utf-8") as out:
-        for folder, documents in projects.items():
+        for documents in asked:
             count = 0
-            async for row in rows_of(folder.name, documents, queries_for(folder.name, asked) + talk):
+            async for row in rows_of(documents.name, documents, queries_for(documents, asked) + talk):
                 out.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
                 count += 1
-            print(f"{folder.name}: {count} rows", flush=True)
+            print(f"{documents.name}: {count} rows", flush=True)
     return 0
 
 
@@ -85,10 +89,12 @@ def read_rows(file: Path) -> list[Row]:
     return [Row(**row)._replace(about=About(row["about"])) for row in rows]
 
 
-def queries_for(project: str, asked: Mapping[str, Sequence[Question]]) -> list[Query]:
-    """The questions of all projects, as they are to one of them."""
-    own = [Query(About.OWN if each.files else About.SILENT, each.id, each.text, each.files) for each in asked[project]]
-    others = [each for name, several in asked.items() if name != project for each in several]
+def queries_for(documents: Path, asked: Mapping[Path, Sequence[Question]]) -> list[Query]:
+    """The questions about all documentations, as they are to one of them."""
+    own = [
+        Query(About.OWN if each.files else About.SILENT, each.id, each.text, each.files) for each in asked[documents]
+    ]
+    others = [each for about, several in asked.items() if about != documents for each in several]
     return [*own, *(Query(About.FOREIGN, each.id, each.text) for each in others)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
 MOST_TERMS = 48
 """Of a query: the beginning of a pasted log says what it is about."""
+MOST_WORDS = 40
+"""A longer query counts as one of so many words: what is pasted into it is no part of the question."""
+_WORD = re.compile(r"\w+")
 _WITH_VECTORS = 0.9
 """Cosines count from this share of the passages on; until then, those that are embedded already would always win."""
 _NEAR = 5
@@ -162,11 +166,13 @@ def find(
     absent = sum(not len(holders.places) for holders in held) / len(words)
     signals = Signals(
         best_cosine=None if cosines is None else float(cosines.max()),
+        mean_cosine=None if cosines is None else float(cosines.mean()),
         keywords=float(keywords[order[0]]),
         absent=absent,
         agreement=_agreement(keywords, cosines, source_ids),
         coverage=float(coverage[order[0]]),
         size=float(np.log(max(count, FEW))),
+        length=float(np.log(min(MOST_WORDS, 1 + len(_WORD.findall(query))))),
     )
     calibrated = meaning is not None and meaning.calibrated
     confidence, level = judged(signals, calibrated=calibrated)
@@ -181,7 +187,7 @@ def find(
         for place in map(int, order)
         if place in kept
     )
-    near = is_worth_naming(confidence, signals, calibrated=calibrated, in_english=own == ENGLISH)
+    near = is_worth_naming(confidence, signals, calibrated=calibrated)
     return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
 
 

@@ -108,7 +108,7 @@ FOUND = Found(
     (hit("kb:restore.md", f"Restore with care. {NASTY}"), hit("team:quota.txt", "My quota is full", 0.7)),
     0.6,
     Level.ANSWER,
-    Signals(0.5, 1.25, 0.1, 3, 0.8, 6.2),
+    Signals(0.5, 0.1, 1.25, 0.1, 3, 0.8, 6.2, 2.3),
 )
 
 

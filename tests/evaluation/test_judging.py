@@ -74,9 +74,8 @@ def test_questions_are_asked_as_a_gateway_would_tell(tmp_path: Path, *, addresse
 
 
 def row(project: str, about: About, cosine: float, *, right: bool) -> Row:
-    return Row(
-        project, "meaning", about, "q", right, {"best_cosine": cosine, "keywords": 1.0, "agreement": None, "size": 6.5}
-    )
+    signals = dict.fromkeys(fitting.NAMES["meaning"], 1.0)
+    return Row(project, "meaning", about, "q", right, signals | {"best_cosine": cosine, "mean_cosine": None})
 
 
 def rows() -> list[Row]:
@@ -89,7 +88,7 @@ def rows() -> list[Row]:
 
 
 def test_weights_tell_right_from_wrong() -> None:
-    weights = fitting.fit(rows(), ("best_cosine", "keywords"))
+    weights = fitting.fit(rows(), ("best_cosine", "size"))
     sure = weights.probability(np.array([[0.9, 1.0], [0.1, 1.0]]))
     assert sure[0] > 0.9
     assert sure[1] < 0.1

