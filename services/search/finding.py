@@ -31,6 +31,9 @@ MOST_TERMS = 48
 MOST_WORDS = 40
 """A longer query counts as one of so many words: what is pasted into it is no part of the question."""
 _WORD = re.compile(r"\w+")
+_NAME = re.compile(r"(?<=[\w,;)] )[A-Z][A-Za-z0-9]{2,}\b")
+"""Within a sentence: English writes nothing else like that."""
+_QUOTED = re.compile(r"```.*?```|`[^`]*`|https?://\S+", re.DOTALL)
 _WITH_VECTORS = 0.9
 """Cosines count from this share of the passages on; until then, those that are embedded already would always win."""
 _NEAR = 5
@@ -163,16 +166,17 @@ def find(
     order = _order(scores, source_ids, allowed)
     if not len(order):
         return NOTHING
-    absent = sum(not len(holders.places) for holders in held) / len(words)
+    nowhere = {word for word, holders in zip(words, held, strict=True) if not len(holders.places)}
     signals = Signals(
         best_cosine=None if cosines is None else float(cosines.max()),
         mean_cosine=None if cosines is None else float(cosines.mean()),
         keywords=float(keywords[order[0]]),
-        absent=absent,
+        absent=len(nowhere) / len(words),
         agreement=_agreement(keywords, cosines, source_ids),
         coverage=float(coverage[order[0]]),
         size=float(np.log(max(count, FEW))),
         length=float(np.log(min(MOST_WORDS, 1 + len(_WORD.findall(query))))),
+        stranger=count >= FEW and own == ENGLISH and _names_a_stranger(query, nowhere),
     )
     calibrated = meaning is not None and meaning.calibrated
     confidence, level = judged(signals, calibrated=calibrated)
@@ -189,6 +193,14 @@ def find(
     )
     near = is_worth_naming(confidence, signals, calibrated=calibrated)
     return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
+
+
+def _names_a_stranger(query: str, nowhere: Collection[str]) -> bool:
+    """Whether `query` names something of which every word occurs `nowhere`: a product, a person, a type of another
+    language.
+    """
+    names = _NAME.findall(_QUOTED.sub(" ", query))
+    return any(all(word in nowhere for word in said) for said in map(terms, names) if said)
 
 
 def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search import NOTHING, Cut, Level, Meaning, PassageStore, find
+from services.search import (
+    NOTHING,
+    Cut,
+    Level,
+    Meaning,
+    PassageStore,
+    find,
+    finding,  # to lower a limit
+)
 from services.search.confidence import Signals, is_worth_naming, judged
 from services.search.cutting import Passage
 from services.search.finding import DEPTH, MOST_TERMS, query_terms
@@ -185,6 +193,7 @@ def test_the_more_the_signs_say_the_higher_the_level() -> None:
         {"coverage": 0.2},
         {"size": 9.0},
         {"length": 0.7},
+        {"stranger": True},
     ],
     ids=str,
 )
@@ -192,6 +201,31 @@ def test_each_sign_can_keep_it_from_answering(says_less: dict[str, float]) -> No
     sure = signals(best_cosine=0.6, coverage=0.6, agreement=3)
     assert judged(sure, calibrated=True)[1] is Level.ANSWER
     assert judged(sure._replace(**says_less), calibrated=True)[1] is not Level.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("asked", "names_one"),
+    [
+        ("which lever of the press is pulled?", False),
+        ("which lever of the Heidelberger press is pulled?", True),
+        ("Which lever of the Press is pulled?", False),
+        ("which lever of the heidelberger press is pulled?", False),
+        ("which lever of the `Heidelberger` press is pulled?", False),
+        (f"the press {' '.join(f'word{n}x' for n in range(2 * MOST_TERMS))} and the Heidelberger", False),
+    ],
+    ids=["none", "one", "a known one", "in small letters", "as code", "too late to be looked for"],
+)
+def test_a_name_that_occurs_nowhere_is_a_sign_of_another_subject(
+    asked: str, names_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = holding(SOURCES)
+    few = find([kept], asked, None).signals
+    assert few is not None
+    assert not few.stranger, "among few passages that says nothing"
+    monkeypatch.setattr(finding, "FEW", 1)
+    many = find([kept], asked, None).signals
+    assert many is not None
+    assert many.stranger is names_one
 
 
 def test_what_is_far_from_everything_is_not_even_named() -> None:
