@@ -38,7 +38,9 @@ def candidates(found: Found) -> list[Hit]:
 
 
 def judged(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Taught]:
-    """How sure each of the `candidates` is, the surest first; `matches`: of each, or none where there are none."""
+    """How sure each of the `candidates` is, the surest first, and of those that are as sure the one that helped before;
+    `matches`: of each, or none where there are none.
+    """
     if not hits:
         return []
     ranks = [_rank(hit) + (NEAR * matches[at].near if matches else 0.0) for at, hit in enumerate(hits)]
@@ -51,7 +53,7 @@ def judged(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Taught]:
         signals = TaughtSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = probability(signals) if hit.kept.quotable else 0.0
         found.append(Taught(hit, confidence, level_of(confidence), signals))
-    return sorted(found, key=lambda each: -each.confidence)
+    return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.kept.helped, -each.confidence))
 
 
 def probability(signals: TaughtSignals) -> float:

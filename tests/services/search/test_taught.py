@@ -1,0 +1,73 @@
+"""How sure an earlier answer of the team is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.search import Level
+from services.search.embedding.matching import Match
+from services.search.finding import Found, Hit, TaughtSignals
+from services.search.store import Kept
+from services.search.taught import MOST, candidates, judged, level_of, probability
+from tests.services.quickly import QUICKLY
+
+CLOSE = Match(near=0.9, missing=0.0)
+
+
+def said(question: str, *, section: int = 0, cosine: float = 0.6, quotable: bool = True, helped: bool = False) -> Hit:
+    kept = Kept(
+        "team:mill.txt", "Mill", "", section, (question,), str(section), "Pull it.", "2026-02-16", quotable, helped
+    )
+    return Hit(kept, cosine, cosine, 1.5)
+
+
+def test_of_each_answer_the_best_passage_counts_and_of_many_answers_the_first() -> None:
+    hits = tuple(said(f"question {n}?", section=n // 2, cosine=0.9 - n / 100) for n in range(4 * MOST))
+    assert candidates(Found(hits)) == [hits[2 * n] for n in range(MOST)]
+
+
+@given(st.floats(0, 20), st.floats(-1, 1), st.none() | st.floats(0, 1), st.floats(0, 1))
+@QUICKLY
+def test_it_is_a_probability_and_grows_with_what_speaks_for_an_answer(
+    keywords: float, ahead: float, near: float | None, missing: float
+) -> None:
+    signals = TaughtSignals(keywords, ahead, near, None if near is None else missing)
+    likely = probability(signals)
+    assert 0 <= likely <= 1
+    more = [signals._replace(keywords=keywords + 1), signals._replace(ahead=ahead + 0.1)]
+    if near is not None:
+        more += [signals._replace(near=near + 0.1), signals._replace(missing=0.0)]
+    assert all(probability(each) >= likely for each in more)
+
+
+def test_an_answer_that_is_ahead_of_all_others_is_quoted_and_rivals_are_not() -> None:
+    alone = judged([said("which lever of the press is pulled?")], [CLOSE])
+    assert alone[0].level is Level.ANSWER
+    rivals = [said("which lever of the press is pulled?"), said("why does the wheel of the mill stop?", section=1)]
+    assert {each.level for each in judged(rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
+
+
+def test_answers_to_one_question_are_no_rivals_and_the_one_that_helped_comes_first() -> None:
+    asked = "which lever of the press is pulled?"
+    once, again = said(asked, cosine=0.61), said(asked, section=1, helped=True)
+    assert [each.hit for each in judged([once, again], [CLOSE, CLOSE])] == [again, once]
+    assert {each.level for each in judged([once, again], [CLOSE, CLOSE])} == {Level.ANSWER}
+    better = said(asked, cosine=0.95)
+    assert judged([again, better], [Match(near=0.5, missing=0.4), CLOSE])[0].hit == better, "that it helped is no proof"
+
+
+def test_what_is_no_answer_is_never_sure() -> None:
+    assert judged([said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
+    assert judged([], []) == []
+
+
+def test_levels_begin_where_they_are_said_to() -> None:
+    assert [level_of(each) for each in (0.0, 0.09, 0.1, 0.49, 0.5, 1.0)] == [
+        Level.SILENCE,
+        Level.SILENCE,
+        Level.POINT,
+        Level.POINT,
+        Level.ANSWER,
+        Level.ANSWER,
+    ]
