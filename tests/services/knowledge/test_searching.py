@@ -61,7 +61,7 @@ class Folder:
         for folder in (self.sources, self.topics):
             folder.mkdir()
         self.files = CountedFiles(self.sources)
-        self.embedder: CountingEmbedder | None = None
+        self.embedder: CountingEmbedder | PackagedEmbedder | None = None
         self.opened: list[LibrarySearch] = []
 
     def write(self, **texts: str) -> None:
@@ -244,6 +244,44 @@ async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_
     await search.find("how is the lever pulled?")
     await search.find("wie wird der Hebel der Presse gezogen?")
     assert list(asked.values()) == [False, True, False]
+
+
+GENERAL = "You find it in the dashboard: payments, refunds, cards, customers, invoices, webhooks, keys and payouts."
+PAIRS = {
+    "Where do I find things in the dashboard?": GENERAL,
+    "How do I refund only a part of a payment?": "Pass the amount in cents to the refund call.",
+    "Which webhook tells that an invoice was paid?": "It is called invoice.paid, and comes once per invoice.",
+    "How often are payouts sent?": "Every Monday, and two days later on holidays.",
+}
+ASKED = (
+    "how do I cancel a payment that is not captured yet?",
+    "a card was declined in the test mode, what does that code mean?",
+    "can a customer have two cards?",
+    "why is the invoice empty?",
+    "how do I check the signature of webhooks?",
+    "is there a limit of keys for one account?",
+    "which currencies can payouts have?",
+    "does a refund give back the fee?",
+    "can I export all customers?",
+    "how do I change the address on invoices?",
+    "are webhooks sent again when my server was down?",
+    "where do I rotate the keys?",
+)
+
+
+async def test_an_answer_that_fits_everything_is_quoted_for_nothing(folder: Folder) -> None:
+    turns = (f"User: {asked}\nTeam: {said}\n" for asked, said in PAIRS.items())
+    folder.teach("\n".join(f"--- QA ---\nid: qa_{n}\n{each}" for n, each in enumerate(turns)))
+    folder.embedder = PackagedEmbedder()
+    search = folder.search()
+    await search.refresh()
+    await search.embed()
+    quoted = [found.answer_of_team for found in [await search.find(each) for each in ASKED]]
+    assert [each.hit.kept.text for each in quoted if each is not None] == []
+    for asked, said in PAIRS.items():
+        own = (await search.find(asked)).answer_of_team
+        assert own is not None
+        assert own.hit.kept.text == said
 
 
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
