@@ -9,13 +9,11 @@ from services.conversations import Phrases
 from services.search import NEAREST, Found, Hit, Level, pages_of
 
 MOST = 3
-HARDLY = 0.02
-"""The confidence from which somebody who addressed the bot is shown a few places rather than the nearest one."""
 
 
 def is_worth_showing(found: Found) -> bool:
     """Whether somebody who addressed the bot is shown a few places."""
-    return found.level is not Level.SILENCE or (found.confidence >= HARDLY and found.is_near)
+    return found.level is not Level.SILENCE or (found.confidence >= NEAREST and found.is_near)
 
 
 def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
@@ -28,12 +26,12 @@ def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tu
 def _chosen(found: Found, query: str) -> list[Hit]:
     """The surest answers of the team, and the best pages: what is surer comes first, and the other has a place too."""
     pages = list(in_known_languages(pages_of(found.documents), query) or pages_of(found.documents))
-    answers = [each for each in found.taught if each.confidence >= HARDLY and each.hit.kept.quotable]
+    answers = [each for each in found.taught if each.confidence >= NEAREST and each.hit.kept.quotable]
     best = max((each.confidence for each in answers), default=0.0)
     if best < found.of_pages:
         return [*pages[: MOST - 1], *(each.hit for each in answers[:1]), *pages[MOST - 1 :]][:MOST]
-    kept = answers[: MOST - 1] if found.of_pages >= HARDLY else answers
-    return [*(each.hit for each in kept), *(pages if found.of_pages >= HARDLY or not kept else [])][:MOST]
+    kept = answers[: MOST - 1] if found.of_pages >= NEAREST else answers
+    return [*(each.hit for each in kept), *(pages if found.of_pages >= NEAREST or not kept else [])][:MOST]
 
 
 def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:

@@ -279,7 +279,7 @@ def test_where_nothing_fits_the_nearest_question_of_the_team_is_named_if_it_is_n
 def test_what_is_about_something_else_is_neither_shown_places_nor_a_nearest_page() -> None:
     """Pitfall 61."""
     page = hit(0.5)
-    hardly = Found((page,), 0.03, Level.SILENCE, documents=(page,), is_near=False)
+    hardly = Found((page,), 0.05, Level.SILENCE, documents=(page,), is_near=False)
     assert not is_worth_showing(hardly)
     assert nothing_found(hardly, SAY, SITE) == ("I found nothing about this in the documentation.", [])
     assert is_worth_showing(hardly._replace(is_near=True))
