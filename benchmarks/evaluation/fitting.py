@@ -22,12 +22,14 @@ NAMES = {
     "words": ("keywords", "absent", "coverage", "size"),
 }
 """The signals that each of the two is told from."""
-WORTH = {About.OWN: 1.0, About.SILENT: 1.0, About.FOREIGN: 0.1, About.CHAT: 0.1}
-"""What a row counts. There are many of the last two, and to be silent at most of them is easy."""
+WORTH = {About.OWN: 1.0, About.SILENT: 1.0, About.FOREIGN: 0.1, About.CHAT: 0.02}
+"""What a row counts. There are many of the last two, and to be silent at most of them is easy; in chats, other rules
+keep quiet as well.
+"""
 _RIDGE = 1.0
 _MOST_STEPS = 50
 _CLOSE = 1e-6
-THRESHOLDS = (0.52, 0.12)
+THRESHOLDS = (0.5, 0.12)
 """From which probability on something is shown, for the figures: `answer` and `point`."""
 
 
@@ -54,8 +56,11 @@ def main(file: Path) -> int:
         print(f"by {by}: {shown}; offset {weights.offset:.2f}")
         projects = sorted({row.project for row in mine})
         if len(projects) > 1:
+            likely = left_out(mine, names, projects)
+            usual = np.array([not row.apart for row in mine])
             for threshold in THRESHOLDS:
-                print(f"      {figures(mine, left_out(mine, names, projects), threshold)}")
+                print(f"      {figures([row for row in mine if not row.apart], likely[usual], threshold)}")
+                print(f"      in other words: {figures([row for row in mine if row.apart], likely[~usual], threshold)}")
     return 0
 
 
@@ -100,7 +105,8 @@ def left_out(rows: Sequence[Row], names: Sequence[str], projects: Sequence[str])
 
 def figures(rows: Sequence[Row], probabilities: Floats, threshold: float) -> str:
     """What is shown at a threshold, in words."""
-    shown = [row for row, likely in zip(rows, probabilities, strict=True) if likely >= threshold]
+    sure = zip(rows, probabilities, strict=True)
+    shown = [row for row, likely in sure if likely >= threshold and not row.signals.get("stranger")]
     right = sum(row.right for row in shown)
     about = {each: sum(row.about is each for row in rows) for each in About}
     false = {each: sum(row.about is each for row in shown) for each in About}

@@ -19,8 +19,7 @@ from assembly.answering import library_of
 from assembly.searching import embedder_of, open_search
 from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import prepared
-from benchmarks.evaluation.data import of_one_documentation
-from benchmarks.evaluation.questions import Question
+from benchmarks.evaluation.data import OTHER_WORDS, of_one_documentation
 from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
@@ -41,12 +40,13 @@ class About(StrEnum):
 
 
 class Query(NamedTuple):
-    """`files`: those that answer, empty where none does."""
+    """`files`: those that answer, empty where none does. `apart`: it is in other words than the documentation's."""
 
     about: About
     id: str
     text: str
     files: frozenset[str] = frozenset()
+    apart: bool = False
 
 
 class Row(NamedTuple):
@@ -55,6 +55,7 @@ class Row(NamedTuple):
     Attributes:
         by: `meaning` or `words`.
         right: whether one of the first three pages answers.
+        apart: as of the query.
         signals: by the names that they have in `services.search.confidence`.
     """
 
@@ -63,6 +64,7 @@ class Row(NamedTuple):
     about: About
     id: str
     right: bool
+    apart: bool
     signals: Mapping[str, float | None]
 
 
@@ -70,7 +72,7 @@ async def written(projects: Mapping[Path, Path], file: Path, chats: Sequence[Pat
     """Write the rows to `file`, as JSON Lines. `projects`: their documents. Gives the exit code."""
     logging.disable(logging.WARNING)
     asked = {
-        documents: [each for folder in folders for each in questions.read(folder / "questions.jsonl")]
+        documents: [query for folder in folders for query in queries_in(folder)]
         for documents, folders in of_one_documentation(projects).items()
     }
     talk = [query for chat in chats for query in asking_in(chat)]
@@ -89,13 +91,19 @@ def read_rows(file: Path) -> list[Row]:
     return [Row(**row)._replace(about=About(row["about"])) for row in rows]
 
 
-def queries_for(documents: Path, asked: Mapping[Path, Sequence[Question]]) -> list[Query]:
-    """The questions about all documentations, as they are to one of them."""
-    own = [
-        Query(About.OWN if each.files else About.SILENT, each.id, each.text, each.files) for each in asked[documents]
+def queries_in(folder: Path) -> list[Query]:
+    """The questions of one set, as they are to its own documentation."""
+    apart = folder.name.endswith(OTHER_WORDS)
+    return [
+        Query(About.OWN if each.files else About.SILENT, each.id, each.text, each.files, apart)
+        for each in questions.read(folder / "questions.jsonl")
     ]
+
+
+def queries_for(documents: Path, asked: Mapping[Path, Sequence[Query]]) -> list[Query]:
+    """The questions about all documentations, as they are to one of them."""
     others = [each for about, several in asked.items() if about != documents for each in several]
-    return [*own, *(Query(About.FOREIGN, each.id, each.text) for each in others)]
+    return [*asked[documents], *(each._replace(about=About.FOREIGN, files=frozenset()) for each in others)]
 
 
 def asking_in(chat: Path) -> Iterator[Query]:
@@ -129,4 +137,4 @@ async def _row(search: Search, project: str, by: str, query: Query) -> Row | Non
         return None
     pages = {hit.source_id.removeprefix("kb:") for hit in found.pages[:_FIRST_PAGES]}
     right = not pages.isdisjoint(query.files)
-    return Row(project, by, query.about, query.id, right, found.signals._asdict())
+    return Row(project, by, query.about, query.id, right, query.apart, found.signals._asdict())

@@ -40,8 +40,8 @@ class Signals(NamedTuple):
     stranger: bool = False
 
 
-_ANSWER, _ANSWER_BY_WORDS, _POINT = 0.52, 0.5, 0.12
-"""From which probability on. By words alone fewer are right, but those that are wrong are rated lower still."""
+_ANSWER, _POINT = 0.5, 0.12
+"""From which probability on."""
 FEW = 500
 """Fewer passages count as so many for confidence, which was fitted to larger documentations. On the scenes of
 tests/services/assistant/extractive/marlstow.py: 75 right, 1 wrong and 1 where it should have been silent; with 200 82
@@ -56,15 +56,15 @@ those about something else half."""
 # What leaving one documentation out at a time gives is in benchmarks/README.md, "Answers". Tried with these, and of no
 # use: BM25 of the best passage beside its cosine, words matched one by one (`embedding/matching.py`).
 _WITH_MEANING = {
-    "best_cosine": 12.41,
-    "mean_cosine": -5.9,
-    "absent": -4.01,
+    "best_cosine": 12.65,
+    "mean_cosine": -5.87,
+    "absent": -4.15,
     "agreement": 0.31,
-    "coverage": 2.84,
-    "size": -0.63,
-    "length": 1.2,
+    "coverage": 2.87,
+    "size": -0.64,
+    "length": 1.32,
 }
-_OFFSET_WITH_MEANING = -6.16
+_OFFSET_WITH_MEANING = -6.57
 # By words alone, fitted to six of them and fewer questions. A fit to all of the above answers more in large
 # documentations, and fewer in small ones in other languages: of tests/evaluation 12 of 42 in place of 18.
 _BY_WORDS = {"keywords": 1.54, "absent": -5.5, "coverage": 1.46, "size": -1.11}
@@ -87,6 +87,6 @@ def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     total += sum(weight * float(values[name]) for name, weight in weights.items())
     probability = 1 / (1 + math.exp(-total))
     # Of 290 questions about ten documentations none names such a thing; of what is asked in chats about others a third.
-    if probability >= (_ANSWER if by_meaning else _ANSWER_BY_WORDS) and not signals.stranger:
+    if probability >= _ANSWER and not signals.stranger:
         return probability, Level.ANSWER
     return probability, Level.POINT if probability >= _POINT else Level.SILENCE

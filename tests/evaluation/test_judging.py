@@ -75,7 +75,7 @@ def test_questions_are_asked_as_a_gateway_would_tell(tmp_path: Path, *, addresse
 
 def row(project: str, about: About, cosine: float, *, right: bool) -> Row:
     signals = dict.fromkeys(fitting.NAMES["meaning"], 1.0)
-    return Row(project, "meaning", about, "q", right, signals | {"best_cosine": cosine, "mean_cosine": None})
+    return Row(project, "meaning", about, "q", right, False, signals | {"best_cosine": cosine, "mean_cosine": None})
 
 
 def rows() -> list[Row]:
