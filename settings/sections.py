@@ -269,7 +269,7 @@ class AnswerSettings(SettingsSection):
     )
     max_source_chars: Count = setting(
         24_000,
-        "How many characters of sources one answer is given; of a document over 3,000, its outline and best sections.",
+        "How many characters of sources one answer is given; of a long document, its outline and best sections.",
     )
     when_unsure: WhenUnsure = setting(
         "silent", "Where nobody addressed the bot and it is unsure: stay silent, or point to sections that may help."

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from services.knowledge.excerpts import EXCERPT_CHARS
 from settings import Settings, load, prompts
 from settings.errors import ANY, all_keys
 from settings.reference import BEGIN, COMMON, END, common_table, main, render_config, render_reference, stale
@@ -19,11 +18,6 @@ def test_every_key_has_a_type_and_a_one_line_explanation() -> None:
         assert key.kind, key.dotted
         assert key.description.endswith("."), key.dotted
         assert "\n" not in key.description, key.dotted
-
-
-def test_the_length_of_an_excerpt_is_the_one_that_is_given() -> None:
-    (key,) = (key for key in all_keys() if key.dotted == "ai_response.max_source_chars")
-    assert f"a document over {EXCERPT_CHARS:,}," in key.description
 
 
 def test_every_key_is_in_the_table() -> None:
