@@ -19,9 +19,9 @@ EXCERPT_CHARS = 3_000
 about uv and flask the excerpt of a right page holds what answers them (2,000: 46); the pages are four times as long.
 """
 _OF_FEW = {1: 6_000, 2: 3_750}
-"""The same for so few sources. Of 289 questions about ten documentations, a right page and the one that search ranks
-first then hold what answers 276, in 6,150 characters on average; with 3,750 for one, 273. Neighbours of the passages, or
-those whose headings fit, in the place of others: fewer.
+"""The same for so few sources. Of 290 questions about ten documentations, a right page and the one that search ranks
+first then hold what answers 277, in 6,150 characters on average; with 3,750 for one, 274. Neighbours of the passages,
+or those whose headings fit, in the place of others: fewer.
 """
 _GAP = "[…]"
 _CONTENTS = "Contents:\n"
