@@ -11,7 +11,7 @@ from pathlib import Path
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from assembly.teachings import Teachings
+from assembly.teachings import Teachings, departed, forgotten_by_search, learned_in, surroundings
 from model.messages import Attachment
 from services.conversations import History, Phrases, Viewing, phrases
 from services.discord import AttachmentFailed, Attachments, inert
@@ -29,18 +29,32 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, naming
-from services.privacy import Forgotten, forget_everywhere, has_written, note_documents
+from services.privacy import (
+    Forgotten,
+    forget_everywhere,
+    has_written,
+    note_documents,
+    still_held,
+    texts_everywhere,
+)
 from services.storage import in_thread
-from services.team import REMOVED
+from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
 from services.telemetry import number_of
+from settings import Settings
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """`taught`: by the teams of all servers without knowledge of their own, and by that of each other one; `others`:
-    archives that are kept elsewhere, and tell what a person wrote.
+    """Each person's say over what is kept of them.
+
+    Attributes:
+        taught: by the teams of all servers without knowledge of their own.
+        servers: by that of each other one.
+        others: archives that are kept elsewhere, and tell what a person wrote.
+        settings: of the data folder, whose other files are dealt with as well; None: it holds copies of what is
+            another's besides.
     """
 
     parts: Parts
@@ -48,6 +62,7 @@ class Privacy:
     servers: Sequence[Teachings] = ()
     documents: Documents | None = None
     others: Sequence[Path] = ()
+    settings: Settings | None = None
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -76,14 +91,16 @@ class Privacy:
         """As `--forget`, in the process that holds the data folder: first memory, then the files."""
         try:
             done = await self.remove(call.user_id)
-        except (OSError, StoreUnavailable) as error:
+        except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
             raise not_forgotten(call, error) from error
         for line in done.left:
             log.warning("/privacy forget: %s", line)
         return summary(done, phrases(call.language))
 
     async def remove(self, user_id: int) -> Forgotten:
-        """Gives what was found. Raises OSError, StoreUnavailable, LibraryUnwritable; what was done stays done."""
+        """Gives what was found. Raises OSError, StoreUnavailable, LibraryUnwritable, LibraryUnusable: what was
+        done stays done.
+        """
         services = self.parts.services
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)
@@ -93,23 +110,33 @@ class Privacy:
         counted = await services.budget.forget(user_id)
         for own in self.parts.state.servers.values():
             counted |= await own.budget.forget(user_id)
-        servers = [server.learned for server in self.servers]
-        async with self._without_copies(user_id):
-            done = await in_thread(forget_everywhere, self.taught.learned, servers, user_id, others=self.others)
+        gone, about = list[Settings](), None
+        if self.settings is not None:
+            gone = await in_thread(departed, self.settings)
+            about = await in_thread(surroundings, self.settings, running=True)
+        alone = [await in_thread(learned_in, each) for each in gone]
+        shared, servers = self.taught.learned, [*(server.learned for server in self.servers), *alone]
+        texts = await in_thread(texts_everywhere, [shared, *servers], user_id, self.others)
+        async with self._without_copies(user_id, gone):
+            done = await in_thread(forget_everywhere, shared, servers, user_id, texts, about)
+        folder = self.parts.state.folder
         if self.documents is not None:
-            note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
+            note_documents(done, folder, *await self.documents.forget(user_id))
+        if about is not None:
+            done.left += await in_thread(still_held, folder.root, texts, about.documents, done.left)
         done.usage = done.usage or counted
         return done
 
     @asynccontextmanager
-    async def _without_copies(self, user_id: int) -> AsyncGenerator[None]:
+    async def _without_copies(self, user_id: int, gone: Sequence[Settings]) -> AsyncGenerator[None]:
         """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
-        before the end of the block. Raises OSError, StoreUnavailable.
+        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError, StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
             all_taught = self.taught, *self.servers
             written = [each for each in all_taught if await in_thread(has_written, each.raw, user_id)]
-            if written and self.documents is not None:
+            dropped = await in_thread(forgotten_by_search, gone, user_id)
+            if (written or dropped) and self.documents is not None:
                 await stack.enter_async_context(self.documents.without_topics())
             for each in written:
                 if each.search is not None:

@@ -144,7 +144,7 @@ async def slash_commands(
     kept = search if isinstance(search, LibrarySearch) else None
     shared = taught(settings, parts.services.curation, kept)
     own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
-    privacy = Privacy(parts, shared, own, documents)
+    privacy = Privacy(parts, shared, own, documents, settings=settings)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)

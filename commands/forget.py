@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -14,13 +13,20 @@ from assembly import Unusable
 from assembly.documents import store_of
 from assembly.folder import written_alone
 from assembly.running import run_async
-from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
-from assembly.team import open_team
+from assembly.searching import drop_team_passages
+from assembly.teachings import everywhere, learned_in, surroundings
 from commands.exit_codes import DONE
 from commands.roles import nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, Learned, Surroundings, forget_everywhere, has_written, note_documents
+from services.privacy import (
+    Forgotten,
+    forget_everywhere,
+    has_written,
+    note_documents,
+    still_held,
+    texts_everywhere,
+)
 from services.storage import DataFolder, in_thread
 from services.telemetry import number_of
 from settings import Settings
@@ -67,36 +73,24 @@ def forget(settings: Settings, user_id: int) -> int:
     with written_alone(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        shared, *servers = map(_learned, (settings, *settings.servers.values()))
-        done = forget_everywhere(shared, servers, user_id, surroundings(settings))
+        learned = [learned_in(each) for each in everywhere(settings)]
+        texts, about = texts_everywhere(learned, user_id), surroundings(settings)
+        done = forget_everywhere(learned[0], learned[1:], user_id, texts, about)
         done.copies, done.left = copies, [*left, *done.left]
         try:
             note_documents(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
+        done.left += still_held(root, texts, about.documents, done.left)
         show(Console(), user_id, done)
     return DONE
-
-
-def _learned(settings: Settings) -> Learned:
-    return Learned(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, open_team(settings))
-
-
-def surroundings(settings: Settings) -> Surroundings:
-    kb = settings.kb
-    theirs = (surroundings(server).ours for server in settings.servers.values())
-    places = [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
-    places += [kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path]
-    databases = [kb.index_path.with_name(KB_FILE), kb.team_index_path.with_name(TEAM_FILE)]
-    return Surroundings([*places, *databases, *itertools.chain.from_iterable(theirs)], settings.logging.file.path)
 
 
 def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[int, list[str]]:
     """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
     were, and lines for the operator. Raises OSError.
     """
-    everywhere = settings, *settings.servers.values()
-    written = [each for each in everywhere if has_written(each.kb.team_raw_dir, user_id)]
+    written = [each for each in everywhere(settings) if has_written(each.kb.team_raw_dir, user_id)]
     if not written:
         return 0, []
     count = sum([drop_team_passages(each) for each in written])

@@ -551,6 +551,11 @@ class Settings(SettingsSection):
         changed._servers = dict(servers)  # noqa: SLF001 (its own copy)
         return changed
 
+    def in_departed(self, guild_id: int) -> Settings:
+        """As `servers` for a server that is no longer in `guilds`, whose folder may still be there."""
+        entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
+        return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
+
     @property
     def local(self) -> bool:
         """Whether one process does everything, without servers of NATS."""

@@ -14,7 +14,7 @@ from assembly.distributed.process import Process, address_of, layout_of, named
 from clock.backoff import Backoff
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten
-from services.team import LibraryUnwritable
+from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
 from transport.errors import Fenced, Unfit
@@ -134,7 +134,7 @@ class Duties:
             return await forget(user_id)
         except Fenced:
             self.disown(name)  # its next owner looks for the wish first
-        except (OSError, StoreUnavailable, LibraryUnwritable) as error:
+        except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
             log.error("forget: %s: %s; tried again", name, error)  # noqa: TRY400 (a line for the operator)
         return None
 

@@ -94,7 +94,7 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
         results = graph(nothing, parts.services, parts.sinks, parts.rules, handed.captures)
         run = GraphRun(results, parts.services.in_flight)
         own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
-        privacy = Privacy(parts, taught(settings, curation, search), own)
+        privacy = Privacy(parts, taught(settings, curation, search), own, settings=settings)
 
         async def forget(user_id: int) -> Forgotten:
             dropped = await handed.forget(user_id)

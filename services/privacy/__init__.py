@@ -1,7 +1,8 @@
 """`--forget` and `/privacy forget`: what is kept of a person, found and removed."""
 
 # pyright: reportUnusedImport=false
-from services.privacy.everywhere import Learned, forget_everywhere
+from services.privacy.everywhere import Learned, forget_everywhere, texts_everywhere
 from services.privacy.forgetting import Forgotten, has_written, note_documents
 from services.privacy.pseudonyms import new_pseudonym_key, pseudonym, pseudonym_key
 from services.privacy.strangers import Surroundings
+from services.privacy.sweep import still_held

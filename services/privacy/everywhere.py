@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from services.privacy.forgetting import Forgotten, forget
+from services.privacy.forgetting import Forgotten, forget, texts_in
 from services.privacy.strangers import Surroundings
-from services.storage import DataFolder
+from services.storage import DataFolder, files
 from services.team import TeamLibrary
 
 
 class Learned(NamedTuple):
-    """What one team has taught: where it is kept, its raw archive, and its topics; None: they are left."""
+    """What one team has taught: where it is kept, its raw archive, and its topics; None: they are left. Topics that the
+    operator names keep their names.
+    """
 
     folder: DataFolder
     raw: Path
     team: TeamLibrary | None = None
+    named_by_operator: Collection[str] = ()
+
+
+def texts_everywhere(learned: Sequence[Learned], user_id: int, others: Sequence[Path] = ()) -> list[str]:
+    """What a person wrote, before anything is forgotten. `others`: archives of somebody else, which are only read.
+    Blocking. Raises OSError.
+    """
+    texts = [text for each in learned for text in texts_in(each.folder, each.raw, user_id)]
+    return [*texts, *(text for each in others for text in texts_in(learned[0].folder, each, user_id))]
 
 
 def forget_everywhere(
     shared: Learned,
     servers: Sequence[Learned],
     user_id: int,
+    texts: list[str],
     surroundings: Surroundings | None = None,
-    others: Sequence[Path] = (),
 ) -> Forgotten:
-    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs; `others`: archives of
-    somebody else, which are only read.
+    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs; `texts`: what the person
+    wrote; what recordings tell besides is added.
     """
-    elsewhere = [*(server.raw for server in servers), *others]
-    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, elsewhere)
     for server in servers:
-        done.add(forget(server.folder, server.raw, user_id, server.team, elsewhere=others))
+        files.remove_folder(server.folder.regeneration)  # or it would be named, and gone by then
+    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, texts, shared.named_by_operator)
+    for server in servers:
+        done.add(forget(server.folder, server.raw, user_id, server.team, None, texts, server.named_by_operator))
     return done

@@ -8,13 +8,15 @@ the person wrote and was answered; then archive, topics and posts. After a crash
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from services.conversations import forget_started, read_posts
+from services.knowledge import belongs_to, next_file
 from services.llm import read_spent, render_spent
 from services.privacy import ends
 from services.privacy.exchanges import drop_exchanges
@@ -23,8 +25,11 @@ from services.privacy.recorded import Recorded, attachments_of, clear, look_thro
 from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
 from services.privacy.text_match import TextMatch, words_of
 from services.storage import DataFolder, Record, edit, files
-from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive
+from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive
 from services.telemetry import number_of
+
+NAME_CHARS = 3
+"""Of a word that a topic may be called by."""
 
 
 @dataclass(slots=True)
@@ -88,13 +93,15 @@ def forget(
     user_id: int,
     team: TeamLibrary | None = None,
     surroundings: Surroundings | None = None,
-    elsewhere: Sequence[Path] = (),
+    texts: list[str] | None = None,
+    named_by_operator: Collection[str] = (),
 ) -> Forgotten:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
-    `elsewhere`: archives that are left as they are; what the person wrote in them is looked for as well.
+    `texts`: what the person wrote elsewhere, which is looked for as well; what is found here is added to it.
 
-    `surroundings`: only while no bot runs. Then every file of the folder is dealt with, or named; else recordings are
-    left alone. Without `team`, topics are left, and reported; its next opening removes the person from them.
+    `surroundings`: every file of the folder is dealt with, or named. Without `team`, topics are left, and reported; its
+    next opening removes the person from them. A topic that is called by a word of theirs gets another name, unless it
+    is one of those `named_by_operator`.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
     """
@@ -107,15 +114,18 @@ def forget(
     files.remove_folder(folder.regeneration)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [text for each in (raw, *elsewhere) for text in _written_by(each, user_id)]
-    texts += [*(post.question for post in asked), *ends.asked_by(folder, user_id)]
-    about = _looked_through(folder, surroundings, user_id, done)
-    texts += [text for found in about.recordings.values() for text in found.texts]
-    dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)
+    texts = [] if texts is None else texts
+    texts += texts_in(folder, raw, user_id)
+    others = _looked_through(folder, surroundings, user_id, done)
+    texts += [text for found in others.recordings.values() for text in found.texts]
+    dropped = drop_exchanges(sorted(others.exchanges), user_id, texts)
     done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
-    for path, found in about.recordings.items():
+    for path, found in others.recordings.items():
         done.recorded += clear(path, user_id, found, TextMatch(texts))
-    _name_topics(folder, raw, user_id, texts, done)
+    names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
+    fixed = {topic for topic in names if team is None or belongs_to(topic, named_by_operator)}
+    about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
+    done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     spent = read_spent(folder.usage)
     done.usage = spent.forget(user_id)
@@ -126,6 +136,7 @@ def forget(
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
+        team.rename({topic: name for topic, name in names.items() if topic not in fixed})
     for path in sorted(raw.glob("*.txt")):
         with files.alone(path):
             _forget_turns(path, user_id, done)
@@ -142,6 +153,12 @@ def forget(
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
         done.left.append(f"{folder.team_topics}: not looked through")
     return done
+
+
+def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
+    """What a person wrote, as far as a folder and a raw archive tell. Blocking. Raises OSError."""
+    asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
+    return [*_written_by(raw, user_id), *asked, *ends.asked_by(folder, user_id)]
 
 
 def _edit(path: Path, change: Callable[[Record], Record | None], done: Forgotten) -> tuple[int, int]:
@@ -187,6 +204,9 @@ def _looked_through(
         return about
     paths = [path for path in strangers(folder, surroundings.ours) if path not in about.exchanges]
     logs = logs_among(paths, surroundings.log)
+    if surroundings.running:
+        done.left += named(sorted({*paths, *logs}), "not looked into while the bot runs; app.py --forget does so")
+        return about
     done.left += named(logs, "a log; its lines have their id, and may repeat what they wrote")
     kinds = {path: kind_of(path) for path in paths if path not in logs}
     about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
@@ -200,24 +220,29 @@ def _looked_through(
     return about
 
 
-def _name_topics(folder: DataFolder, raw: Path, user_id: int, texts: list[str], done: Forgotten) -> None:
-    """A topic that holds words of theirs may be called by them."""
-    taken_part, words = set(_taken_part_in(raw, user_id)), words_of(texts)
-    for name in sorted(
-        topic
-        for topic in {
-            topic
-            for decision in DecisionLog(folder.decisions).read()
-            if decision.key in taken_part
-            for topic in (decision.topic, *(piece.topic for piece in decision.pieces))
-            if topic is not None
-        }
-        if words & set(topic.split("-"))
-    ):
-        done.left.append(
-            f"{folder.decisions} and {folder.team_topics}: the name of the topic {name} has a word of theirs; "
-            "app.py --regen --restart names topics anew"
-        )
+def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts: list[str]) -> dict[str, str]:
+    """Topics that are called by words which only this person used in what was filed there; and names without these."""
+    filed: defaultdict[Decimal, set[str]] = defaultdict(set)
+    for decision in noted:
+        filed[decision.key].update(decision.topics)
+    left: defaultdict[str, set[str]] = defaultdict(set)
+    theirs: set[str] = set()
+    for path in sorted(raw.glob("*.txt")):
+        for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
+            turns = zip(pair.author_ids, pair.turns, strict=True)
+            others = words_of((turn.text for author_id, turn in turns if author_id != user_id), NAME_CHARS)
+            for topic in filed.get(pair.key, ()):
+                left[topic] |= others
+            if user_id in pair.author_ids:
+                theirs |= filed.get(pair.key, set())
+    own, taken = words_of(texts, NAME_CHARS), {topic for topics in filed.values() for topic in topics}
+    names: dict[str, str] = {}
+    for topic in sorted(theirs):
+        words = topic.split("-")
+        kept = [word for word in words if word not in own or word in left[topic]]
+        if len(kept) < len(words):
+            names[topic] = next_file("-".join(kept) or "topic", {*taken, *names.values()})
+    return names
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: Forgotten) -> None:

@@ -31,11 +31,15 @@ class Surroundings:
 
     Attributes:
         ours: further files and folders of this program, or of the operator's documents.
+        documents: those of `ours` in which nobody's words are looked for: what the operator wrote or chose.
         log: the log file, which has others beside it that begin with its name.
+        running: a bot writes to the folder, so that what is no part of its layout is named only.
     """
 
     ours: Collection[Path] = ()
+    documents: Collection[Path] = ()
     log: Path | None = None
+    running: bool = False
 
 
 def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:

@@ -12,9 +12,6 @@ LEAST_CHARS = 16
 LONG_CHARS = 32
 """Of a single line that identifies the text which it is from."""
 
-TELLING_CHARS = 5
-"""Of a word that may be somebody's."""
-
 _WORDS = re.compile(r"\w+")
 _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
@@ -46,7 +43,7 @@ def _words(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-def words_of(texts: Iterable[str]) -> set[str]:
-    """Words that say something, casefolded."""
+def words_of(texts: Iterable[str], least_chars: int) -> set[str]:
+    """Words of so many letters, casefolded."""
     found = {word for text in texts for word in _WORDS.findall(clean(text).casefold())}
-    return {word for word in found if len(word) >= TELLING_CHARS}
+    return {word for word in found if len(word) >= least_chars}

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Collection, Generator
@@ -25,6 +26,9 @@ class _Below:
 
     def __get__(self, folder: DataFolder, _owner: type[DataFolder]) -> Path:
         return folder.root.joinpath(*self._steps)
+
+
+_GUILD = re.compile(r"[1-9][0-9]{0,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,11 @@ class DataFolder:
 
     # A folder of each server that has knowledge of its own, by its id, with this layout.
     guilds = _Below("guilds")
+
+    def guild_ids(self) -> list[int]:
+        """Of the folders there are, also without an entry in the configuration. Raises OSError."""
+        there = self.guilds.iterdir() if self.guilds.is_dir() else ()
+        return sorted(int(path.name) for path in there if path.is_dir() and _GUILD.fullmatch(path.name))
 
     # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and what
     # belongs to them. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures that wait,

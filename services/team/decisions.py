@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -101,6 +101,17 @@ class Decision:
     def key(self) -> Decimal:
         """As `Pair.key`."""
         return qa_ids.instant(self.qa_id)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All that it names."""
+        return tuple(dict.fromkeys(filter(None, (self.topic, *(piece.topic for piece in self.pieces)))))
+
+    def with_topics(self, names: Mapping[str, str]) -> Decision:
+        """The same, with topics called as `names` says."""
+        topic = None if self.topic is None else names.get(self.topic, self.topic)
+        pieces = tuple(replace(piece, topic=names.get(piece.topic, piece.topic)) for piece in self.pieces)
+        return replace(self, topic=topic, pieces=pieces)
 
 
 _DECISION = TypeAdapter(Decision)
@@ -190,6 +201,13 @@ class DecisionLog:
         files.replace(self.path, left)
         return True
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Call topics otherwise. A damaged line stays, as no reader uses it."""
+        content = self.content()
+        left = b"\n".join(_renamed(line, names) for line in content.split(b"\n"))
+        if left != content:
+            files.replace(self.path, left)
+
     def append(self, *decisions: Decision) -> None:
         """With one flush. When this returns, they are on the disk."""
         if not self._sound:
@@ -227,6 +245,16 @@ def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:
         )
 
     changed = replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
+    return render(changed).encode().removesuffix(b"\n") if changed != decision else line
+
+
+def _renamed(line: bytes, names: Mapping[str, str]) -> bytes:
+    try:
+        decision = _DECISION.validate_json(line, strict=True)
+        _check(decision)
+    except ValueError:
+        return line
+    changed = decision.with_topics(names)
     return render(changed).encode().removesuffix(b"\n") if changed != decision else line
 
 

@@ -18,6 +18,7 @@ place of the one that corrected, that stands for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from operator import attrgetter
 
@@ -113,6 +114,13 @@ class Placement:
             if standing is not None and standing != key:
                 found.append((standing, what))
         return found
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """As if all decisions had called topics so."""
+        for places in (self.topic_of, self.last_topic):
+            places.update((key, names[topic]) for key, topic in list(places.items()) if topic in names)
+        for key, pieces in self.pieces.items():
+            self.pieces[key] = tuple(replace(each, topic=names.get(each.topic, each.topic)) for each in pieces)
 
     def _correct(self, key: Decimal, earlier: Iterable[Decimal], parts: Iterable[Remark]) -> None:
         """Note what the pair corrects. It takes over the corrections of `earlier` captures, which it contains."""
@@ -264,6 +272,12 @@ class TopicFold:
         corrected = _correct(topics, self.placement, self.active)
         self.topics = topics
         return sorted({*changed, *corrected})
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Call topics otherwise, by names that no topic has."""
+        self.placement.rename(names)
+        renamed = (replace(topic, name=names.get(name, name)) for name, topic in self.topics.items())
+        self.topics = {topic.name: topic for topic in sorted(renamed, key=attrgetter("name"))}
 
     def _enter(self, pair: Pair) -> None:
         self.active[pair.key] = pair

@@ -52,6 +52,7 @@ class TeamLibrary:
     time: Callable[[], float]
     # People forgotten since the start: what callers still have of them must not be used.
     _forgotten: set[int] = field(default_factory=set[int], init=False)
+    _renamed: dict[str, str] = field(default_factory=dict[str, str], init=False)
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
@@ -132,6 +133,7 @@ class TeamLibrary:
         """
         with self._lock:
             self._catch_up()
+            decision = decision.with_topics(self._renamed)
             if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
                 pair = None
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
@@ -205,6 +207,23 @@ class TeamLibrary:
             changed = self.fold.forget(author_id)
             self.team_index.forget(changed)
             return self._changed(changed)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Call topics otherwise, by names that neither a topic nor a decision has; also in decisions to come."""
+        if not names:
+            return
+        with self._lock:
+            self.flush()
+            with _writing("Topics keep their names until this is done again"):
+                # First: a file whose name no decision has would be taken for somebody's own.
+                for name in names:
+                    files.remove(self.places.topics / f"{name}.txt")
+                self.decisions.rename(names)
+            self.fold.rename(names)
+            self._renamed.update(names)
+            self.team_index.forget(names)
+            self._state_written = False
+            self._changed({*names, *names.values()})
 
     def flush(self) -> None:
         """Write what is not on the disk yet."""

@@ -190,14 +190,63 @@ def test_topics_that_somebody_changed_by_hand_are_for_the_operator_to_look_at(fo
     assert done.left == [f"{folder.team_topics / 'light.txt.rejected'}: a topic that somebody changed by hand"]
 
 
-def test_a_topic_that_is_called_by_a_word_of_theirs_is_named(folder: DataFolder) -> None:
-    """Pitfall 67: its name stands in the decisions and is that of a file."""
+@pytest.fixture
+def called_by_her(folder: DataFolder) -> TeamLibrary:
+    """Pitfall 67: the name of a topic stands in the decisions, and is that of a file."""
     library = opened(folder.root)
-    waiting = said(4, (ADA, "The blorptang is out"), (TEAM, "Really?"))
-    store(folder.root, waiting)
-    library.decide(added(waiting, "all-about-blorptang"))
-    (line,) = take_out(folder, ADA, library).left
-    assert "the name of the topic all-about-blorptang has a word of theirs" in line
+    theirs = said(4, (ADA, "The blorptang of my lamp is out"), (TEAM, "Change the lamp."), (BOB, "Thanks"))
+    store(folder.root, theirs)
+    library.decide(added(theirs, "lamp-blorptang"))
+    return library
+
+
+def named_so(folder: DataFolder) -> set[Path]:
+    paths = set(folder.root.rglob("*"))
+    held = {path for path in paths if path.is_file() and b"blorptang" in path.read_bytes()}
+    return {path for path in paths if "blorptang" in path.name} | held
+
+
+def test_a_topic_that_is_called_by_a_word_of_theirs_gets_another_name(
+    folder: DataFolder, called_by_her: TeamLibrary
+) -> None:
+    assert take_out(folder, ADA, called_by_her).left == []
+    assert not named_so(folder)
+    assert "Change the lamp." in (folder.team_topics / "lamp.txt").read_text()
+    assert opened(folder.root).topics.keys() == called_by_her.topics.keys() == {"lamp", "light", "oil"}
+    late = said(5, (BOB, "Another lamp?"), (TEAM, "As before."))
+    store(folder.root, late)
+    called_by_her.decide(added(late, "lamp-blorptang"))  # it was chosen before
+    assert not named_so(folder)
+    assert len(called_by_her.topics["lamp"].pairs) == 2
+
+
+def test_a_crash_while_a_topic_is_renamed_leaves_it_to_the_next_run(
+    folder: DataFolder, called_by_her: TeamLibrary, tmp_path: Path
+) -> None:
+    """The power is cut at every system call; no file of the old name is kept as if somebody had made it."""
+    library = called_by_her.places.topics.parent
+    whole = {path.relative_to(folder.root): path.read_bytes() for path in library.rglob("*") if path.is_file()}
+
+    def cut_at(last: int) -> bool:
+        copy = DataFolder(tmp_path / "copies" / str(last))
+        for path, data in whole.items():
+            files.replace(copy.root / path, data)
+        done = Machine(last).run(lambda: take_out(copy, ADA))
+        take_out(copy, ADA, opened(copy.root))
+        assert not named_so(copy)
+        assert "Change the lamp." in (copy.team_topics / "lamp.txt").read_text()
+        return done
+
+    assert next(last for last in count() if cut_at(last)) > 20
+
+
+def test_a_topic_that_the_operator_names_keeps_its_name_and_is_named(
+    folder: DataFolder, called_by_her: TeamLibrary
+) -> None:
+    done = forget(folder, folder.team_raw, ADA, called_by_her, named_by_operator=["lamp-blorptang"])
+    (line,) = done.left
+    assert "the name of the topic lamp-blorptang has a word of theirs" in line
+    assert "lamp-blorptang" in called_by_her.topics
 
 
 def remarks(folder: DataFolder) -> list[tuple[str, ...]]:

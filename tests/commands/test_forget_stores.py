@@ -1,0 +1,64 @@
+"""Every place that the data folder's layout names, with somebody's words in it: gone, or named with the reason."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import app
+from services.storage import DataFolder, files
+from services.team import archive
+from tests.services.team.pairs import captured, store
+
+ADA, GUILD = 1, 1175948623872000001
+SAID = "Why does my blorptang never glow after a second winding of it?"
+ESCAPED = '{"q": "Why does my\\nblorptang never glow\\u0020after a second winding of it?"}'
+OPERATORS = {"knowledge_base", "sources", "links", "index", "index_cache", "web_cache"}
+"""Documentation: nobody's words are looked for in it."""
+LAYOUT = DataFolder(Path("data"))
+STORES = [name for name in dir(LAYOUT) if isinstance(getattr(LAYOUT, name), Path) and name not in {"root", "guilds"}]
+
+
+def planted(folder: DataFolder, name: str, text: str) -> Path:
+    place: Path = getattr(folder, name)
+    path = place if place.suffix or place.name == ".lock" else place / "traces.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("text", [SAID, ESCAPED], ids=["plain", "escaped"])
+@pytest.mark.parametrize("below", [(), ("guilds", str(GUILD))], ids=["shared", "a server whose entry has gone"])
+@pytest.mark.parametrize("name", STORES)
+def test_what_is_left_of_their_words_is_named(
+    name: str, below: tuple[str, ...], text: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 49; of a store that comes later, too, as the layout tells of it."""
+    data = config.parent / "data"
+    pair = replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902))
+    store(data, pair)
+    path = planted(DataFolder(data.joinpath(*below)), name, text)
+    code = app.main(["--config", str(config), "--forget", str(ADA)])
+    out, err = capsys.readouterr()
+    held = {each for each in data.rglob("*") if each.is_file() and "blorptang" in each.read_text()}
+    assert held or name not in OPERATORS
+    # A file that decides what is known cannot be read: the line says what to do about it first.
+    refused = err.startswith(f"app.py: {path}: ")
+    assert code == (2 if refused else 0)
+    assert refused or {each for each in held if f"{each}: " not in out} <= ({path} if name in OPERATORS else set())
+
+
+def test_of_a_server_whose_entry_has_gone_nothing_is_left(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """H1: folders decide, not the configuration."""
+    data = config.parent / "data"
+    server = data / "guilds" / str(GUILD)
+    pair = replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902))
+    files.append(server / "team-knowledge" / "raw" / "2026-W05.txt", archive.render(pair).encode())
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    assert "1 text replaced by [removed]" in capsys.readouterr().out
+    assert not [path for path in data.rglob("*") if path.is_file() and b"blorptang" in path.read_bytes()]
+    shutil.rmtree(server)
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
