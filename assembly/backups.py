@@ -33,11 +33,20 @@ def copy_order(settings: Settings) -> CopyOrder:
         # The places of captures are noted after these.
         last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
     last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
-    return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings)))
+    return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings), *_secrets(settings)))
+
+
+def _secrets(settings: Settings) -> Iterator[Path]:
+    """Token and keys: a backup goes to places where these must not be."""
+    root = settings.app.data_dir
+    if root.is_dir():
+        yield from (path for path in root.iterdir() if path.name == ".env" or path.name.startswith(".env."))
 
 
 def elsewhere(settings: Settings) -> Iterator[str]:
     """What belongs to the bot and is not in the data folder, each with its reason in brackets."""
+    for path in _secrets(settings):
+        yield f"{path} (it holds secrets; keep it apart)"
     root = os.path.realpath(settings.app.data_dir)
     for above, each in (("", settings), *((f"guilds.{name}.", server) for name, server in settings.servers.items())):
         yield from _outside(root, each.kb, above)

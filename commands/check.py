@@ -26,6 +26,7 @@ from services.storage import held_by_another, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
 from settings import KnowledgeSettings, Settings, SettingsError, files_of, usable_token, variables_of
+from transport.address import ASK_FOR_CREDENTIALS, Address
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
@@ -70,6 +71,9 @@ def on_disk(settings: Settings) -> Iterator[Finding]:
 def in_nats(settings: Settings) -> Iterator[Finding]:
     """The same where NATS holds it: here are copies, and perhaps the documents."""
     yield next(folders(settings))
+    address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
+    if (server := address.open_to_others) is not None:
+        yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
     for about, each in (("", settings), *((f"guilds.{guild_id}.", own) for guild_id, own in settings.servers.items())):
         yield replace(handed_on(each.kb), about=f"{about}kb.sources_dir")
         yield replace(staff(each), about=f"{about}discord.team_member_ids")

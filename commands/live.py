@@ -40,6 +40,7 @@ from commands.roles import ROLES, nats_extra
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
+from services.telemetry.listening import raise_descriptor_limit
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable
@@ -69,6 +70,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     collect_rarely()
     yield_often()
     allocate_together()
+    raise_descriptor_limit()
     with written_alone(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
 
@@ -78,6 +80,7 @@ def play_roles(settings: Settings, options: argparse.Namespace) -> int:
     collect_rarely()
     yield_often()
     allocate_together()
+    raise_descriptor_limit()
     with nats_extra():
         from assembly.distributed.running import play  # noqa: PLC0415 (nothing of it is imported for one process)
     run_async(play(settings, options.role or ROLES, options.shards))

@@ -53,10 +53,13 @@ class Visitors:
         name = _name_of(host)
         return bool(name) and (bool(self.token) or name in LOOPBACK or name in self.names)
 
+    def lasts(self, session: str) -> bool:
+        """Whether a session goes on."""
+        return self._sessions.get(session, 0.0) > self.clock()
+
     def session(self, cookie: str | None) -> str | None:
         """The session of a cookie. Without a token, a new one where there is none; else None."""
-        ends = self._sessions.get(cookie) if cookie else None
-        if cookie and ends is not None and ends > self.clock():
+        if cookie and self.lasts(cookie):
             return cookie
         return None if self.token else self.begin()
 
@@ -71,17 +74,18 @@ class Visitors:
         self._sessions.pop(session, None)
 
     def must_wait(self, address: str) -> float:
-        """For how many seconds no token of this address is looked at."""
+        """For how many seconds a wrong token of this address is not told from one that is not looked at."""
         tries = self._tries.get(address)
         return 0.0 if tries is None else max(0.0, tries.not_before - self.clock())
 
     def accepts(self, given: str, address: str) -> bool:
-        """Whether this is the token. A wrong one counts against the address; one that has to wait is not looked at."""
+        """Whether this is the token. It is let in at any time: behind a proxy, all come from one address. A wrong one
+        counts against the address, unless that has to wait.
+        """
+        if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
+            return True
         if self.must_wait(address):
             return False
-        if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
-            self._tries.pop(address, None)
-            return True
         tries = self._tries.setdefault(address, _Tries())
         self._tries.move_to_end(address)
         tries.wrong += 1
@@ -104,7 +108,10 @@ def own_page(headers: Mapping[str, str]) -> bool:
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
     if site is not None and site not in {"same-origin", "none"}:
         return False
-    return origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower()
+    try:
+        return origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower()
+    except ValueError:  # no address at all
+        return False
 
 
 def _name_of(host: str) -> str:

@@ -20,15 +20,20 @@ STREAMS = 20
 
 
 class Live:
-    def __init__(self, meter: FlowMeter, content: Callable[[], str], pace: float) -> None:
-        """`content`: one event, as JSON. `pace`: how many seconds of the loop pass in a real one."""
+    def __init__(
+        self, meter: FlowMeter, content: Callable[[], str], pace: float, may_look: Callable[[Visit], bool]
+    ) -> None:
+        """`content`: one event, as JSON. `pace`: how many seconds of the loop pass in a real one. `may_look`: whether
+        somebody who was let in still may.
+        """
         self._meter = meter
         self._content = content
         self._pace = pace
+        self._may_look = may_look
         self._open: set[asyncio.Event] = set()
         self._closing = False
 
-    async def events(self, request: web.Request, _visit: Visit) -> web.StreamResponse:
+    async def events(self, request: web.Request, visit: Visit) -> web.StreamResponse:
         if len(self._open) >= STREAMS or self._closing:
             return web.Response(text="Too many pages are open.\n", status=503, headers=HEADERS)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
@@ -37,7 +42,7 @@ class Live:
         self._meter.changed.append(changed.set)
         try:
             await response.prepare(request)
-            while not self._closing:
+            while not self._closing and self._may_look(visit):
                 changed.clear()
                 await response.write(f"data: {self._content()}\n\n".encode())
                 with contextlib.suppress(TimeoutError):
@@ -52,8 +57,12 @@ class Live:
             self._open.discard(changed)
         return response
 
+    def look_again(self) -> None:
+        """Somebody has logged out: streams of theirs end now."""
+        for changed in self._open:
+            changed.set()
+
     async def close(self, _application: web.Application) -> None:
         """End all streams, so that the server can close."""
         self._closing = True
-        for changed in self._open:
-            changed.set()
+        self.look_again()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
@@ -16,11 +16,13 @@ from dashboard.showing import Showing
 from dashboard.sources import Sources
 from dashboard.visits import Visit
 from services.team import LibraryUnusable
+from services.telemetry.exporter import CONNECTIONS, peer_of
 
 Handler = Callable[[web.Request, Visit], Awaitable[web.StreamResponse]]
 log = logging.getLogger(__name__)
 
 BEARER = "Bearer "
+FORM = "application/x-www-form-urlencoded"
 
 
 def add_pages(
@@ -28,13 +30,14 @@ def add_pages(
 ) -> None:
     """Add the dashboard's routes. `pace`: how many seconds of the loop pass in a real one, as in a replay."""
     pages, correcting = Pages(sources, showing), Correcting(sources, showing)
-    live = Live(sources.meter, pages.now_json, pace)
+    live = Live(sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.lasts(visit.session))
 
     async def log_in(request: web.Request) -> web.StreamResponse:
         return await _log_in(request, access)
 
     async def log_out(_request: web.Request, visit: Visit) -> web.StreamResponse:
         access.end(visit.session)
+        live.look_again()
         answer = rendering.see("/login")
         answer.del_cookie(COOKIE, path="/")
         return answer
@@ -78,6 +81,8 @@ def _at_home(
             return web.Response(text=text, status=421, headers=rendering.HEADERS)
         try:
             return await handler(request)
+        except Unreadable:
+            return web.Response(text="This is no form of this dashboard.\n", status=400, headers=rendering.HEADERS)
         except ConnectionError:
             raise  # whoever asked is gone
         except (OSError, LibraryUnusable) as error:
@@ -98,9 +103,10 @@ def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awai
                 return web.Response(text="Log in first.\n", status=401, headers=rendering.HEADERS)
             return rendering.see("/login")
         if request.method == "POST":
-            form = await request.post()
+            form = await _form(request)
             if not own_page(request.headers) or not access.sent_by(session, str(form.get("key", ""))):
                 return rendering.page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
+        _let_in(request)
         answer = await handler(request, Visit(session, access.form_key(session), logged_in=bool(access.token)))
         if session != cookie and not answer.prepared:
             _set_cookie(request, answer, session)
@@ -112,10 +118,12 @@ def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awai
 async def _by_header(request: web.Request, handler: Handler, access: Visitors) -> web.StreamResponse:
     """For programs; no browser sends this header by itself, so forms need no key."""
     address = _address(request)
-    if (wait := access.must_wait(address)) > 0:
-        return _slower(wait)
+    wait = access.must_wait(address)
     if not access.accepts(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
+        if wait > 0:
+            return _slower(wait)
         return web.Response(text="This is not the token.\n", status=401, headers=rendering.HEADERS)
+    _let_in(request)
     return await handler(request, Visit("", "", logged_in=False))
 
 
@@ -127,15 +135,33 @@ async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
         return rendering.see("/")
     if request.method != "POST":
         return rendering.page("login.html", wrong=False)
-    address = _address(request)
-    if (wait := access.must_wait(address)) > 0:
-        return _slower(wait)
-    form = await request.post()
+    address, form = _address(request), await _form(request)
+    wait = access.must_wait(address)
     if not own_page(request.headers) or not access.accepts(str(form.get("token", "")), address):
-        return rendering.page("login.html", 401, wrong=True)
+        return _slower(wait) if wait > 0 else rendering.page("login.html", 401, wrong=True)
+    _let_in(request)
     answer = rendering.see("/")
     _set_cookie(request, answer, access.begin())
     return answer
+
+
+class Unreadable(Exception):
+    """What was sent is no form."""
+
+
+async def _form(request: web.Request) -> Mapping[str, object]:
+    """Raises Unreadable."""
+    if request.content_type != FORM:
+        raise Unreadable
+    try:
+        return await request.post()
+    except (ValueError, LookupError, web.RequestPayloadError) as error:  # an encoding, its name, or how it was cut up
+        raise Unreadable from error
+
+
+def _let_in(request: web.Request) -> None:
+    if (connections := request.app.get(CONNECTIONS)) is not None:
+        connections.let_in(peer_of(request))
 
 
 async def _static(request: web.Request) -> web.StreamResponse:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from transport.errors import Unfit
 
@@ -16,12 +17,27 @@ CREDENTIALS = re.compile(
 """What the client reads of such a file: in another it would look without end, or fail without a word."""
 
 
+ASK_FOR_CREDENTIALS = (
+    "asks for no credentials, so everybody who reaches it reads and writes all that people say: have it ask "
+    "(docs/scaling.md), and name them in nats.credentials_env or in the URL"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where the servers are. `credentials_env`: names the variable that holds the path of a file of credentials."""
 
     servers: tuple[str, ...]
     credentials_env: str = "NATS_CREDS"
+
+    @property
+    def open_to_others(self) -> str | None:
+        """A server on another machine that this process shows nothing to, so that everybody who reaches it may read and
+        write what people say; None: there is none.
+        """
+        if os.environ.get(self.credentials_env):
+            return None
+        return next((each for each in self.servers if not _is_near(each) and not _split(each).username), None)
 
     @property
     def credentials(self) -> str | None:
@@ -42,3 +58,12 @@ class Address:
         if find_spec("nkeys") is None:
             raise Unfit(f"{variable}: files of credentials need the package nkeys; run `make extra-nats`")
         return path
+
+
+def _split(server: str) -> SplitResult:
+    return urlsplit(server if "://" in server else f"nats://{server}")
+
+
+def _is_near(server: str) -> bool:
+    host = (_split(server).hostname or "").lower()
+    return host == "localhost" or host.startswith("127.") or host == "::1"

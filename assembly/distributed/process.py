@@ -18,6 +18,7 @@ from assembly import Unusable
 from assembly.running import in_background
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
+from transport.address import ASK_FOR_CREDENTIALS
 from transport.connection import AWAY, Address, Beside, Client, closed, connect, streams_of
 from transport.errors import Unfit
 from transport.layout import TEAM, Layout, prepare
@@ -82,6 +83,8 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
         OSError: the data folder cannot be written.
     """
     address, layout, name = address_of(settings), layout_of(settings.nats), named()
+    if (server := address.open_to_others) is not None:
+        log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
     async with AsyncExitStack() as stack:
         folder = _own_folder(stack, settings.app.data_dir / "nats")
         try:

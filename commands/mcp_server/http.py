@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import time
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Collection, Generator, Iterable
+from typing import Any, cast
 
 import uvicorn
 from mcp.server.lowlevel import Server
@@ -19,11 +20,13 @@ from yarl import URL
 
 from assembly import Unusable
 from dashboard import Visitors
+from services.telemetry.listening import BACKLOG, Connections, few_lines_of, most_connections
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
 """Of a request: arguments are short."""
 AT_ONCE = 64
+"""Connections."""
 LAST_SECONDS = 5
 """For requests that are being answered when the server is stopped."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -33,9 +36,12 @@ _BEARER = "bearer "
 class TokenGuard:
     """Lets through who brings the token. An address that guesses has to wait, longer each time."""
 
-    def __init__(self, app: ASGIApp, visitors: Visitors) -> None:
+    def __init__(self, app: ASGIApp, visitors: Visitors, connections: Connections, hosts: Collection[str]) -> None:
+        """`hosts`: the names of this server, which may have a port behind them."""
         self._app = app
         self._visitors = visitors
+        self._connections = connections
+        self._host = re.compile(rf"(?i:{'|'.join(map(re.escape, hosts))})(?::\d{{1,5}})?")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -46,15 +52,21 @@ class TokenGuard:
         await self._app(scope, receive, send)
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
+            return PlainTextResponse("This is not the name of this server: see mcp.names.\n", 421)
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         address = str(scope["client"][0]) if scope.get("client") else ""
         ask = {"WWW-Authenticate": "Bearer"}
         if len(given) != 1 or not given[0].lower().startswith(_BEARER):
             return PlainTextResponse("Send the token of mcp.token: Authorization: Bearer …\n", 401, ask)
-        if (wait := self._visitors.must_wait(address)) > 0:
-            return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, {"Retry-After": f"{wait:.0f}"})
+        wait = self._visitors.must_wait(address)
         if not self._visitors.accepts(given[0][len(_BEARER) :].strip(), address):
+            if wait > 0:
+                slower = {"Retry-After": f"{wait:.0f}"}
+                return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, slower)
             return PlainTextResponse("This is not the token.\n", 401, ask)
+        self._connections.let_in(scope.get("client"))
         if scope["method"] != "POST":
             # A stream that waits for messages of the server would wait for ever: it sends none.
             return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
@@ -69,7 +81,7 @@ class QuietServer(uvicorn.Server):
         yield
 
 
-def guarded_app(server: Server[Any], token: str, names: Iterable[str]) -> ASGIApp:
+def guarded_app(server: Server[Any], token: str, names: Iterable[str], connections: Connections) -> ASGIApp:
     """The application. `names`: the `Host`s that are meant, besides those of this machine."""
     known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in names)]
     meant = TransportSecuritySettings(
@@ -85,7 +97,7 @@ def guarded_app(server: Server[Any], token: str, names: Iterable[str]) -> ASGIAp
         max_request_body_size=MOST_BYTES,
         transport_security=meant,
     )
-    return TokenGuard(app, Visitors(token, frozenset(), time.monotonic))
+    return TokenGuard(app, Visitors(token, frozenset(), time.monotonic), connections, known)
 
 
 _SCHEMES = ("http", "https")
@@ -108,19 +120,30 @@ def listening(host: str, port: int) -> socket.socket:
         ) from None
 
 
-async def serve_http(app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None]) -> None:
-    """Serve until `stopped` is done."""
+def connections() -> Connections:
+    return Connections("mcp.port", most=min(AT_ONCE, most_connections()))
+
+
+async def serve_http(
+    app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None], connections: Connections
+) -> None:
+    """Serve until `stopped` is done. `connections`: those of the listener."""
+    few_lines_of("uvicorn.error", "asyncio")
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=AT_ONCE,
+        proxy_headers=False,  # who is behind a proxy is not told by what a stranger may write
+        backlog=BACKLOG,
         timeout_graceful_shutdown=LAST_SECONDS,
         lifespan="on",
     )
+    config.load()
+    config.http_protocol_class = cast("type[asyncio.Protocol]", connections.bounded(config.http_protocol_class))
     http = QuietServer(config)
     serving = asyncio.create_task(http.serve(sockets=[listener]))
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     http.should_exit = True
     await serving
+    connections.close()

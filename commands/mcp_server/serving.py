@@ -29,6 +29,7 @@ from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
 from commands.mcp_server.tools import Allowance, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.storage import DataFolder
+from services.telemetry.listening import raise_descriptor_limit
 from settings import McpSettings, Settings
 
 Way = Literal["stdio", "http"]
@@ -84,12 +85,14 @@ async def over_http(settings: Settings) -> None:
     from commands.mcp_server import http, protocol  # noqa: PLC0415 (as above)
 
     chosen = settings.mcp
+    raise_descriptor_limit()
     with stop_signal() as stopped, http.listening(chosen.host, chosen.port) as listener:
         async with served_tools(settings) as tools:
             server = protocol.server_of(tools, _redact(settings))
-            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names})
+            connections = http.connections()
+            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names}, connections)
             print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
-            await http.serve_http(app, listener, stopped)
+            await http.serve_http(app, listener, stopped, connections)
 
 
 def _redact(settings: Settings) -> Callable[[str], str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,21 @@ def settle(root: Path) -> None:
 
 
 def drop(root: Path) -> None:
-    """Delete what was unpacked and not committed. Raises OSError."""
-    if (root / RESTORING).is_dir():
-        shutil.rmtree(root / RESTORING)
+    """Delete what was unpacked and not committed, however deep it is. Raises OSError."""
+    top = root / RESTORING
+    if not top.is_dir():
+        return
+    # Folders come up step by step: a walk down would end at the longest path, or in too many calls.
+    while inside := [path for path in top.iterdir() if _is_folder(path)]:
+        for folder in inside:
+            for path in list(folder.iterdir()):
+                if _is_folder(path):
+                    os.rename(path, top / f".lifted-{secrets.token_hex(8)}")  # noqa: PTH104 (as above)
+                else:
+                    os.unlink(path)  # noqa: PTH108 (as above)
+            os.rmdir(folder)  # noqa: PTH106 (as above)
+    shutil.rmtree(top)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -291,13 +291,15 @@ async def test_wrong_tokens_are_refused_and_slowed_down() -> None:
                 assert response.status == 401
                 assert "That is not the token" in await response.text()
         for _ in range(2):
-            async with client.post("/login", data={"token": TOKEN}) as response:
+            async with client.post("/login", data={"token": "a guess"}) as response:
                 assert (response.status, response.headers["Retry-After"]) == (429, "2")
-        async with client.get("/", headers={"Authorization": f"Bearer {TOKEN}"}) as response:
+        async with client.get("/", headers={"Authorization": "Bearer guess"}) as response:
             assert response.status == 429
-        box.clock[0] = 2.0
+        # The right one is let in all the while.
         async with client.get("/", headers={"Authorization": f"Bearer {TOKEN}"}) as response:
             assert response.status == 200
+        async with client.post("/login", data={"token": TOKEN}, allow_redirects=False) as response:
+            assert response.status == 303
 
 
 async def test_programs_send_the_token_in_a_header_and_need_no_key() -> None:

@@ -13,15 +13,20 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 
 FORMAT = 1
 NAME = "millrace-backup.json"
 """Of the manifest in the archive."""
 PREFIX = "data/"
 """Before the path of each file in the archive."""
-MOST_BYTES = 256 * 1024 * 1024
-"""Of a manifest: more than a million files."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of a manifest: more than 100,000 files."""
+MOST_VALUES = 1_000_000
+"""In a manifest: five for each file. What reads it takes a hundred times the bytes of the smallest values."""
+MOST_STEPS = 32
+LONGEST_PATH = 1024
+"""In bytes: the data folder itself has room above it."""
 
 _LONGEST_NAME = 255
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
@@ -49,8 +54,8 @@ class Manifest:
     """`made_at`: when the copying began. `folders`: those that hold no file."""
 
     made_at: str
-    files: tuple[CopiedFile, ...] = ()
-    folders: tuple[str, ...] = ()
+    files: Annotated[tuple[CopiedFile, ...], FailFast()] = ()
+    folders: Annotated[tuple[str, ...], FailFast()] = ()
     millrace_backup: Literal[1] = FORMAT
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -70,6 +75,8 @@ def render(manifest: Manifest) -> bytes:
 
 def parse(data: bytes) -> Manifest:
     """Raises BadBackup."""
+    if len(data) > MOST_BYTES or data.count(b",") > MOST_VALUES:
+        raise BadBackup(f"is damaged: its {NAME} is too large; use another backup")
     try:
         manifest = _MANIFEST.validate_json(data)
     except ValidationError as error:
@@ -95,8 +102,12 @@ def _check(files: Iterable[str], folders: Iterable[str]) -> None:
 
 
 def is_sound(path: str) -> bool:
-    """Whether a path leads below the folder that it starts at, and to nothing that is the lock's or a restore's."""
+    """Whether a path leads below the folder that it starts at, and to nothing that is the lock's or a restore's; so
+    that every command can walk there.
+    """
     steps = path.split("/")
     if _UNSOUND.search(path) or steps[0] in _RESERVED:
+        return False
+    if len(steps) > MOST_STEPS or len(path.encode()) > LONGEST_PATH:
         return False
     return all(step not in {"", ".", ".."} and len(step.encode()) <= _LONGEST_NAME for step in steps)

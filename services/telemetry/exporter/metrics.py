@@ -5,7 +5,8 @@ Imported only where `metrics.port` is set: the rest of the program only calls fu
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -16,6 +17,7 @@ from prometheus_client.registry import Collector
 from model.batches import Destination
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Result
+from services.telemetry.listening import BACKLOG, Connections, few_lines_of
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -23,6 +25,11 @@ CALL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 240)
 """Bounds for a call to an LLM, from a cache hit nearby to a job that waits in a queue."""
 GRACE_SECONDS = 1.0
 """How long a scrape may go on while the server closes."""
+KEEP_ALIVE_SECONDS = 15.0
+LARGEST_FORM = 64 * 1024
+"""In bytes."""
+CONNECTIONS = web.AppKey("connections", Connections)
+"""Of an application that `serve_metrics` serves."""
 SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 
 OPEN_BATCHES = "quiet_window"
@@ -167,23 +174,46 @@ async def serve_metrics(
     async def readyz(_request: web.Request) -> web.Response:
         return _told(health() or (None if ready is None else ready()))
 
-    application = web.Application()
+    connections = Connections("metrics.port")
+
+    @web.middleware
+    async def counted(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        answer = await handler(request)
+        connections.answered(peer_of(request))
+        return answer
+
+    application = web.Application(middlewares=[counted], client_max_size=LARGEST_FORM)
+    application[CONNECTIONS] = connections
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     if add_pages is not None:
         add_pages(application)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_SECONDS)
+    few_lines_of("aiohttp.server", "asyncio")
+    runner = web.AppRunner(
+        application, access_log=None, shutdown_timeout=GRACE_SECONDS, keepalive_timeout=KEEP_ALIVE_SECONDS
+    )
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            protocol = connections.bounded(cast("web.Server", runner.server))
+            server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=BACKLOG)
         except OSError as error:
             raise CannotListen(
                 f"metrics.port: cannot listen on {host}:{port} ({_reason(error)}); "
                 "choose another metrics.port or metrics.host, or 0 to switch it off"
             ) from None
-        yield runner.addresses[0][1]
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            connections.close()
     finally:
         await runner.cleanup()
+
+
+def peer_of(request: web.BaseRequest) -> object:
+    return None if request.transport is None else request.transport.get_extra_info("peername")
 
 
 def _told(trouble: str | None) -> web.Response:

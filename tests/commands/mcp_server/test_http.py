@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
@@ -17,6 +18,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from commands.mcp_server.http import AT_ONCE
 from dashboard.access import FREE_TRIES
 from tests.commands.mcp_server.assistant import call, data
 from tests.commands.mcp_server.conftest import traces_in, with_sections
@@ -97,12 +99,24 @@ async def test_who_guesses_has_to_wait(served: Served) -> None:
     for _ in range(FREE_TRIES):
         assert (await served.answer("guess"))[0] == 401
     assert (await served.answer("guess"))[0] == 429
-    assert (await served.answer())[0] == 429
+    assert (await served.answer())[0] == 200  # H6
+
+
+async def test_idle_connections_lock_nobody_out(served: Served) -> None:
+    """H3: those of strangers make room for who has the token."""
+    port = int(served.address.split(":")[2].partition("/")[0])
+    async with AsyncExitStack() as stack:
+        for _ in range(AT_ONCE + 20):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            stack.callback(writer.close)
+        for _ in range(3):
+            assert (await served.answer())[0] == 200
 
 
 async def test_a_page_that_leads_here_by_another_name_gets_nothing(served: Served) -> None:
     """DNS rebinding, and pages of other origins."""
-    assert (await served.answer(Host="evil.example"))[0] == 421
+    for host in ("evil.example", "127.0.0.1:x.evil.com", "127.0.0.1.evil.com", "localhost:80:80", ""):
+        assert (await served.answer(Host=host))[0] == 421
     assert (await served.answer(Origin="https://evil.example"))[0] == 403
     assert (await served.answer(Host="mcp.example.org"))[0] == 200
     assert (await served.answer(Host="mcp.example.org:8443"))[0] == 200

@@ -46,6 +46,7 @@ def rendered(*paths: str, folders: tuple[str, ...] = ()) -> bytes:
     [
         *("", "/etc/passwd", "../x", "a/../../x", "a/./b", "a//b", "a/", "a\\b", "a\0b", "a\nb", ".", "x" * 256),
         *(".lock", ".restored/state", ".restoring"),
+        *("/".join("a" * 33), "/".join("a" * 1500), "/".join(["x" * 250] * 5)),
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(path: str) -> None:
@@ -65,6 +66,8 @@ def test_a_name_that_leads_elsewhere_is_refused(path: str) -> None:
         (b"", "cannot be read"),
         (b"\xff", "cannot be read"),
         (b"[" * 100_000, "cannot be read"),
+        (b'{"millrace_backup": 1, "made_at": "", "files": [' + b"{}," * 1_000_001 + b"{}]}", "too large"),
+        (b'{"millrace_backup": 1, "made_at": "", "files": [' + b"{}," * 900_000 + b"{}]}", "cannot be read"),
         (rendered("a").replace(b'"size": 1', b'"size": -1'), "cannot be read"),
         (rendered("a").replace(b'"size": 1', b'"size": 1e400'), "cannot be read"),
         (rendered("a").replace(HASH.encode(), b"../x"), "cannot be read"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import random
@@ -229,3 +230,31 @@ def test_an_interruption_leaves_nothing_and_one_that_comes_too_late_changes_noth
             patch.setattr(os, "rename", interrupting(os.rename, 3))
             restore(file, target)
     assert files_in(target) == EXPECTED
+
+
+@pytest.mark.parametrize("steps", [33, 1500, 3000])
+def test_a_path_of_many_steps_is_refused_and_a_good_backup_restores_after_it(file: Path, steps: int) -> None:
+    """H4."""
+    path = "/".join("d" * (steps - 1)) + "/f"
+    claimed = Manifest(MADE_AT, (CopiedFile(path, 1, 0, hashlib.sha256(b"x").hexdigest()),))
+    refused(archive(file, (f"data/{path}", b"x"), claimed=claimed), "a name that no data folder has")
+    target = file.with_name("after")
+    with lock(target, "a test"):
+        restore(archive(file.with_name("good.zip"), ("data/a", b"x")), target)
+    assert (target / "a").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("steps", [1500, 3000])
+def test_a_deep_tree_that_was_left_there_ends_no_command(tmp_path: Path, steps: int) -> None:
+    """H4: of an earlier program, which unpacked it."""
+    (tmp_path / ".restoring").mkdir()
+    folder = os.open(tmp_path / ".restoring", os.O_RDONLY)
+    for _ in range(steps):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+    with lock(tmp_path, "a test"):
+        assert [path.name for path in tmp_path.iterdir()] == [".lock"]

@@ -1,0 +1,206 @@
+"""One way to bound whatever listens on a port: connections, the time for a first request, descriptors, log lines.
+
+A connection counts as one of a stranger until a request on it was `let_in`. Where all places are taken, the oldest
+connection of a stranger makes room; whoever was let in stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+MOST = 256
+"""Connections to one listener."""
+KEPT_BACK = 256
+"""Descriptors for what else the process does: Discord, models, files."""
+BACKLOG = 32
+"""Connections that are taken in one go, before any of them can be closed."""
+FIRST_SECONDS = 10.0
+"""How long a connection may go without an answered request."""
+WANTED_DESCRIPTORS = 65_536
+LINES_A_MINUTE = 20
+MINUTE = 60.0
+STRANGERS = {"aiohttp", "h11", "uvicorn"}
+"""Whose exceptions are about what was sent."""
+
+log = logging.getLogger(__name__)
+
+
+def raise_descriptor_limit() -> None:
+    """Up to what the system allows this process: one connection to Discord must never wait for a scraper's."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """So many leave `KEPT_BACK` descriptors, or half of all there are."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST
+    return max(1, min(MOST, max(soft - KEPT_BACK, soft // 2) // 2 - BACKLOG))
+
+
+class FewLines(logging.Filter):
+    """Lets through `LINES_A_MINUTE`, and tells with the next one how many were left out. What a library makes of bytes
+    that a stranger sent comes without its traceback.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._since = clock()
+        self._count = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now, left_out = self._clock(), 0
+        if now - self._since >= MINUTE:
+            left_out = max(0, self._count - LINES_A_MINUTE)
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count > LINES_A_MINUTE:
+            return False
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and type(error).__module__.partition(".")[0] in STRANGERS:
+            record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
+            record.exc_info = record.exc_text = None
+        if left_out:
+            record.msg, record.args = "%s (before it, %d lines were left out)", (record.getMessage(), left_out)
+        return True
+
+
+def few_lines_of(*loggers: str) -> None:
+    """Give each of these loggers the filter, once."""
+    for logger in map(logging.getLogger, loggers):
+        if not any(isinstance(each, FewLines) for each in logger.filters):
+            logger.addFilter(FewLines())
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    transport: asyncio.BaseTransport
+    deadline: asyncio.TimerHandle
+    let_in: bool = False
+
+    def cut(self) -> None:
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+
+@dataclass(slots=True)
+class Connections:
+    """The open connections to one listener, which `name` calls in the log. Belongs to one loop."""
+
+    name: str
+    most: int = field(default_factory=most_connections)
+    first_seconds: float = FIRST_SECONDS
+    _open: dict[object, _Open] = field(default_factory=dict[object, _Open], init=False)  # by peer, oldest first
+    _cut: int = field(default=0, init=False)
+    _told: asyncio.TimerHandle | None = field(default=None, init=False)
+
+    def bounded(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+        """What makes a protocol of a server; and here one whose connection counts."""
+        return lambda *given, **named: _Counted(make(*given, **named), self)
+
+    def answered(self, peer: object) -> None:
+        """A request from this address, as `peername` of the transport has it, is answered."""
+        if (known := self._open.get(_key(peer))) is not None:
+            known.deadline.cancel()
+
+    def let_in(self, peer: object) -> None:
+        """Somebody at this address has shown that they may ask."""
+        if (known := self._open.get(_key(peer))) is not None:
+            known.deadline.cancel()
+            known.let_in = True
+
+    def enter(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether there is room."""
+        peer = _key(transport.get_extra_info("peername"))
+        if len(self._open) >= self.most:
+            stranger = next((each for each, known in self._open.items() if not known.let_in), None)
+            self._tell()
+            if stranger is None:
+                return False
+            self._open.pop(stranger).cut()
+        deadline = asyncio.get_running_loop().call_later(self.first_seconds, self._late, peer)
+        self._open[peer] = _Open(transport, deadline)
+        return True
+
+    def leave(self, transport: asyncio.BaseTransport) -> None:
+        peer = _key(transport.get_extra_info("peername"))
+        known = self._open.get(peer)
+        if known is not None and known.transport is transport:
+            self._open.pop(peer).deadline.cancel()
+
+    def close(self) -> None:
+        """Say what is still to be said. No connection is closed."""
+        if self._told is not None:
+            self._told.cancel()
+            self._say()
+
+    def _late(self, peer: object) -> None:
+        self._tell()
+        self._open.pop(peer).cut()
+
+    def _tell(self) -> None:
+        self._cut += 1
+        if self._told is None:
+            self._told = asyncio.get_running_loop().call_later(MINUTE, self._say)
+
+    def _say(self) -> None:
+        self._told = None
+        log.warning(
+            "%s: %d connections within a minute were closed: there are at most %d, and each has %g s to ask something",
+            self.name,
+            self._cut,
+            self.most,
+            self.first_seconds,
+        )
+        self._cut = 0
+
+
+def _key(peer: object) -> object:
+    """Host and port: servers leave out what an address of IPv6 has besides."""
+    return tuple(cast("Sequence[object]", peer)[:2]) if isinstance(peer, tuple | list) else peer
+
+
+class _Counted(asyncio.Protocol):
+    """Hands on what happens to a connection, if there is room for it."""
+
+    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
+        self._inner = inner
+        self._connections = connections
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._connections.enter(transport):
+            self._transport = transport
+            self._inner.connection_made(transport)
+        else:
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._connections.leave(self._transport)
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received() if self._transport is not None else None
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()

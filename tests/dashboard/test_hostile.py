@@ -1,0 +1,117 @@
+"""Requests that no browser sends (H7, H8): each has a plain answer, and no traceback is in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from services.telemetry.exporter import serve_metrics
+from tests.dashboard.made import Box, served
+
+TOKEN = "a token of sixteen"
+FORM = "Content-Type: application/x-www-form-urlencoded"
+BODIES = (
+    ("Content-Type: multipart/form-data", b"x"),
+    ("Content-Type: multipart/form-data; boundary=", b"x"),
+    ("Content-Type: multipart/form-data; boundary=a", b"--a\r\nnothing\r\n"),
+    ("Content-Type: multipart/form-data; boundary=" + "b" * 100, b"--a--"),
+    ("Content-Type: text/plain", b"token=x"),
+    ("Content-Type: application/json", b"{}"),
+    ("Content-Type: ;;;", b"token=x"),
+    ("Content-Type: application/x-www-form-urlencoded; charset=nonesuch", b"token=x"),
+    ("Content-Type: application/x-www-form-urlencoded; charset=utf-16", b"tok"),
+    ("Content-Type: application/x-www-form-urlencoded; charset=idna", b"token=\xff..x"),
+    ("Content-Type: application/x-www-form-urlencoded; charset=zlib", b"token=x"),
+    (FORM, b"\xff\xfe=\xff"),
+    (FORM, b"&" * 50_000),
+    (FORM, b"token=" + b"x" * 200_000),
+    (f"{FORM}\r\nContent-Encoding: gzip", b"no gzip"),
+    (f"{FORM}\r\nContent-Encoding: br", b"no brotli"),
+    (f"{FORM}\r\nOrigin: http://[", b"token=x"),
+    (f"{FORM}\r\nOrigin: null", b"token=x"),
+    (f"{FORM}\r\nCookie: millrace=\xff; =; a=b; \x01", b"token=x"),
+    (f"{FORM}\r\nAuthorization: Bearer \xff", b"token=x"),
+)
+UNPARSABLE = (
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    b"GET /\r\n\r\n",
+    b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET //[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /%ff%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /answers?before=x&before=1e400&before=%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /answers/%ed%a0%80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /knowledge?q=" + b"%00" * 500 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a:b:c\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nX: \x00\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 5_000 + b"\r\n",
+    b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+)
+
+
+@asynccontextmanager
+async def listening(box: Box) -> AsyncGenerator[int]:
+    async with serve_metrics("127.0.0.1", 0, lambda: None, lambda: b"", "text/plain", add_pages=box.add_to) as port:
+        yield port
+
+
+async def answer(port: int, sent: bytes) -> bytes:
+    """The first line; empty: the connection was closed without any."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(sent)
+        writer.write_eof()
+        return await reader.readline()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def post(head: str, body: bytes) -> bytes:
+    lines = f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{head}\r\n\r\n"
+    return lines.encode("latin-1") + body
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("token", [TOKEN, ""], ids=["with a token", "without"])
+async def test_each_has_a_plain_answer(token: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with listening(Box(token=token)) as port:
+        for sent in (*(post(head, body) for head, body in BODIES), *UNPARSABLE):
+            said = await answer(port, sent)
+            assert not said or said.split()[1] in b"200 303 400 401 403 404 413 421".split(), (sent[:200], said)
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/healthz") as response:
+            assert await response.text() == "ok\n"
+    assert not [record for record in caplog.records if record.exc_info or "\n" in record.getMessage()]
+    assert len(caplog.records) < 30
+
+
+@pytest.mark.real_time
+async def test_a_stream_of_events_ends_with_its_session() -> None:
+    """H8."""
+    box = Box(token=TOKEN)
+    async with served(box) as client:
+        async with client.post("/login", data={"token": TOKEN}) as response:
+            assert response.status == 200
+            page = await response.text()
+        key = page.partition('name="key" value="')[2].partition('"')[0]
+        async with client.get("/events") as stream:
+            assert stream.status == 200
+            assert (await stream.content.readuntil(b"\n\n")).startswith(b"data: ")
+            async with client.post("/logout", data={"key": key}) as response:
+                assert response.status == 200
+            async with asyncio.timeout(5):
+                while await stream.content.readany():
+                    pass
+        async with client.get("/events") as refused:
+            assert refused.status == 401

@@ -1,0 +1,152 @@
+"""What listens is bounded: each test has its own listener on loopback (H2, H3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from services.telemetry import listening
+from services.telemetry.listening import Connections, FewLines, most_connections, raise_descriptor_limit
+
+pytestmark = pytest.mark.real_time
+
+
+class Echo(asyncio.Protocol):
+    """Answers each line; `!` lets its sender in."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        peer = self._transport.get_extra_info("peername")
+        if data.startswith(b"!"):
+            self._connections.let_in(peer)
+        else:
+            self._connections.answered(peer)
+        self._transport.write(data)
+
+
+class Caller:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def says(self, text: bytes) -> bytes:
+        """What is answered; empty: the connection is closed."""
+        try:
+            self._writer.write(text + b"\n")
+            return await self._reader.readline()
+        except ConnectionError:
+            return b""
+
+    async def is_cut(self) -> bool:
+        try:
+            return await self._reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+
+@asynccontextmanager
+async def listener(connections: Connections) -> AsyncGenerator[tuple[AsyncExitStack, int]]:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(connections.bounded(lambda: Echo(connections)), "127.0.0.1", 0)
+    async with AsyncExitStack() as stack:
+        yield stack, server.sockets[0].getsockname()[1]
+    server.close()
+    connections.close()
+
+
+async def caller(stack: AsyncExitStack, port: int) -> Caller:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    stack.callback(writer.close)
+    return Caller(reader, writer)
+
+
+async def test_the_oldest_stranger_makes_room_and_who_was_let_in_stays(caplog: pytest.LogCaptureFixture) -> None:
+    connections = Connections("a.port", most=3)
+    async with listener(connections) as (stack, port):
+        known = await caller(stack, port)
+        assert await known.says(b"!in") == b"!in\n"
+        first, second, third = [await caller(stack, port) for _ in range(3)]
+        assert await first.is_cut()
+        assert [await each.says(b"hello") for each in (second, third, known)] == [b"hello\n"] * 3
+    assert "a.port: 1 connections within a minute were closed: there are at most 3" in caplog.text
+
+
+async def test_where_all_were_let_in_nobody_else_is() -> None:
+    async with listener(connections := Connections("a.port", most=1)) as (stack, port):
+        known = await caller(stack, port)
+        assert await known.says(b"!in") == b"!in\n"
+        assert await (await caller(stack, port)).is_cut()
+        assert await known.says(b"still") == b"still\n"
+        assert connections.most == 1
+
+
+async def test_who_asks_nothing_in_time_is_cut_and_who_did_is_not() -> None:
+    async with listener(Connections("a.port", most=3, first_seconds=0.2)) as (stack, port):
+        silent, asking = await caller(stack, port), await caller(stack, port)
+        assert await asking.says(b"hello") == b"hello\n"
+        assert await silent.is_cut()
+        assert await asking.says(b"again") == b"again\n"
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What the system says, last; and what it is told."""
+    said: list[tuple[int, int]] = []
+
+    def get(_what: int) -> tuple[int, int]:
+        return said[-1]
+
+    def put(_what: int, limits: tuple[int, int]) -> None:
+        said.append(limits)
+
+    monkeypatch.setattr(resource, "getrlimit", get)
+    monkeypatch.setattr(resource, "setrlimit", put)
+    return said
+
+
+@pytest.mark.parametrize(("soft", "most"), [(1024, 256), (256, 32), (64, 1), (resource.RLIM_INFINITY, 256)])
+def test_a_listener_leaves_descriptors_for_the_bot(soft: int, most: int, limits: list[tuple[int, int]]) -> None:
+    limits.append((soft, soft))
+    assert most_connections() == most
+
+
+@pytest.mark.parametrize(
+    ("there", "after"),
+    [
+        ((256, 4096), (4096, 4096)),
+        ((4096, 4096), (4096, 4096)),
+        ((1024, resource.RLIM_INFINITY), (65_536, resource.RLIM_INFINITY)),
+    ],
+)
+def test_the_limit_is_raised_as_far_as_the_system_allows(
+    there: tuple[int, int], after: tuple[int, int], limits: list[tuple[int, int]]
+) -> None:
+    limits.append(there)
+    raise_descriptor_limit()
+    assert limits[-1] == after
+
+
+def test_a_flood_is_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
+    at = [0.0]
+    logger = logging.getLogger("of.a.library")
+    few = FewLines(lambda: at[0])
+    logger.addFilter(few)
+    try:
+        for _ in range(100):
+            logger.error("too many")
+        assert len(caplog.records) == listening.LINES_A_MINUTE
+        at[0] = 61.0
+        logger.error("and again")
+        assert caplog.messages[-1] == "and again (before it, 80 lines were left out)"
+    finally:
+        logger.removeFilter(few)

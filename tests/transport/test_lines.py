@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from services.discord import BadLine, Dispatch
+from transport import lines
+
+DISPATCH = Dispatch(1795415000.5, "GUILD_CREATE", {"id": "1", "channels": []})
+
+
+def test_what_is_packed_is_unpacked() -> None:
+    assert lines.unpacked(lines.packed(DISPATCH)) == DISPATCH
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"no zlib", "not compressed"),
+        (b"", "not compressed"),
+        (lines.packed(DISPATCH)[:-5], "not compressed"),
+        (zlib.compress(b" " * (lines.LARGEST + 1)), "more than"),
+    ],
+    ids=["other bytes", "nothing", "cut off", "a bomb"],
+)
+def test_what_is_none_is_refused_before_it_fills_the_memory(data: bytes, why: str) -> None:
+    """H9."""
+    with pytest.raises(BadLine, match=why):
+        lines.unpacked(data)
