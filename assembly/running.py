@@ -99,10 +99,12 @@ async def serving(
     *,
     ready: Callable[[], str | None] | None = None,
     add_pages: Callable[[Application], object] | None = None,
+    pace: float = 1.0,
 ) -> AsyncGenerator[None]:
     """Serve what meters tell, for as long as the block runs; nothing where they measure nothing.
 
-    `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None.
+    `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None. `pace`: seconds
+    of the loop in a real one.
 
     Raises:
         Unusable: the port cannot be listened on.
@@ -114,7 +116,9 @@ async def serving(
 
     host, port = settings.host, settings.port
     try:
-        async with serve_metrics(host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages):
+        async with serve_metrics(
+            host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages, pace=pace
+        ):
             yield
     except CannotListen as error:
         raise Unusable(str(error)) from None

@@ -128,8 +128,10 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
-            add_pages = dashboard_pages(settings, parts, library, search, meters.flow, pace=options.speed or 1)
-            await stack.enter_async_context(serving(settings.metrics, meters, lambda: None, add_pages=add_pages))
+            pace = options.speed or 1
+            add_pages = dashboard_pages(settings, parts, library, search, meters.flow, pace=pace)
+            shown = serving(settings.metrics, meters, lambda: None, add_pages=add_pages, pace=pace)
+            await stack.enter_async_context(shown)
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
         out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by)

@@ -89,6 +89,7 @@ class _Open:
     let_in: bool = False
 
     def cut(self) -> None:
+        self.deadline.cancel()
         if isinstance(self.transport, asyncio.WriteTransport):
             self.transport.abort()
         else:
@@ -97,11 +98,14 @@ class _Open:
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections to one listener, which `name` calls in the log. Belongs to one loop."""
+    """The open connections to one listener, which `name` calls in the log. Belongs to one loop, of which `pace` seconds
+    pass in a real one, as in a replay.
+    """
 
     name: str
     most: int = field(default_factory=most_connections)
     first_seconds: float = FIRST_SECONDS
+    pace: float = 1.0
     _open: dict[object, _Open] = field(default_factory=dict[object, _Open], init=False)  # by peer, oldest first
     _cut: int = field(default=0, init=False)
     _told: asyncio.TimerHandle | None = field(default=None, init=False)
@@ -130,7 +134,7 @@ class Connections:
             if stranger is None:
                 return False
             self._open.pop(stranger).cut()
-        deadline = asyncio.get_running_loop().call_later(self.first_seconds, self._late, peer)
+        deadline = asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
         self._open[peer] = _Open(transport, deadline)
         return True
 
@@ -153,7 +157,7 @@ class Connections:
     def _tell(self) -> None:
         self._cut += 1
         if self._told is None:
-            self._told = asyncio.get_running_loop().call_later(MINUTE, self._say)
+            self._told = asyncio.get_running_loop().call_later(MINUTE * self.pace, self._say)
 
     def _say(self) -> None:
         self._told = None

@@ -154,12 +154,14 @@ async def serve_metrics(
     *,
     ready: Callable[[], str | None] | None = None,
     add_pages: Callable[[web.Application], object] | None = None,
+    pace: float = 1.0,
 ) -> AsyncGenerator[int]:
     """Serve while the block runs; gives the port, which is a free one where `port` is 0.
 
     `health` says in a few words what is wrong, or None: then `/healthz` answers 200 and `ok`, else 503 and the words.
     `ready` says for `/readyz` in the same way what it waits for; None: it is ready as soon as it is healthy. `render`
-    makes the content of `/metrics`; `add_pages` adds what else is served.
+    makes the content of `/metrics`; `add_pages` adds what else is served. `pace`: seconds of the loop in a
+    real one.
 
     Raises:
         CannotListen: the port is taken, or the address is not one of this machine.
@@ -174,7 +176,7 @@ async def serve_metrics(
     async def readyz(_request: web.Request) -> web.Response:
         return _told(health() or (None if ready is None else ready()))
 
-    connections = Connections("metrics.port")
+    connections = Connections("metrics.port", pace=pace)
 
     @web.middleware
     async def counted(
@@ -191,7 +193,7 @@ async def serve_metrics(
         add_pages(application)
     few_lines_of("aiohttp.server", "asyncio")
     runner = web.AppRunner(
-        application, access_log=None, shutdown_timeout=GRACE_SECONDS, keepalive_timeout=KEEP_ALIVE_SECONDS
+        application, access_log=None, shutdown_timeout=GRACE_SECONDS, keepalive_timeout=KEEP_ALIVE_SECONDS * pace
     )
     await runner.setup()
     try:

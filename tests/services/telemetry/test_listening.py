@@ -71,13 +71,15 @@ async def caller(stack: AsyncExitStack, port: int) -> Caller:
 
 
 async def test_the_oldest_stranger_makes_room_and_who_was_let_in_stays(caplog: pytest.LogCaptureFixture) -> None:
-    connections = Connections("a.port", most=3)
+    connections = Connections("a.port", most=3, first_seconds=0.2)
     async with listener(connections) as (stack, port):
         known = await caller(stack, port)
         assert await known.says(b"!in") == b"!in\n"
         first, second, third = [await caller(stack, port) for _ in range(3)]
         assert await first.is_cut()
         assert [await each.says(b"hello") for each in (second, third, known)] == [b"hello\n"] * 3
+        await asyncio.sleep(0.3)  # past the deadline of the first
+    assert [record for record in caplog.records if record.exc_info] == []
     assert "a.port: 1 connections within a minute were closed: there are at most 3" in caplog.text
 
 
