@@ -23,6 +23,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
+from transport.erasing import erase
 from transport.errors import ServerAway
 from transport.fence import TRY_SECONDS, read_stream
 from transport.following import follow, patiently, unsubscribed
@@ -235,7 +236,7 @@ class ObjectBucket:
     async def _drop(self, pieces: str) -> None:
         """What cannot be dropped now is an orphan, and dropped later."""
         try:
-            await self._streams.purge_stream(self._stream, subject=self._piece_of(pieces))
+            await erase(self._streams, self._stream, self._piece_of(pieces))
         except (Error, OSError, TimeoutError):
             return
 

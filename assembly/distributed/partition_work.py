@@ -20,6 +20,7 @@ from services.storage import DataFolder, files, in_thread
 from settings import Settings
 from transport.errors import Fenced
 from transport.layout import scope
+from transport.mirror import LogJournal
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class PartitionWork:
     stack: AsyncExitStack
     parts: Parts
     privacy: Privacy
+    journal: LogJournal
     duties: Duties
     grace_seconds: float
     _closing: bool = field(default=False, init=False)
@@ -50,7 +52,8 @@ class PartitionWork:
         async with self._forgetting:
             if self._closing:
                 raise Fenced(scope(self.number))
-            return await self.privacy.remove(user_id)
+            with self.journal.erasing():
+                return await self.privacy.remove(user_id)
 
     async def drain(self, seconds: float | None = None) -> None:
         self._leave()

@@ -67,7 +67,8 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
     async with AsyncExitStack() as stack:
         # Whoever keeps the archive next may be told to forget what is in this copy.
         stack.push_async_callback(in_thread, files.remove_folder, folder)
-        stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+        journal_of_files = LogJournal(beside, fenced)
+        stack.enter_context(files.journaled(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
         _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
         library = library_of(settings)
@@ -98,7 +99,8 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
 
         async def forget(user_id: int) -> Forgotten:
             dropped = await handed.forget(user_id)
-            done = await privacy.remove(user_id)
+            with journal_of_files.erasing():
+                done = await privacy.remove(user_id)
             done.pending += dropped
             return done
 

@@ -142,7 +142,8 @@ class Workshop:
         common = shared.settings
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
-            stack.enter_context(files.journaled(folder, LogJournal(beside, fenced)))
+            journal_of_files = LogJournal(beside, fenced)
+            stack.enter_context(files.journaled(folder, journal_of_files))
             if shared.documents is not None and shared.documents.shared is not None:
                 # The next owner's answers are from the files that this one has read.
                 stack.push_async_callback(flushed, shared.documents.shared)
@@ -174,6 +175,7 @@ class Workshop:
                 stack=stack.pop_all(),
                 parts=parts,
                 privacy=privacy_of(settings, parts),
+                journal=journal_of_files,
                 duties=self.duties,
                 grace_seconds=process.grace_seconds,
             )

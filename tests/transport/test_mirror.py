@@ -271,3 +271,32 @@ async def test_a_copy_that_somebody_else_changed_is_made_again(beside: Beside, t
         await until(lambda: contents(copy) == contents(one))
     following.cancel()
     await asyncio.wait([following])
+
+
+def held(root: Path, word: bytes) -> list[Path]:
+    """The server's files that hold a word."""
+    return [path for path in root.rglob("*.blk") if word in path.read_bytes()]
+
+
+@pytest.mark.parametrize("size", [10, 600_000], ids=["in an entry", "in an object"])
+async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
+    beside: Beside, nats_server: NatsServer, tmp_path: Path, size: int
+) -> None:
+    """H5."""
+    log, one = await opened(beside), tmp_path / "one"
+    journal = LogJournal(beside, log)
+    with files.journaled(one, journal):
+        files.append(one / "words", b"blorptang" + b" " * size)
+        files.append(one / "words", b"blorptang again")
+        files.replace(one / "gone", b"blorptang")
+        files.replace(one / "stays", b"quendry")
+        assert held(nats_server.root, b"blorptang")
+        with journal.erasing():
+            files.replace(one / "words", b"[removed]")
+            files.remove(one / "gone")
+    assert not held(nats_server.root, b"blorptang")
+    assert held(nats_server.root, b"quendry")
+    assert await copied(beside, log, tmp_path / "two") == {"words": b"[removed]", "stays": b"quendry"}
+    with files.journaled(one, LogJournal(beside, log)):
+        files.append(one / "words", b" and on")
+    assert (await copied(beside, log, tmp_path / "two"))["words"] == b"[removed] and on"

@@ -23,6 +23,7 @@ from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from clock import from_rfc3339, now
 from services.storage import FileChange
+from transport.erasing import erase
 from transport.layout import BLOBS
 from transport.protocol import ROLLUP, TTL
 
@@ -102,7 +103,8 @@ def read(message: Msg) -> Entry | None:
     return Entry(change, headers.get(BLOB, ""))
 
 
-def headers_of(change: FileChange, blob: str, digest: str = "") -> Mapping[str, str]:
+def headers_of(change: FileChange, blob: str, digest: str = "", *, erasing: bool = False) -> Mapping[str, str]:
+    """`erasing`: what was there before is taken out by who writes this."""
     headers = {CHANGE: change.kind}
     if change.length:
         headers[LENGTH] = str(change.length)
@@ -110,7 +112,7 @@ def headers_of(change: FileChange, blob: str, digest: str = "") -> Mapping[str, 
         headers[BLOB] = blob
     if digest:
         headers[DIGEST] = digest
-    if change.kind in ("replace", "remove"):
+    if change.kind in ("replace", "remove") and not erasing:
         headers[ROLLUP] = "sub"  # what was there before is really gone
     if change.kind == "remove":
         headers[TTL] = f"{REMOVED_SECONDS}s"
@@ -138,9 +140,13 @@ async def put_blob(streams: JetStreamContext, scope: str, change: FileChange) ->
     return name
 
 
-async def drop_blob(streams: JetStreamContext, name: str) -> None:
+async def drop_blob(streams: JetStreamContext, name: str, *, erasing: bool = False) -> None:
+    """`erasing`: its bytes are overwritten."""
     blobs = await streams.object_store(BLOBS)
     try:
+        if erasing:
+            pieces = (await blobs.get_info(name)).nuid
+            await erase(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
         await blobs.delete(name)
     except (NotFoundError, ObjectNotFoundError):
         return

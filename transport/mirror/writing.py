@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from nats.js import JetStreamContext
 
 from services.storage import FileChange
 from transport.connection import Beside
+from transport.erasing import erase
 from transport.fence import FencedLog, read_all
+from transport.layout import LOG
 from transport.mirror import entries
 from transport.mirror.patience import patiently
 
@@ -37,6 +41,8 @@ class Writer:
     def __init__(self, scope: FencedLog) -> None:
         self._log = scope
         self._recorded: dict[str, KnownFile] | None = None
+        self.erasing = False
+        """Whether what is replaced is overwritten in the server's files."""
 
     async def write(self, change: FileChange, digest: str = "") -> None:
         """`digest`: of the content of a file that is replaced.
@@ -52,10 +58,15 @@ class Writer:
         if change.kind == "append" and file.count >= MOST_ENTRIES:
             change = await patiently(lambda: _as_a_whole(streams, self._log.scope, change))
         blob = await patiently(lambda: entries.put_blob(streams, self._log.scope, change))
-        sent = entries.headers_of(change, blob, digest)
-        await self._log.append(f"{entries.FILES}.{token}", b"" if blob else change.data, sent)
+        whole = change.kind in ("replace", "remove")
+        erasing = self.erasing and whole
+        branch = f"{entries.FILES}.{token}"
+        sent = entries.headers_of(change, blob, digest, erasing=erasing)
+        number = await self._log.append(branch, b"" if blob else change.data, sent)
+        if erasing:
+            await patiently(lambda: erase(streams, LOG, f"log.{self._log.scope}.{branch}", number))
         unused: list[str] = []
-        if change.kind in ("replace", "remove"):
+        if whole:
             unused, file.blobs, file.count = [each for each in file.blobs if each != blob], [], 0
         file.digest = digest
         file.count += 1
@@ -64,7 +75,7 @@ class Writer:
         if change.kind == "remove":
             del known[change.path]
         for each in unused:  # only now: until the entry was in, they were the content
-            await patiently(lambda each=each: entries.drop_blob(streams, each))
+            await patiently(lambda each=each: entries.drop_blob(streams, each, erasing=erasing))
 
     async def recorded(self) -> dict[str, KnownFile]:
         """What the log has, by path. Read once: nobody else writes it."""
@@ -79,6 +90,15 @@ class LogJournal:
     def __init__(self, beside: Beside, scope: FencedLog) -> None:
         self._beside = beside
         self._writer = Writer(scope)
+
+    @contextmanager
+    def erasing(self) -> Generator[None]:
+        """What is replaced in the block leaves no bytes behind."""
+        self._writer.erasing = True
+        try:
+            yield
+        finally:
+            self._writer.erasing = False
 
     def commit(self, change: FileChange) -> None:
         """Raises as `Writer.write`."""
