@@ -145,6 +145,18 @@ def test_a_repository_that_cannot_be_had_keeps_its_files(base: Base) -> None:
         assert base.index == before
 
 
+@pytest.mark.parametrize("path", ["/mill/info/refs", "/mill/git-upload-pack"])
+@pytest.mark.parametrize("to", ["http://169.254.169.254/latest", "http://10.0.0.1/mill", "file:///etc/passwd"])
+def test_a_repository_that_leads_inside_leads_nowhere(base: Base, path: str, to: str) -> None:
+    """Pitfall 17: neither what is asked first nor what the contents come from."""
+    served(base).commit(FIRST)
+    base.serve(path, redirect(to))
+    base.link(f"git: {base.server.origin}/mill")
+    assert base.run() == 1
+    why = {"/mill/info/refs": "it redirects", "/mill/git-upload-pack": "the server answered HTTP 302"}[path]
+    assert f"links.txt, line 1: {why}" in base.err
+
+
 @pytest.mark.parametrize("suffix", ["@none", " nothing/there"])
 def test_what_is_not_there_is_said(base: Base, suffix: str) -> None:
     served(base).commit(FIRST)

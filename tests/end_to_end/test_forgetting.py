@@ -251,3 +251,26 @@ async def test_a_recording_plays_on_without_the_person(life: Life, capsys: pytes
     authors = {line["d"]["author"]["id"] for line in after if line["t"] == "MESSAGE_CREATE"}
     assert str(life.ada.id) not in authors
     assert len(authors) >= 2
+
+
+async def test_the_running_bot_leaves_no_byte_either_but_in_files_that_its_log_names(
+    life: Life,
+    discord_server: DiscordServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bot = RunningBot(discord_server, life.settings, LiveOptions())
+    bot.begin(monkeypatch, learning=True)
+    try:
+        await bot.ready()
+        await until_offered(discord_server)
+        assert left_in(life.data)
+        help_ = discord_server.add_channel("help-again")
+        caplog.clear()
+        await discord_server.until_told(await discord_server.call(help_, life.ada, "privacy forget"))
+        named = [line for line in caplog.messages if line.startswith("/privacy forget: ")]
+        for path in left_in(life.data):
+            assert any(f"{path}: " in line for line in named), path
+            assert path.parent.name in {"logs", "recordings", "day.jsonl.attachments"}
+    finally:
+        assert await bot.stop() == 0

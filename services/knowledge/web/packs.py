@@ -19,6 +19,8 @@ from services.knowledge.web_answers import FetchFailed
 
 _DEEPEST = 64
 """Folders within folders."""
+MOST_ENTRIES = 200_000
+"""Files of a commit. A few trees that name one another over and over make more than can be counted."""
 _IN_SHORT = {
     **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
     NOT_CHOSEN: "left out by kb.include or kb.exclude",
@@ -36,7 +38,10 @@ def read_pack(pack: bytes, commit: str, taken: Taken) -> RepositoryFiles:
     objects = _objects(pack)
     files = RepositoryFiles(commit)
     try:
-        for path, mode, sha in _walk(objects, _folder(objects, _root(objects, commit), taken.folder), taken.folder, 0):
+        tree = _folder(objects, _root(objects, commit), taken.folder)
+        for count, (path, mode, sha) in enumerate(_walk(objects, tree, taken.folder, 0)):
+            if count >= MOST_ENTRIES:
+                raise FetchFailed(f"its commit has more than {MOST_ENTRIES:,} files")
             reason = _refusal(path, mode, taken)
             if reason is None and len(files.blobs) >= taken.most:
                 reason = "beyond kb.max_pages_per_site"
