@@ -40,6 +40,10 @@ OUT_OF_REACH = (
     "backups and copies of the data folder, such as those of --backup: delete them, or forget again after a restore",
     "whatever the LLM's provider keeps",
 )
+IN_THE_SERVERS = (
+    "of NATS: messages and captures that were handled, and places (streams MESSAGES, CAPTURES, PLACES), whose bytes the "
+    "servers keep until they make their block files anew; docs/scaling.md says how to be rid of them at once",
+)
 PROCESSES_SECONDS = 30.0
 """How long the processes have to answer, where the transport is NATS."""
 
@@ -58,7 +62,7 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
     with nats_extra():
         from assembly.distributed.forgetting import forget_from_outside  # noqa: PLC0415 (nothing of it is imported for one process)
     result = run_async(forget_from_outside(settings, user_id, PROCESSES_SECONDS))
-    show(Console(), user_id, result.done, result.left)
+    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, *IN_THE_SERVERS))
     return DONE
 
 
@@ -119,7 +123,13 @@ async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> t
         await store.close()
 
 
-def show(console: Console, user_id: int, done: Forgotten, follows: Sequence[str] = ()) -> None:
+def show(
+    console: Console,
+    user_id: int,
+    done: Forgotten,
+    follows: Sequence[str] = (),
+    out_of_reach: Sequence[str] = OUT_OF_REACH,
+) -> None:
     """`follows`: what is forgotten by itself, later."""
     votes, questions = number_of(done.votes, "vote"), number_of(done.questions, "question")
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -144,7 +154,7 @@ def show(console: Console, user_id: int, done: Forgotten, follows: Sequence[str]
     sections = (
         ("Still to come, by itself:", follows),
         ("Look at these yourself:", done.left),
-        ("Out of reach:", OUT_OF_REACH),
+        ("Out of reach:", out_of_reach),
     )
     for title, lines in sections:
         if lines:

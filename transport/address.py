@@ -18,8 +18,8 @@ CREDENTIALS = re.compile(
 
 
 ASK_FOR_CREDENTIALS = (
-    "asks for no credentials, so everybody who reaches it reads and writes all that people say: have it ask "
-    "(docs/scaling.md), and name them in nats.credentials_env or in the URL"
+    "is shown no credentials: if it asks for none, everybody who reaches it reads and writes all that people say; have "
+    "it ask, and set the variable that nats.credentials_env names (docs/scaling.md)"
 )
 
 
