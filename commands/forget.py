@@ -41,8 +41,8 @@ OUT_OF_REACH = (
     "whatever the LLM's provider keeps",
 )
 IN_THE_SERVERS = (
-    "of NATS: messages and captures that were handled, and places (streams MESSAGES, CAPTURES, PLACES), whose bytes the "
-    "servers keep until they make their block files anew; docs/scaling.md says how to be rid of them at once",
+    "of NATS: messages and captures that were handled, and places (streams MESSAGES, CAPTURES, PLACES); the servers "
+    "keep their bytes until they make block files anew: docs/scaling.md says how to be rid of them at once"
 )
 PROCESSES_SECONDS = 30.0
 """How long the processes have to answer, where the transport is NATS."""
@@ -62,7 +62,7 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
     with nats_extra():
         from assembly.distributed.forgetting import forget_from_outside  # noqa: PLC0415 (nothing of it is imported for one process)
     result = run_async(forget_from_outside(settings, user_id, PROCESSES_SECONDS))
-    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, *IN_THE_SERVERS))
+    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS))
     return DONE
 
 

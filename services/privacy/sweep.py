@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from services.llm import clean
 from services.privacy.strangers import named
@@ -27,38 +28,42 @@ _PAUSE = "\n"
 
 @dataclass(slots=True)
 class Traces:
-    """Rows of words that somebody wrote, by their first one."""
+    """Rows of words that somebody wrote, by their first word and their second, which most words of a file are not."""
 
-    _rows: defaultdict[str, set[tuple[str, ...]]] = field(default_factory=lambda: defaultdict(set), init=False)
-    _longest: int = field(default=0, init=False)
+    _rows: dict[str, dict[str, set[tuple[str, ...]]]] = field(default_factory=dict[str, Any], init=False)
+    _alone: set[str] = field(default_factory=set[str], init=False)
 
     def add(self, texts: Iterable[str]) -> None:
         for line in (line for text in texts for line in clean(text).split("\n")):
             words = tuple(_WORDS.findall(line.casefold()))
+            if sum(map(len, words)) < LEAST_CHARS:
+                continue
+            if len(words) == 1:
+                self._alone.add(words[0])
+                continue
             size = min(len(words), WINDOW)
-            if sum(map(len, words)) >= LEAST_CHARS:
-                for start in range(len(words) - size + 1):
-                    self._rows[words[start]].add(words[start : start + size])
-                self._longest = max(self._longest, size)
+            for start in range(len(words) - size + 1):
+                row = words[start : start + size]
+                self._rows.setdefault(row[0], {}).setdefault(row[1], set()).add(row)
 
-    def found_in(self, words: Iterable[str]) -> bool:
-        """Whether a file of these words holds one of the rows."""
-        if not self._rows:
+    def found_in(self, pieces: Iterable[list[str]]) -> bool:
+        """Whether a file of these words, piece by piece, holds one of the rows."""
+        if not self._rows and not self._alone:
             return False
-        row: deque[str] = deque(maxlen=self._longest)
-        for word in words:
-            row.append(word)
-            if len(row) == self._longest and self._begins(row):
+        before: list[str] = []
+        for piece in pieces:
+            words = before + piece
+            if not self._alone.isdisjoint(piece) or self._begin_in(words):
                 return True
-        while row:
-            if self._begins(row):
-                return True
-            row.popleft()
+            before = words[-WINDOW + 1 :]
         return False
 
-    def _begins(self, row: Sequence[str]) -> bool:
-        rows = self._rows.get(row[0])
-        return rows is not None and any(tuple(row)[: len(each)] == each for each in rows)
+    def _begin_in(self, words: list[str]) -> bool:
+        for at, (first, second) in enumerate(pairwise(words)):
+            rows = self._rows.get(first)
+            if rows is not None and any(tuple(words[at : at + len(row)]) == row for row in rows.get(second, ())):
+                return True
+        return False
 
 
 def still_held(root: Path, texts: Iterable[str], but: Collection[Path], said: Iterable[str]) -> list[str]:
@@ -82,7 +87,7 @@ def still_held(root: Path, texts: Iterable[str], but: Collection[Path], said: It
     return list(named(found, "still has words as they wrote them, which others may have repeated; look at it"))
 
 
-def _words_of(path: Path) -> Iterator[str]:
+def _words_of(path: Path) -> Iterator[list[str]]:
     rest = b""
     with path.open("rb") as file:
         while data := file.read(AT_ONCE):
@@ -93,9 +98,9 @@ def _words_of(path: Path) -> Iterator[str]:
                 rest = data
                 continue
             rest = data[end:] if end else b""
-            yield from _in(data[:end] if end else data)
+            yield _in(data[:end] if end else data)
             time.sleep(BREATH_SECONDS)
-    yield from _in(rest)
+    yield _in(rest)
 
 
 def _in(data: bytes) -> list[str]:

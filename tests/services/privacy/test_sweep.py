@@ -1,0 +1,76 @@
+"""Which files still hold somebody's words, wherever a piece of the file ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.privacy import sweep
+from services.privacy.sweep import Traces, still_held
+from tests.services.quickly import QUICKLY
+
+SAID = "My lantern stays dark all night, though\nI wind it up twice"
+
+
+def held(folder: Path, *texts: str) -> list[str]:
+    return [line.partition(": ")[0].rpartition("/")[2] for line in still_held(folder, texts, (), ())]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SAID,
+        SAID.upper(),
+        "> my lantern  stays *dark* all night",
+        json.dumps({"q": SAID}),
+        json.dumps({"q": SAID.replace("a", "\u00e0")}).replace("\\u00e0", "\\u0061"),
+        "\0\1binary\0 My lantern stays dark all night, \xff",
+    ],
+)
+def test_words_are_found_however_they_are_written(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a").write_text(content, errors="replace")
+    assert held(tmp_path, SAID) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "content", ["My lantern stays dark", "dark all night", "My lantern stays bright all night", ""]
+)
+def test_words_that_anybody_may_have_written_are_not(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a").write_text(content)
+    assert held(tmp_path, SAID, "yes, thanks") == []
+
+
+def test_one_long_word_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("see 0123456789abcdef0123 there")
+    assert held(tmp_path, "0123456789abcdef0123") == ["a"]
+
+
+@QUICKLY
+@given(st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=40), st.integers(1, 12))
+def test_a_row_is_found_in_whatever_pieces_a_file_comes(words: list[str], size: int) -> None:
+    row = ["one", "two", "three", "four", "two", "one"]
+    traces = Traces()
+    traces.add([" ".join(row)])
+    pieces = [words[at : at + size] for at in range(0, len(words), size)]
+    there = any(words[at : at + len(row)] == row for at in range(len(words)))
+    assert traces.found_in(pieces) == there
+
+
+def test_a_word_at_the_end_of_a_piece_of_the_file_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_text("x " * 10 + SAID + " x" * 10)
+    for size in range(10, 60):
+        monkeypatch.setattr(sweep, "AT_ONCE", size)
+        assert held(tmp_path, SAID) == ["a"], size
+
+
+def test_documentation_and_what_is_named_already_are_passed_over(tmp_path: Path) -> None:
+    for name in ("docs/a", "logs/b", "c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SAID)
+    named = [f"{tmp_path / 'logs'}: 6 files: a log"]
+    (line,) = still_held(tmp_path, [SAID], [tmp_path / "docs"], named)
+    assert line.startswith(f"{tmp_path / 'c'}: still has words as they wrote them")
