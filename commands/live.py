@@ -40,7 +40,7 @@ from commands.roles import ROLES, nats_extra
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
-from services.telemetry.listening import raise_descriptor_limit
+from services.telemetry import raise_descriptor_limit
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import socket
 import time
 from collections.abc import Collection, Generator, Iterable
@@ -20,7 +19,7 @@ from yarl import URL
 
 from assembly import Unusable
 from dashboard import Visitors
-from services.telemetry.listening import BACKLOG, Connections, few_lines_of, most_connections
+from services.telemetry import BACKLOG, Connections, few_lines_of, most_connections
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
@@ -41,7 +40,7 @@ class TokenGuard:
         self._app = app
         self._visitors = visitors
         self._connections = connections
-        self._host = re.compile(rf"(?i:{'|'.join(map(re.escape, hosts))})(?::\d{{1,5}})?")
+        self._hosts = {each.lower() for each in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -53,7 +52,7 @@ class TokenGuard:
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
+        if len(hosts) != 1 or not self._is_meant(hosts[0].lower()):
             return PlainTextResponse("This is not the name of this server: see mcp.names.\n", 421)
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         address = str(scope["client"][0]) if scope.get("client") else ""
@@ -71,6 +70,10 @@ class TokenGuard:
             # A stream that waits for messages of the server would wait for ever: it sends none.
             return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
         return None
+
+    def _is_meant(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        return host in self._hosts or (name in self._hosts and port.isdecimal())
 
 
 class QuietServer(uvicorn.Server):

@@ -29,7 +29,7 @@ from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
 from commands.mcp_server.tools import Allowance, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.storage import DataFolder
-from services.telemetry.listening import raise_descriptor_limit
+from services.telemetry import raise_descriptor_limit
 from settings import McpSettings, Settings
 
 Way = Literal["stdio", "http"]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from services.conversations import forget_started, read_posts
-from services.knowledge import belongs_to, next_file
 from services.llm import read_spent, render_spent
 from services.privacy import ends
 from services.privacy.exchanges import drop_exchanges
@@ -25,7 +24,7 @@ from services.privacy.recorded import Recorded, attachments_of, clear, look_thro
 from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
 from services.privacy.text_match import TextMatch, words_of
 from services.storage import DataFolder, Record, edit, files
-from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive
+from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, filing
 from services.telemetry import number_of
 
 NAME_CHARS = 3
@@ -123,7 +122,7 @@ def forget(
     for path, found in others.recordings.items():
         done.recorded += clear(path, user_id, found, TextMatch(texts))
     names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
-    fixed = {topic for topic in names if team is None or belongs_to(topic, named_by_operator)}
+    fixed = {topic for topic in names if team is None or filing.belongs_to(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
@@ -238,10 +237,8 @@ def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts:
     own, taken = words_of(texts, NAME_CHARS), {topic for topics in filed.values() for topic in topics}
     names: dict[str, str] = {}
     for topic in sorted(theirs):
-        words = topic.split("-")
-        kept = [word for word in words if word not in own or word in left[topic]]
-        if len(kept) < len(words):
-            names[topic] = next_file("-".join(kept) or "topic", {*taken, *names.values()})
+        if (name := filing.name_without(topic, own - left[topic], {*taken, *names.values()})) != topic:
+            names[topic] = name
     return names
 
 

@@ -19,7 +19,7 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, archive_files, corrections, pending, qa_ids, rebuilding, state
+from services.team import archive, archive_files, corrections, filing, pending, qa_ids, rebuilding, state
 from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
 from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in

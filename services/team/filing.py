@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
@@ -196,3 +196,10 @@ def _length(pair: Pair | None) -> int:
 
 def _safe(name: str) -> str:
     return name if is_topic_name(name) else topic_name(name)
+
+
+def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> str:
+    """A name for a topic that has none of these words and is not `taken`; the same if it has none of them."""
+    said = topic.split("-")
+    kept = [word for word in said if word not in words]
+    return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)

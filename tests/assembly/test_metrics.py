@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -7,7 +8,6 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from assembly import Unusable
 from assembly.running import Meters, meters_of, serving
@@ -85,10 +85,10 @@ async def test_a_port_that_cannot_be_had_is_one_line_that_names_the_key(host: st
 async def test_an_address_that_this_machine_does_not_have_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python 3.13 tells nothing but the list of addresses."""
 
-    async def start(_: web.TCPSite) -> None:
+    async def create_server(*_given: object, **_named: object) -> None:
         raise OSError("could not bind on any address out of [('192.0.2.1', 9464)]")
 
-    monkeypatch.setattr(web.TCPSite, "start", start)
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", create_server)
     settings = Settings(metrics=MetricsSettings(port=9464, host="192.0.2.1"))
     with pytest.raises(Unusable, match=r"192\.0\.2\.1:9464 \(this machine has no such address\); choose"):
         async with serving(settings.metrics, meters_of(settings), lambda: None):
