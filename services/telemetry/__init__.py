@@ -1,4 +1,4 @@
-"""What the running program says about itself: log lines, counts in words, how parts ended, why a server was not reached.
+"""What the program says about itself: log lines, counts in words, how parts ended, why servers were not reached.
 Also the bounds of whatever listens. `exporter` serves metrics.
 """
 
