@@ -122,7 +122,7 @@ def forget(
     for path, found in others.recordings.items():
         done.recorded += clear(path, user_id, found, TextMatch(texts))
     names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
-    fixed = {topic for topic in names if team is None or filing.belongs_to(topic, named_by_operator)}
+    fixed = {topic for topic in names if team is None or filing.keeps_its_name(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
-from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
+from services.knowledge import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
 from services.team.archive import Pair, part_of
 from services.team.decisions import Action, Decision, FiledPiece, Remark
@@ -203,3 +203,8 @@ def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> 
     said = topic.split("-")
     kept = [word for word in said if word not in words]
     return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
+
+
+def keeps_its_name(topic: str, named_by_operator: Collection[str]) -> bool:
+    """Whether the configuration names this topic: renamed, it would lose what is said of it there."""
+    return belongs_to(topic, named_by_operator)
