@@ -57,7 +57,8 @@ def test_no_text_holds_a_marker_after_rendering(text: str, name: str) -> None:
     """Pitfall 19: neither the marker itself nor what looks like it."""
     rendered = section(name, [Field("User", text)])
     inside = "\n".join(rendered.split("\n")[1:-1])
-    assert not re.search(r"<<<\s*(end of )?(conversation|index|sources?|draft)", fold(inside))
+    # A marker is a whole line: brackets at the end of one line and a name in the next are none.
+    assert not re.search(r"<<<[^\S\n]*(end of )?(conversation|index|sources?|draft)", fold(inside))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
