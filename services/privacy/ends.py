@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from services.privacy.text_match import TextMatch
-from services.storage import DataFolder, Record
+from services.storage import DataFolder, Record, edit
 from services.team import REMOVED
 from services.telemetry import parse_ended
 
@@ -31,3 +32,19 @@ def without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]
         return {**row, "question": REMOVED} if match.found_in(str(row.get("question", ""))) else row
 
     return change
+
+
+def rename_topics(folder: DataFolder, ids: Mapping[str, str]) -> None:
+    """Give sources other ids in what is recorded of answers: outcomes, votes, posts. `ids`: new ones by old ones."""
+    for path in (folder.feedback, folder.posts, *files_of(folder)) if ids else ():
+        edit(path, lambda row: cast("Record", _replaced(row, ids)))
+
+
+def _replaced(value: object, ids: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return ids.get(value, value)
+    if isinstance(value, list):
+        return [_replaced(each, ids) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {ids.get(name, name): _replaced(each, ids) for name, each in cast("dict[str, Any]", value).items()}
+    return value

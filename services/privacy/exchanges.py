@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,10 @@ class Dropped:
     left: list[str]
 
 
-def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str]) -> Dropped:
-    """Drop what is about a person's conversations, and what holds one of their `texts`. Raises OSError."""
+def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str], ids: Collection[str] = ()) -> Dropped:
+    """Drop what is about a person's conversations, and what holds one of their `texts`, or the id of a source that is
+    called by a word of theirs. Raises OSError.
+    """
     match, count = TextMatch(texts), 0
     left: list[str] = []
     for path in recordings:
@@ -33,8 +35,10 @@ def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str]) -
 
         def without(exchange: Record) -> Record | None:
             nonlocal unmarked
-            people = exchange.get("people")
-            if either.found_in(_said(exchange)) or (isinstance(people, list) and str(user_id) in people):  # noqa: B023 (called at once)
+            people, said = exchange.get("people"), _said(exchange)
+            if isinstance(people, list) and str(user_id) in people:
+                return None
+            if either.found_in(said) or any(each in said for each in ids):  # noqa: B023 (called at once)
                 return None
             unmarked += "people" not in exchange
             return exchange

@@ -117,14 +117,16 @@ def forget(
     texts += texts_in(folder, raw, user_id)
     others = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in others.recordings.values() for text in found.texts]
-    dropped = drop_exchanges(sorted(others.exchanges), user_id, texts)
-    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
-    for path, found in others.recordings.items():
-        done.recorded += clear(path, user_id, found, TextMatch(texts))
     names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
     fixed = {topic for topic in names if team is None or filing.keeps_its_name(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
+    renamed = {topic: name for topic, name in names.items() if topic not in fixed}
+    ids = {f"team:{topic}.txt": f"team:{name}.txt" for topic, name in renamed.items()}
+    dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
+    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
+    for path, found in others.recordings.items():
+        done.recorded += clear(path, user_id, found, TextMatch(texts))
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     spent = read_spent(folder.usage)
     done.usage = spent.forget(user_id)
@@ -132,10 +134,11 @@ def forget(
         files.replace(folder.usage, render_spent(spent))
     without = ends.without(user_id, TextMatch(texts))
     done.ends = sum(sum(_edit(path, without, done)) for path in ends.files_of(folder))
+    ends.rename_topics(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
-        team.rename({topic: name for topic, name in names.items() if topic not in fixed})
+        team.rename(renamed)
     for path in sorted(raw.glob("*.txt")):
         with files.alone(path):
             _forget_turns(path, user_id, done)

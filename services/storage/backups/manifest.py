@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
@@ -25,6 +24,8 @@ MOST_BYTES = 32 * 1024 * 1024
 MOST_VALUES = 1_000_000
 """In a manifest: five for each file. What reads it takes a hundred times the bytes of the smallest values."""
 MOST_STEPS = 32
+MOST_FOLDERS = 50_000
+"""That the paths of an archive lead through: each is made, and a short archive can name millions."""
 LONGEST_PATH = 1024
 """In bytes: the data folder itself has room above it."""
 
@@ -87,17 +88,23 @@ def parse(data: bytes) -> Manifest:
     return manifest
 
 
-def _check(files: Iterable[str], folders: Iterable[str]) -> None:
+def _check(files: Sequence[str], folders: Sequence[str]) -> None:
     """Every path stays below its folder, is what it says, and is there once (Pitfall 16)."""
     kept: set[str] = set()
+    above: set[str] = set()
     for path in (*files, *folders):
         if not is_sound(path):
             raise BadBackup(f"holds a name that no data folder has ({path[:80]!r}); do not use it")
         if path in kept:
             raise BadBackup(f"holds {path[:80]!r} twice; do not use it")
         kept.add(path)
-    named = set(files)
-    if any(str(parent) in named for path in kept for parent in PurePosixPath(path).parents):
+        folder = path.rpartition("/")[0]
+        while folder and folder not in above:
+            above.add(folder)
+            folder = folder.rpartition("/")[0]
+        if len(above) + len(folders) > MOST_FOLDERS:
+            raise BadBackup(f"holds more than {MOST_FOLDERS:,} folders; do not use it")
+    if not above.isdisjoint(files):
         raise BadBackup("holds a file that is a folder as well; do not use it")
 
 

@@ -220,6 +220,28 @@ def test_a_topic_that_is_called_by_a_word_of_theirs_gets_another_name(
     assert len(called_by_her.topics["lamp"].pairs) == 2
 
 
+def test_what_others_were_told_from_a_topic_names_it_as_it_is_called_now(
+    folder: DataFolder, called_by_her: TeamLibrary
+) -> None:
+    """Pitfall 67: the records of somebody else's answers, votes and posts hold the topic's id."""
+    row = {"author_id": str(BOB), "question": "and mine?", "sources": ["team:lamp-blorptang.txt"]}
+    path = folder.outcomes / "2026-02-01.jsonl"
+    for each in (path, folder.feedback, folder.posts):
+        files.replace(each, json.dumps({**row, "path": {"select": {"team:lamp-blorptang.txt": 1}}}).encode() + b"\n")
+    exchange = {
+        "step": "select",
+        "hash": "1",
+        "people": [],
+        "request": "c1 ¦ team:lamp-blorptang.txt",
+        "response": "c1",
+    }
+    files.replace(folder.llm_recordings / "x.jsonl", json.dumps(exchange).encode() + b"\n")
+    assert take_out(folder, ADA, called_by_her).left == []
+    assert not named_so(folder)
+    for each in (path, folder.feedback, folder.posts):
+        assert json.loads(each.read_bytes())["sources"] == ["team:lamp.txt"]
+
+
 def test_a_crash_while_a_topic_is_renamed_leaves_it_to_the_next_run(
     folder: DataFolder, called_by_her: TeamLibrary, tmp_path: Path
 ) -> None:

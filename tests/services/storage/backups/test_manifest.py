@@ -63,6 +63,8 @@ def test_a_name_that_leads_elsewhere_is_refused(path: str) -> None:
         (rendered("a", folders=("a",)), "holds 'a' twice"),
         (rendered("a", "a/b"), "a file that is a folder as well"),
         (rendered("a", folders=("a/b/c",)), "a file that is a folder as well"),
+        (rendered(*(f"{n}/{'d/' * 30}f" for n in range(2_000))), "more than 50,000 folders"),
+        (rendered(folders=tuple(f"{n}/{'d/' * 30}f" for n in range(2_000))), "more than 50,000 folders"),
         (b"", "cannot be read"),
         (b"\xff", "cannot be read"),
         (b"[" * 100_000, "cannot be read"),
