@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. What a user can cause is one line on stderr."""
     options = parser().parse_args(arguments)
     try:
-        with interrupted_silently(), collecting_nothing():
+        with sigint_ends_at_once(), garbage_collection_off():
             # Only now, so that --help answers at once.
             from commands.dispatch import run  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def interrupted_silently() -> Generator[None]:
-    """Have Ctrl-C end the program without a traceback while there is nothing to clean up."""
+def sigint_ends_at_once() -> Generator[None]:
+    """Let Ctrl-C end the program without a traceback during the block, while there is nothing to clean up."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # else the caller has a handler
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -45,8 +45,10 @@ def interrupted_silently() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def collecting_nothing() -> Generator[None]:
-    """Have imports, which leave hardly any garbage, not searched for it: a tenth of an answer's start was that."""
+def garbage_collection_off() -> Generator[None]:
+    """Switch garbage collection off during the block. Imports leave little garbage, and looking for it took a tenth of
+    the start of `--ask`.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -180,14 +182,14 @@ def days(text: str) -> float:
 
 
 def roles(text: str) -> tuple[str, ...]:
-    """For argparse; imported only where it is given."""
+    """Parse the value of `--role`, such as `gateway,worker`, for argparse."""
     from commands.roles import roles_of  # noqa: PLC0415
 
     return roles_of(text)
 
 
 def shards(text: str) -> tuple[range, int]:
-    """Likewise."""
+    """Parse the value of `--shards`, such as `0-15/64`, for argparse."""
     from commands.shards import shards_of  # noqa: PLC0415
 
     return shards_of(text)
@@ -199,7 +201,7 @@ def user_id(text: str) -> int:
 
 
 def server_id(text: str) -> int:
-    """Likewise."""
+    """Parse the id of a Discord server for argparse."""
     return _id(text, "server")
 
 

@@ -32,8 +32,8 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
 def server_library(
     settings: Settings, guild_id: int, shared: Library | None = None, *, for_team: bool = False
 ) -> tuple[OwnLibrary, JoinedLibrary]:
-    """What one server alone is answered from, and that together with what all share; the latter is all that its
-    questions may see. `settings`: the common ones; `shared`: the library of those, made here if there is none yet.
+    """Give a server's own library, and the one that joins it with the shared library. Questions of the server are
+    answered from the joined one only.
     """
     own = OwnLibrary(library_of(settings.servers[guild_id], for_team=for_team, documented=False), guild_id)
     return own, JoinedLibrary(own, shared or library_of(settings, for_team=for_team))

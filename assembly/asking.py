@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAnswering:
-    """What is open while questions are answered. Nothing of it writes to the data folder.
+    """The open parts that answer single questions. None of them writes to the data folder.
 
     Attributes:
         library: the sources that everybody may be answered from.
@@ -51,9 +51,9 @@ async def open_answering(
     usage: Usage | None = None,
     guild_id: int | None = None,
 ) -> AsyncGenerator[OpenAnswering]:
-    """What answers single questions from the knowledge base, for as long as the block lasts. `budget` and `usage`: what
-    the answers count against; None: nothing. `guild_id`: the server in which they are asked; None: one that has nothing
-    of its own.
+    """Open an answerer for single questions outside of the bot, until the end of the block. `budget` and `usage` count
+    the answers (None: not counted). `guild_id`: the server in which questions are asked; None: a server without
+    knowledge of its own.
     """
     library = library_of(settings)
     async with (

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """Work beside the graph, cancelled at the end."""
+    """Runs work beside the graph, such as computing vectors of documents, and cancels it at the end."""
 
     store: DocumentStore
     embedder: Embedder | None

@@ -16,7 +16,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def copy_order(settings: Settings) -> CopyOrder:
-    """Everything in the reverse of the order in which it is written.
+    """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
 
     The marks of what is done come first: they vouch for all else. Then answers: those being posted before those that
     are recorded, as they go from the one to the other. Then what the team taught: topics, the decisions that they are
@@ -44,7 +44,7 @@ def _secrets(settings: Settings) -> Iterator[Path]:
 
 
 def elsewhere(settings: Settings) -> Iterator[str]:
-    """What belongs to the bot and is not in the data folder, each with its reason in brackets."""
+    """Name the bot's files that a backup does not contain, each with the reason in brackets."""
     for path in _secrets(settings):
         yield f"{path} (it holds secrets; keep it apart)"
     root = os.path.realpath(settings.app.data_dir)
@@ -84,6 +84,8 @@ def _logs(settings: Settings) -> Iterator[Path]:
 
 
 def _plain(*places: Path) -> tuple[Path, ...]:
-    """As they are compared: absolute, in folders without links. What is a link itself stays one."""
+    """Make paths absolute and resolve links in their folders, so that they can be compared; a link itself stays a
+    link.
+    """
     plain = (Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (as said)
     return tuple(Path(os.path.realpath(place.parent), place.name) for place in plain)

@@ -1,4 +1,4 @@
-"""What only the running bot has: its side of Discord, and work beside the graph."""
+"""Opens the bot's side of Discord, and the work that runs beside the graph: recording, resuming and sweeping files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def gateway_for(
 async def recorded(
     dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: Parts
 ) -> AsyncGenerator[Observable[Dispatch]]:
-    """The same dispatches, written to the recording at `path` as they pass, with what people attach to messages.
+    """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
 
     Raises:
         BadRecording: the recording cannot be written.
@@ -145,14 +145,14 @@ async def warn_if_unreachable(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def kept_tidy(
+async def evidence_maintained(
     chosen: DocumentSettings,
     documents: Documents | None,
     client: discord.Client,
     fetcher: RestFetcher,
     withheld: Callable[[Message], bool],
 ) -> AsyncGenerator[Subject[None]]:
-    """Finish what a crash has left of files; `sweeping` from when the first server has arrived.
+    """Finish reading files that a crash cut off, and delete files of closed threads, for as long as the block runs.
 
     Gives a subject to be called as each server arrives: before that, it is unknown which threads there are.
     """
@@ -160,7 +160,7 @@ async def kept_tidy(
     if documents is None:
         yield arrivals
         return
-    async with sweeping(chosen, documents, left_by(client), fetcher, arrivals):
+    async with sweeping(chosen, documents, has_left_server(client), fetcher, arrivals):
         documents.background.start(resume(documents, fetcher, withheld))
         yield arrivals
 
@@ -203,9 +203,9 @@ def failed(_: object, error: Exception) -> int:
     return 0
 
 
-def left_by(client: discord.Client) -> Callable[[int], bool]:
-    """Whether the bot of a gateway, which is told of all its servers, has left one. Raises LookupFailed while one is
-    away: then the answer is not known.
+def has_left_server(client: discord.Client) -> Callable[[int], bool]:
+    """Make a function that tells whether the bot has left a server. It raises LookupFailed while a server is
+    unavailable, since the answer is not known then.
     """
 
     def left(guild_id: int) -> bool:
@@ -227,8 +227,8 @@ def active_in(fetcher: RestFetcher) -> Callable[[int], Awaitable[Collection[int]
 async def resume(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], idle_seconds: float = 0.0
 ) -> None:
-    """Finish what a crash has left half done: files that were announced, and those that lack vectors. `idle_seconds`:
-    younger ones are in the hands of other processes.
+    """Finish files that a crash left half read or without vectors. With `idle_seconds`, files changed since then are
+    skipped, since another process may be reading them.
     """
     try:
         for name, doc in await unfinished(documents.store):
@@ -242,7 +242,7 @@ async def resume(
 async def finish_reading(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], name: str, doc: Document
 ) -> None:
-    """What a crash has left of one file. Raises StoreUnavailable."""
+    """Finish one file that a crash left half read. Raises StoreUnavailable."""
     if doc.state is State.LEXICAL:
         documents.background.embed_soon(name, doc.doc_id)
     elif name.startswith(naming.CASE_PREFIX):

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from assembly.teachings import Teachings, departed, forgotten_by_search, learned_in, surroundings
+from assembly.teachings import (
+    TeamKnowledgeFiles,
+    forgotten_by_search,
+    open_learned,
+    settings_of_removed_servers,
+    surroundings,
+)
 from model.messages import Attachment
 from services.conversations import History, Phrases, Viewing, phrases
 from services.discord import AttachmentFailed, Attachments, inert
@@ -47,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """Each person's say over what is kept of them.
+    """Does what /privacy opt-out, opt-in and forget ask for.
 
     Attributes:
         taught: by the teams of all servers without knowledge of their own.
@@ -58,8 +64,8 @@ class Privacy:
     """
 
     parts: Parts
-    taught: Teachings
-    servers: Sequence[Teachings] = ()
+    taught: TeamKnowledgeFiles
+    servers: Sequence[TeamKnowledgeFiles] = ()
     documents: Documents | None = None
     others: Sequence[Path] = ()
     settings: Settings | None = None
@@ -88,7 +94,9 @@ class Privacy:
         return phrases(call.language).opted_in
 
     async def forget(self, call: Call) -> str:
-        """As `--forget`, in the process that holds the data folder: first memory, then the files."""
+        """Forget the caller, first in memory and then in the files of the data folder, as `--forget` does. Gives the
+        reply.
+        """
         try:
             done = await self.remove(call.user_id)
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
@@ -98,8 +106,8 @@ class Privacy:
         return summary(done, phrases(call.language))
 
     async def remove(self, user_id: int) -> Forgotten:
-        """Gives what was found. Raises OSError, StoreUnavailable, LibraryUnwritable, LibraryUnusable: what was
-        done stays done.
+        """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
+        LibraryUnusable; what is removed by then stays removed.
         """
         services = self.parts.services
         services.in_flight.withdraw(user_id)
@@ -112,9 +120,9 @@ class Privacy:
             counted |= await own.budget.forget(user_id)
         gone, about = list[Settings](), None
         if self.settings is not None:
-            gone = await in_thread(departed, self.settings)
+            gone = await in_thread(settings_of_removed_servers, self.settings)
             about = await in_thread(surroundings, self.settings, running=True)
-        alone = [await in_thread(learned_in, each) for each in gone]
+        alone = [await in_thread(open_learned, each) for each in gone]
         shared, servers = self.taught.learned, [*(server.learned for server in self.servers), *alone]
         texts = await in_thread(texts_everywhere, [shared, *servers], user_id, self.others)
         async with self._without_copies(user_id, gone):
@@ -150,7 +158,7 @@ def not_forgotten(call: Call, error: Exception) -> CommandRefused:
 
 
 def summary(done: Forgotten, said: Phrases, *, complete: bool = True) -> str:
-    """What was removed, for the person; not `complete`: the rest is, once it can be."""
+    """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
     found = (
         (done.turns, said.removed_turns),
         (done.posts, said.removed_posts),
@@ -276,7 +284,7 @@ class EvidenceCommands:
         return phrases(call.language).forgotten(inert(filename.strip()))
 
     async def _documents(self, call: Call) -> tuple[Document, ...]:
-        """Those of the thread, without removed ones."""
+        """List the thread's files that the caller may see, without removed ones."""
         if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
             raise CommandRefused(phrases(call.language).not_a_thread)
         if not await self._can_view(call):
@@ -319,7 +327,7 @@ def file_line(doc: Document, said: Phrases) -> str:
 
 @contextmanager
 def _store_errors(call: Call) -> Generator[None]:
-    """What cannot be read or written just now, told to people."""
+    """Turn errors of the document store during the block into a reply to the caller."""
     try:
         yield
     except (StoreUnavailable, OSError) as error:

@@ -1,4 +1,4 @@
-"""What the dashboard shows, taken from the parts of a run."""
+"""Collects from a run the data that the dashboard shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assembly.reports import prices_of
 from assembly.sources import SourceSetup, source_kinds
 from assembly.team import team_places
 from clock import from_rfc3339, now, rfc3339, run_blocking
-from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, entries, newest
@@ -47,33 +47,34 @@ def dashboard_pages(
     *,
     pace: float = 1.0,
     fleet: Callable[[], Awaitable[Fleet]] | None = None,
-    ends: Ends | None = None,
+    ends: OutcomeHistory | None = None,
 ) -> Callable[[web.Application], None]:
-    """What adds the pages to an application. `pace`: how many seconds of the loop pass in a real one. `fleet`: asks all
-    processes, where several do the work; `ends`: what they have done, else it is what this run knows. Blocking.
+    """Make a function that adds the dashboard's pages to an aiohttp application. `pace`: loop seconds per real second.
+    `fleet`: asks all processes, where there are several. `ends`: what all of them have recorded; None: what this run
+    has. Blocking.
 
     Raises:
         OSError: the key of pseudonyms cannot be read or made.
     """
     state, history = parts.state, parts.services.history
     curation = parts.services.curation
-    kept = ends or KeptEnds(state.record, state.folder.outcomes, state.token_days)
+    kept = ends or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
     key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
-    sources = Sources(
+    sources = DashboardData(
         meter=meter,
         entries=kept.last,
         costs=partial(costs_of, kept, prices_of(settings)),
-        held=partial(held_sources, settings.kb, library),
+        held=partial(known_sources, settings.kb, library),
         search=search,
-        team=LookedAt(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
+        team=DashboardTeam(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
         may_correct=curation is not None,
         now=now,
         fleet=fleet,
     )
     texts = settings.dashboard.show_texts
-    showing = Showing(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))
+    showing = DisplayRules(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))
     token, names = settings.dashboard.token.get_secret_value(), frozenset({settings.metrics.host.lower()})
-    access = Visitors(token, names, time.monotonic)
+    access = AccessControl(token, names, time.monotonic)
     return partial(add_pages, sources=sources, showing=showing, access=access, pace=pace)
 
 
@@ -87,33 +88,33 @@ def place_name(history: History, place_id: int, *, texts: bool) -> str:
 
 
 def address_of(settings: MetricsSettings) -> str:
-    """Where a browser on this machine finds the dashboard."""
+    """Give the dashboard's address for a browser on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
     return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
 
 
 def _passing_key(folder: DataFolder) -> bytes:
-    """For who writes nothing: where there is no key, pseudonyms last as long as the run."""
+    """Read the key of pseudonyms, or make one for this run only, where nothing may be written."""
     return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else secrets.token_bytes(32)
 
 
-class Ends(Protocol):
-    """How parts ended, and what models were asked for."""
+class OutcomeHistory(Protocol):
+    """Reads how parts ended and how many tokens models used."""
 
     async def last(self) -> Sequence[Ended]:
         """The newest `RECENT`, oldest first."""
         ...
 
     async def of(self, period: TimeSpan) -> Sequence[Ended]:
-        """Those of some days, oldest first."""
+        """Read the outcomes of a period, oldest first."""
         ...
 
     async def tokens(self) -> TokenDays: ...
 
 
 @dataclass(frozen=True, slots=True)
-class KeptEnds:
-    """`Ends`: the record in memory and in the files of `folder`."""
+class LocalOutcomeHistory:
+    """Reads outcomes of this process: the newest from memory, older ones from the files in `folder`."""
 
     record: OutcomeRecord
     folder: Path
@@ -139,18 +140,20 @@ def with_recent(written: Iterable[Ended], record: OutcomeRecord) -> Sequence[End
     return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
 
 
-async def costs_of(kept: Ends, prices: Prices, days: int) -> Costs:
-    """What models were asked for in the last days, today included."""
+async def costs_of(kept: OutcomeHistory, prices: Prices, days: int) -> Costs:
+    """Add up tokens and cost of the last `days` days, today included."""
     period = TimeSpan(now() - (days - 1) * DAY, now() + MOMENT)
     return costs((await kept.tokens()).days, await kept.of(period), period, prices)
 
 
 def _identity(entry: Ended) -> tuple[str, tuple[int, ...]]:
-    """What is the same of an entry in memory and of its line, whose time is cut."""
+    """Give a key that is the same for an entry in memory and for its line in the file, where the time is cut to
+    milliseconds.
+    """
     return rfc3339(entry.at), entry.message_ids
 
 
-async def held_sources(kb: KnowledgeSettings, library: Library) -> list[Held]:
+async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSource]:
     """The sources of the knowledge base, as index and cache know them, in the order of the index."""
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
     records = await in_thread(_records, kb)
@@ -171,7 +174,7 @@ def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
     return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
 
 
-def _held(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> Held:
+def _held(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> KnownSource:
     """`description`: None where it is not in the index."""
     state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
     size: int | None = None
@@ -193,12 +196,12 @@ def _held(kb: KnowledgeSettings, source_id: str, record: Record | None, descript
         size = kept.stat().st_size if kept.exists() else None
         changed_at = None if fetched is None else from_rfc3339(fetched)
     kind = "file" if record is None else record.source_type
-    return Held(source_id, kind, state, trouble, size, changed_at, description or "")
+    return KnownSource(source_id, kind, state, trouble, size, changed_at, description or "")
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
-    """The team's library for the dashboard; `library` None: it is only shown."""
+class DashboardTeam:
+    """Gives the dashboard the team's library. With `library` None it cannot be corrected."""
 
     settings: Settings
     library: TeamLibrary | None

@@ -25,7 +25,7 @@ def tools_over(
     internal_topics: Collection[str] = (),
     server: int | None = None,
 ) -> dict[str, DocumentQATool]:
-    """As `services.documents.tools.build`, as `chosen` says."""
+    """Build the document tools over a store, with weights, lifetimes and limits from the settings."""
     ranking, cache = chosen.ranking, chosen.cache
     seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
     return build(

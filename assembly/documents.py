@@ -14,7 +14,7 @@ from assembly.document_tools import tools_over
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
 from assembly.searching import open_embedder
-from assembly.shared_documents import flushed, notice_others
+from assembly.shared_documents import flush_shared_store, follow_other_processes
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import Viewing
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """What is open for as long as the bot runs.
+    """The open document store with the tools, caches and background work over it.
 
     Attributes:
         asker: condenses passages; None: they are quoted. `model`: its name.
@@ -119,12 +119,12 @@ class Documents:
         )
 
     async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
-        """Stop reading the files of which `gone` is true; afterwards nothing of them is written any more."""
+        """Stop reading the files for which `gone` is true, and wait until nothing of them is written any more."""
         for case_id in self.cases.take_back(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
     async def leave_alone(self, user_id: int) -> None:
-        """Stop reading a person's files; what can be searched stays."""
+        """Stop reading the files of a person who has opted out. Files that are searchable already stay."""
         try:
             await self.call_off(lambda candidate: candidate.uploader_id == user_id)
             await forget_evidence(self.store, user_id, None, self.answers.purge, only_unread=True)
@@ -142,8 +142,8 @@ class Documents:
 
     @asynccontextmanager
     async def without_topics(self) -> AsyncGenerator[None]:
-        """For as long as the block runs the store holds none of the team's topics; later they are indexed anew.
-        Raises StoreUnavailable.
+        """Remove the team's topics from the store for as long as the block runs; they are indexed again later. Raises
+        StoreUnavailable.
         """
         async with self.indexing_topics:
             await drop_topics(self.store, self.answers.purge)
@@ -151,7 +151,7 @@ class Documents:
 
     async def close(self) -> None:
         await self.background.close()
-        await (self.store.close() if self.shared is None else flushed(self.shared))
+        await (self.store.close() if self.shared is None else flush_shared_store(self.shared))
 
 
 @asynccontextmanager
@@ -220,7 +220,7 @@ async def documents_for(
             await runbooks.open(None if shared is None else shared.notes)
             cases = Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
             if shared is not None:
-                await notice_others(shared, cases, runbooks, background, answers.purge)
+                await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except StoreUnavailable as error:
             log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
             cases = None

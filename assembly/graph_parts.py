@@ -48,7 +48,7 @@ REMEMBERED_WEEKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that a graph is wired to."""
+    """All arguments of `streams.graph.graph`: services, sinks and rules, with the state behind them."""
 
     services: Services
     sinks: Sinks
@@ -59,7 +59,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureParts:
-    """Where captures go.
+    """Stores captured conversations and, with `curation`, files them under topics.
 
     Attributes:
         captures: the stored conversations that new captures may continue.
@@ -84,8 +84,8 @@ def capture_parts(
     rehearsal: bool = False,
     to_the_end: bool = False,
 ) -> CaptureParts:
-    """Captures are appended to the raw archive and filed under topics. `curation` None: a later run files them;
-    `rehearsal`: they are not even written.
+    """Build what stores captures in the raw archive and files them. Without `curation` a later run files them; in a
+    `rehearsal` nothing is written.
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.opted_out)
@@ -103,7 +103,7 @@ def capture_parts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """What one server has of its own.
+    """The parts that one server of `guilds` has of its own.
 
     Attributes:
         settings: as they hold there.
@@ -134,7 +134,8 @@ def assemble(
     results: Sequence[Callable[[Result], object]] = (),
     servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> Parts:
-    """What one run needs. Without `images` they stay placeholders, without `documents` files and runbooks are ignored.
+    """Build everything that one run is wired to. Without `images`, pictures stay placeholders; without `documents`,
+    files and runbooks are ignored.
 
     `results`: as in `Sinks`. `servers`: of each server of `settings.guilds`.
     """

@@ -1,4 +1,4 @@
-"""Indexes documentation and team topics for the document tools: beside the bot, or when a replay asks."""
+"""Keeps search and the documents' index of documentation and topics current."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def kept_searchable(
+async def search_kept_current(
     settings: Settings,
     documents: Documents | None,
     library: Library,
@@ -31,9 +31,9 @@ async def kept_searchable(
     guild_ids: Callable[[], Collection[int]],
     servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> AsyncGenerator[None]:
-    """Keep search up to date, and what the document tools find in documentation and team topics: at once, and whenever
-    the knowledge base may have changed, for as long as the block runs. `guild_ids`: the servers that the bot is in;
-    `servers`: what some have of their own.
+    """Keep the search index and the documents' index of documentation and topics current for as long as the block
+    runs: at once, and at each tick. `guild_ids`: servers that the bot is in; `servers`: those with knowledge of their
+    own.
     """
     libraries = {guild_id: server.library for guild_id, server in servers.items()}
 
@@ -59,10 +59,9 @@ async def kept_searchable(
         subscription.dispose()
 
 
-class IndexWhenAsked:
-    """For replays, in place of `kept_searchable`: indexes when an answer is about to look something up, as often as
-    the bot would at most. So a replay that looks nothing up costs nothing, and what is found depends on the recording
-    alone: on a virtual clock the work takes no time, and is waited for.
+class IndexOnDemand:
+    """Indexes documentation and topics for a replay when an answer is about to look something up, at most as often as
+    the bot would. A replay that looks nothing up costs nothing, and its results depend on the recording alone.
     """
 
     def __init__(
@@ -104,7 +103,9 @@ async def index_shared(
     guild_ids: Collection[int],
     turn: asyncio.Lock | None = None,
 ) -> None:
-    """Index what has changed. If the team has no name, each server's team is its own. `turn`: as for `index_team`."""
+    """Index changed documentation and team topics for all servers without their own. Without a `team_name` each
+    server's topics get a collection of their own.
+    """
     kb, team_name = settings.kb, settings.documents.team_name.strip()
     teams = {team_name: None} if team_name else {str(guild_id): guild_id for guild_id in sorted(guild_ids)}
     try:
@@ -131,7 +132,7 @@ async def index_own(
     guild_id: int,
     turn: asyncio.Lock | None = None,
 ) -> None:
-    """As `index_shared`, for one server with knowledge of its own: into collections that no other server reads."""
+    """Index the documentation and topics of one server into collections that only this server reads."""
     kb, own = settings.kb, settings.servers[guild_id].kb
     try:
         await index_global(store, embedder, library, max_source_bytes=kb.max_source_bytes, guild_id=guild_id)

@@ -1,4 +1,4 @@
-"""The knowledge base beside the bot, and the temporary index of commands that have none."""
+"""Opens and runs updates of the knowledge base, and makes a temporary index."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def knowledge_parts(
     meters: Meters = NO_METERS,
     by_hand: bool = False,
 ) -> AsyncGenerator[KnowledgeParts]:
-    """What an update works with, closed at the end of the block; `asker`, which does knowledge work, is not. `by_hand`:
-    somebody waits for it.
+    """Open the parts of one knowledge update (ledger, describer, files) until the end of the block. `by_hand`: a
+    person waits, so everything due is fetched now.
     """
     kb = settings.kb
     async with web_for(kb) as web:
@@ -74,7 +74,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
 
 
 @asynccontextmanager
-async def kept_up_to_date(
+async def knowledge_kept_current(
     settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date for as long as the block runs. Delays nothing: it begins by itself.
@@ -103,8 +103,8 @@ async def kept_up_to_date(
 
 @contextmanager
 def temporary_index(settings: Settings) -> Generator[Settings]:
-    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Those of servers
-    likewise. Blocking.
+    """Give the settings, with paths to a temporary index where there is none yet and no model is configured. It is
+    removed at the end of the block. Blocking.
 
     Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
     """
@@ -134,7 +134,7 @@ def _temporary_index(settings: Settings) -> Generator[Settings]:
 
 
 def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
-    """Of all sources whose text is on disk."""
+    """Describe every source whose text is on disk."""
     for kind in source_kinds(SourceSetup(kb)):
         with suppress(CannotList):
             listing = kind.list_sources({}, 0)

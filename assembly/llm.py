@@ -110,8 +110,8 @@ async def open_llms(
 def assistant_of(
     settings: Settings, search: Search, llm: StructuredLLM | None, shared: Settings | None = None
 ) -> Assistant:
-    """The assistant that asks `llm`; where there is none, the extractive one, over `search`. `shared`: as for
-    `addresses_of`.
+    """Make the assistant over `llm`, or the extractive assistant over `search` where there is no model. `shared`: as
+    for `addresses_of`.
     """
     if llm is None:
         addresses = addresses_of(settings, shared)

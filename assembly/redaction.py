@@ -1,4 +1,4 @@
-"""The redactor that knows the configured secrets."""
+"""Makes the redactor that knows the configured secrets."""
 
 from __future__ import annotations
 

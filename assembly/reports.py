@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 
 async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
-    """What happened in the period; `guild_id`: in that server only, but for what all channels cost together.
+    """Build the report of a period from the data folder. `guild_id`: only for this server (costs that belong to no
+    channel are those of all).
 
     Raises:
         OSError: the data folder cannot be read.
@@ -72,7 +73,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
 
 
 def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
-    """What is answered from: in a server, or in all of them together."""
+    """Give the libraries that a report counts pages of: shared and own ones of `guild_id`, or all."""
     shared = library_of(settings, for_team=True)
     own = {each: server_library(settings, each, shared, for_team=True)[0] for each in settings.servers}
     if guild_id is None:
@@ -81,7 +82,7 @@ def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
 
 
 def _teams(settings: Settings, guild_id: int | None) -> list[Settings]:
-    """Those whose teaching a server tells of: its own, or what the others share; None: all."""
+    """Give the settings of each team whose conversations the report lists."""
     if guild_id is None:
         return [settings, *settings.servers.values()]
     return [settings.servers.get(guild_id, settings)]

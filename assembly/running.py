@@ -1,4 +1,4 @@
-"""The life cycle of a run: a subscribed graph and its end, signals, meters, and settings of the interpreter."""
+"""Runs a graph to its end: signals, draining, meters and settings of the interpreter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meters:
-    """Called with each result, count of items in flight, LLM call, its tokens, and fetched page; None: not measured.
+    """Callbacks of the meters of one run; each is None where nothing is measured.
 
     Attributes:
         flow: what the dashboard shows of the operators; it hears results and gauges as well.
@@ -63,7 +63,7 @@ class Meters:
 
     @property
     def results(self) -> list[Callable[[Result], object]]:
-        """Whom results are told."""
+        """Give the callbacks that are called with each result."""
         return [each for each in (self.result, None if self.flow is None else self.flow.add) if each is not None]
 
 
@@ -133,38 +133,37 @@ LARGE_BYTES = 128 * 1024
 """From here on a block is the system's again as soon as it is freed. glibc begins with this too, but raises it with
 each larger block that is freed, up to 32 MB, and the next ones leave holes.
 """
-LAST_WORDS_SECONDS = 5.0
+CANCELLED_GRACE_SECONDS = 5.0
 """How long replies that are being posted may take after everything else was cancelled."""
-PATIENCE_SECONDS = 30 * 86_400.0
+REPLAY_DRAIN_SECONDS = 30 * 86_400.0
 """Virtual: what still runs when a recording ends is waited for; its own limits bound it."""
 
 log = logging.getLogger(__name__)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`; a thread that hangs does not keep it from ending (pitfall 65)."""
+    """Run a coroutine as `asyncio.run` does, without waiting at the end for threads that hang."""
     with asyncio.Runner(loop_factory=lambda: patient_to_a_point(asyncio.new_event_loop())) as runner:
         return runner.run(work)
 
 
-def collect_rarely() -> None:
-    """Have the garbage collector run less often: history is long-lived, and Python's defaults scan it again and again.
-    Two replays of 10,000 messages each took 2 % and 8 % less CPU with these figures.
+def collect_garbage_less_often() -> None:
+    """Make the garbage collector run less often, because histories live long and are scanned again and again
+    otherwise. Two replays of 10,000 messages took 2 % and 8 % less CPU.
     """
     gc.set_threshold(20_000, 20, 50)
 
 
-def yield_often() -> None:
-    """Have threads that compute yield to the event loop after a millisecond instead of Python's five: the loop may have
-    to ask for its turn more than once, and Discord's heartbeat is on it (pitfall 38).
+def shorten_thread_switches() -> None:
+    """Make Python switch threads every millisecond instead of every five, so that computing threads do not delay
+    Discord's heartbeat.
     """
     sys.setswitchinterval(0.001)
 
 
-def allocate_together() -> None:
-    """Have glibc allocate for all threads in one place, and large blocks apart. Else threads get up to eight places for
-    each core, and what is free in one of these is of no use to the others: 4 MB after three days of the soak. Other C
-    libraries stay as they are, and so does glibc where `MALLOC_ARENA_MAX` is set.
+def use_one_malloc_arena() -> None:
+    """Make glibc use one memory arena for all threads and return large blocks to the system at once (4 MB less after
+    three days of the soak test). No effect with other C libraries or where `MALLOC_ARENA_MAX` is set.
     """
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return
@@ -240,7 +239,7 @@ class GraphRun:
                 unfinished = number_of(len(self._in_flight), "message")
                 log.warning("shutdown: %s still in flight after %g s, left for catch-up", unfinished, grace_seconds)
                 self._in_flight.stop()
-                await asyncio.wait({self.finished}, timeout=LAST_WORDS_SECONDS)
+                await asyncio.wait({self.finished}, timeout=CANCELLED_GRACE_SECONDS)
             if self.finished.done():
                 self.finished.result()
             return drained
@@ -268,8 +267,8 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]
 async def play(
     *recordings: Path, through: Callable[[Observable[Event]], Observable[Result]], in_flight: InFlight, tally: Tally
 ) -> bool:
-    """Play recordings through a graph on the running loop, to the end. True when all was finished; `tally` counts the
-    messages of the source.
+    """Play recordings through a graph on the running loop, to the end. Gives True when all work was finished; `tally`
+    counts the messages.
 
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
@@ -279,4 +278,4 @@ async def play(
     async for dispatch in dispatches(*recordings):
         source.on_next(dispatch)
     source.on_completed()
-    return await run.drain(PATIENCE_SECONDS)
+    return await run.drain(REPLAY_DRAIN_SECONDS)

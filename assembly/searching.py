@@ -31,7 +31,7 @@ def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
 
 @asynccontextmanager
 async def open_embedder(asked: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
-    """As `embedder_of`, closed at the end of the block."""
+    """Open the configured embedder until the end of the block; None where search is by words only."""
     embedder = embedder_of(asked)
     try:
         yield embedder
@@ -79,15 +79,15 @@ def drop_team_passages(settings: Settings) -> bool:
 
 @contextmanager
 def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> Generator[LibrarySearch]:
-    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone, for
-    as long as the block runs. `beside`: the same of what is searched beside it.
+    """Open a search that also covers the team's internal topics, in memory, until the end of the block. `beside`: the
+    same for what is searched beside it.
     """
     with closing(PassageStore(None)) as topics:
         yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
 
 
 def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:
-    """`shared`: as for `addresses_of`."""
+    """Make the rules of pointing to pages where there is no sure answer. `shared`: as for `addresses_of`."""
     answering = settings.ai_response
     return PointRules(
         when_unsure=answering.when_unsure == "point",
@@ -99,7 +99,9 @@ def point_rules(settings: Settings, shared: Settings | None = None) -> PointRule
 
 
 def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresses:
-    """`shared`: where `settings` are those of one server, the ones that it shares with all."""
+    """Make what turns source ids into web addresses. For one server's settings, `shared` are the settings that all
+    servers share.
+    """
     if shared is not None:
         return replace(addresses_of(shared), own=addresses_of(settings))
     base = settings.kb.source_base_url

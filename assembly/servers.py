@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from assembly.answering import server_library
 from assembly.graph_parts import ServerParts, capture_parts
-from assembly.knowledge import kept_up_to_date
+from assembly.knowledge import knowledge_kept_current
 from assembly.llm import assistant_of
 from assembly.running import Meters
 from assembly.searching import open_search
@@ -27,8 +27,8 @@ def server_libraries(settings: Settings, shared: Library) -> Libraries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learners:
-    """Who works on what is captured in servers.
+class CaptureOptions:
+    """Options for what is captured in servers.
 
     Attributes:
         asker: does knowledge work; None: the extractive curator does.
@@ -49,13 +49,13 @@ async def open_servers(
     libraries: Libraries,
     search: LibrarySearch,
     llm: StructuredLLM | None,
-    learners: Learners,
+    learners: CaptureOptions,
     *,
     read_only: bool = True,
     alone: bool = True,
 ) -> AsyncGenerator[dict[int, ServerParts]]:
-    """By server, until the end of the block; each searches beside `search`, which is over what all share. `llm`: the
-    one that answers; `read_only` and `alone`: as for `open_search`. Raises as `open_team`.
+    """Open the parts of each server in `guilds` until the end of the block, by id. Each searches its own library
+    beside the shared `search`. Raises as `open_team`.
     """
     async with AsyncExitStack() as stack:
         found: dict[int, ServerParts] = {}
@@ -84,12 +84,14 @@ async def open_servers(
 
 
 @asynccontextmanager
-async def servers_up_to_date(
+async def server_knowledge_kept_current(
     settings: Settings, asker: StructuredLLM | None, state: RunState, meters: Meters
 ) -> AsyncGenerator[None]:
-    """Keep the documents of each server up to date, as `kept_up_to_date` does with those that all share."""
+    """Keep the knowledge base of each server current for as long as the block runs."""
     uncounted = replace(meters, gauge=None)  # one operator of a name is measured, and it is that of the shared ones
     async with AsyncExitStack() as stack:
         for guild_id, server in settings.servers.items():
-            await stack.enter_async_context(kept_up_to_date(server, asker, state.usage_of(guild_id), meters=uncounted))
+            await stack.enter_async_context(
+                knowledge_kept_current(server, asker, state.usage_of(guild_id), meters=uncounted)
+            )
         yield

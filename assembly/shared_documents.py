@@ -12,14 +12,14 @@ from services.documents.store import StoreUnavailable, Together, naming
 log = logging.getLogger(__name__)
 
 
-async def notice_others(
+async def follow_other_processes(
     shared: Together,
     cases: Cases,
     runbooks: Runbooks,
     background: Background,
     forget_answers: Callable[[str], object],
 ) -> None:
-    """Know which threads have files, which files must not be read, and who has which runbooks, whoever changes that.
+    """Keep the lists of files, deleted files and runbooks current when other processes change them.
 
     Raises StoreUnavailable.
     """
@@ -42,8 +42,8 @@ async def notice_others(
     await shared.store.follow(heard)
 
 
-async def flushed(shared: Together) -> None:
-    """What is written here is where others find it; where that cannot be, it is said."""
+async def flush_shared_store(shared: Together) -> None:
+    """Write pending documents to where other processes read them; log an error where that fails."""
     try:
         await shared.store.flush()
     except StoreUnavailable as error:

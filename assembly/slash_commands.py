@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 def shown(result: AIResult, said: Phrases) -> str:
-    """The answer, or in a few words why there is none."""
+    """Give the reply to `/ask`: the answer, or a short reason why there is none."""
     if result.reply_text is not None:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
@@ -48,7 +48,7 @@ def shown(result: AIResult, said: Phrases) -> str:
 
 
 class Answerers(NamedTuple):
-    """Who answers in one server: everybody, and its team, which is also answered from the internal topics.
+    """The answerers of one server: one for everybody, and one for its team, which also sees internal topics.
 
     `reply_language`: of what is said where there is no answer.
     """
@@ -58,10 +58,12 @@ class Answerers(NamedTuple):
     reply_language: str
 
 
-def answerers_of(
+def server_answerers(
     desk: Desk, settings: Settings, usage: Usage, rules: AnswerRules, insiders: tuple[Assistant, Library, Search] | None
 ) -> Answerers:
-    """`settings`: as they hold at the desk; `insiders`: what its team is answered with, where that is more."""
+    """Make the answerers of one server. `insiders`: assistant, library and search for its team, where there are
+    internal topics.
+    """
 
     def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
         at_desk = replace(rules, pointing=desk.pointing)
@@ -75,8 +77,8 @@ def answerers_of(
 def all_answerers(
     settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
 ) -> tuple[Answerers, Mapping[int, Answerers]]:
-    """Those of servers without knowledge of their own, and those of each other server. `opened`: closes what they
-    search.
+    """Make the shared answerers and those of each server with its own knowledge. What they open is closed with
+    `opened`.
     """
     services, rules = parts.services, parts.rules.answers
     desk = services.desk(rules.pointing)
@@ -94,15 +96,15 @@ def all_answerers(
             its, both = server_library(settings, guild_id, library, for_team=True)
             searching = opened.enter_context(for_team(own.search, its, search))
             among = assistant_of(server, searching, llm, settings), both, searching
-        servers[guild_id] = answerers_of(own, server, services.usages.get(guild_id, services.usage), rules, among)
-    return answerers_of(desk, settings, services.usage, rules, insiders), servers
+        servers[guild_id] = server_answerers(own, server, services.usages.get(guild_id, services.usage), rules, among)
+    return server_answerers(desk, settings, services.usage, rules, insiders), servers
 
 
 def asking(
     settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
 ) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
-    """`/ask`: the answer chain for one person, which counts against the budget like any answer. `opened`: as for
-    `all_answerers`.
+    """Make the callback of `/ask`, which runs the answer chain for the caller and counts against the budget. What it
+    opens is closed with `opened`.
     """
     services, rules = parts.services, parts.rules.answers
     shared, servers = all_answerers(settings, parts, llm, opened)

@@ -1,4 +1,4 @@
-"""The table of the kinds of sources, and the fetcher that they share."""
+"""The table of kinds of sources (`KINDS`), and the web access that they share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _REASONS = 4
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """`web`: None where sources are only read; `on_result`: is given the result of each download; `by_hand`: somebody
-    waits for an update.
+    """Arguments of a kind of source: settings, web access (None: sources are only read), a callback for each download,
+    and whether a person waits for the update.
     """
 
     kb: KnowledgeSettings
@@ -41,15 +41,15 @@ def files(setup: SourceSetup) -> AnyKind:
 
 
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
-    """How many documents are in the folder, and what to say of them: with what an update leaves out, where a hidden
-    folder is one. No file is read. Raises CannotList.
+    """Count the documents in the folder and describe them, with what an update leaves out. Reads no file. Raises
+    CannotList.
     """
     listing = files(SourceSetup(kb)).list_sources({}, 0)
     return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out_of(listing.left_out)}"
 
 
 def left_out_of(left_out: Mapping[str, str]) -> str:
-    """How many files were left out, and why most of them were; empty where none was."""
+    """Say how many files were left out and the most frequent reasons; empty where none was."""
     return f", {len(left_out)} left out ({most_frequent(Counter(left_out.values()))})" if left_out else ""
 
 
@@ -113,7 +113,9 @@ def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
 
 @asynccontextmanager
 async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Webs]:
-    """What asks the web, as `kb` says, closed at the end of the block. Raises Unusable: its extra is not installed."""
+    """Open web access as `kb` sets it, until the end of the block. Raises Unusable: the extra for the renderer is
+    missing.
+    """
     # Only now: extraction brings a good deal along that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 

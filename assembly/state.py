@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCounts:
-    """What a server with limits of its own has used, counted by itself."""
+class ServerUsage:
+    """Budget and usage of a server with limits of its own."""
 
     budget: Limiter
     usage: Usage
@@ -57,7 +57,7 @@ SHARED = "shared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """What a run knows of earlier ones, and adds to.
+    """State that a run reads from the data folder at start and saves after changes.
 
     Attributes:
         durable: it adds to them for good; not so in replays and dry runs, whose answers nobody sees.
@@ -85,7 +85,7 @@ class RunState:
     opt_out_marker: str
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
-    servers: Mapping[int, OwnCounts] = field(default_factory=dict[int, OwnCounts])
+    servers: Mapping[int, ServerUsage] = field(default_factory=dict[int, ServerUsage])
     spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
 
     def budget_of(self, guild_id: int) -> Limiter:
@@ -97,17 +97,17 @@ class RunState:
         return self.usage if own is None else own.usage
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """Whether a text must be neither recorded nor shown to a model: its author has opted out, or it has the marker,
-        in upper or lower case.
+        """Tell whether a text must be neither recorded nor shown to a model: its author has opted out, or it contains
+        the opt-out marker in any case.
         """
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """`opted_out`, for a message."""
+        """Tell whether a message must be neither recorded nor shown to a model; see `opted_out`."""
         return self.opted_out(message.author.id, message.text)
 
     async def save(self) -> None:
-        """Raises OSError: the data folder cannot be written."""
+        """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
         self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), {path: render_spent(each) for path, each in self.spent.items()}
@@ -151,12 +151,12 @@ def read_state(
 
     budget = limiter(SHARED, limits, "limits", folder.usage)
     token_days = read_token_days(folder.token_days)
-    own_counts: dict[int, OwnCounts] = {}
+    own_counts: dict[int, ServerUsage] = {}
     for guild_id, server in settings.servers.items():
         if settings.guilds[guild_id].limits != GuildLimitSettings():
             path = DataFolder(server.app.data_dir).usage
             own = limiter(str(guild_id), server.limits, f"guilds.{guild_id}.limits", path)
-            own_counts[guild_id] = OwnCounts(own, Usage(Spending(own, on_tokens, token_days)))
+            own_counts[guild_id] = ServerUsage(own, Usage(Spending(own, on_tokens, token_days)))
     return RunState(
         folder=folder,
         durable=durable,
@@ -215,7 +215,7 @@ async def autosave(saved: RunState) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def tokens_counted(settings: Settings) -> AsyncGenerator[Usage]:
-    """The usage of a command, for the holder of the lock: it counts for reports, and against no budget."""
+    """Count the tokens of a command for reports, against no budget. The caller must hold the data folder's lock."""
     path = DataFolder(settings.app.data_dir).token_days
     days = read_token_days(path)
     usage = Usage(Spending(Budget(BudgetLimits()), days=days))

@@ -1,4 +1,4 @@
-"""What teams have taught, and what else the data folder holds, as forgetting a person needs it."""
+"""Finds and opens the team knowledge files that forgetting a person has to change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streams.curation_parts import CurationParts
 
 
 @dataclass(frozen=True, slots=True)
-class Teachings:
-    """What teams have taught, and what is made of it for searching: in a server of its own, or in all others."""
+class TeamKnowledgeFiles:
+    """Files of one team and what is made of them for search: of a server of its own, or of all others."""
 
     folder: DataFolder
     raw: Path
@@ -32,34 +32,36 @@ class Teachings:
         return Learned(self.folder, self.raw, library, self.internal_topics)
 
 
-def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> Teachings:
-    """`settings`: as they hold there."""
+def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> TeamKnowledgeFiles:
+    """Collect the team knowledge files where these settings hold."""
     folder, kb = DataFolder(settings.app.data_dir), settings.kb
-    return Teachings(folder, kb.team_raw_dir, curation, search, kb.internal_topics)
+    return TeamKnowledgeFiles(folder, kb.team_raw_dir, curation, search, kb.internal_topics)
 
 
 def everywhere(settings: Settings) -> list[Settings]:
-    """The settings as they hold in what all share, in each server of `guilds`, and in each that has only a folder left.
-    Blocking. Raises OSError.
+    """Give the shared settings, those of each server in `guilds`, and those of removed servers that still have a
+    folder. Blocking. Raises OSError.
     """
-    return [settings, *settings.servers.values(), *departed(settings)]
+    return [settings, *settings.servers.values(), *settings_of_removed_servers(settings)]
 
 
-def departed(settings: Settings) -> list[Settings]:
-    """As they hold in servers whose entry has gone from `guilds`, but not their folder. Blocking. Raises OSError."""
+def settings_of_removed_servers(settings: Settings) -> list[Settings]:
+    """Give settings for each server that was removed from `guilds` and still has a folder. Blocking. Raises OSError."""
     there = DataFolder(settings.app.data_dir).guild_ids()
-    return [settings.in_departed(guild_id) for guild_id in there if guild_id not in settings.servers]
+    return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
 
-def learned_in(settings: Settings) -> Learned:
-    """What was taught where these settings hold, opened by nobody else. Blocking. Raises as `open_team`."""
+def open_learned(settings: Settings) -> Learned:
+    """Open the team knowledge of these settings, which no other process may have open. Blocking. Raises as
+    `open_team`.
+    """
     folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
     return Learned(folder, raw, open_team(settings), settings.kb.internal_topics)
 
 
 def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> bool:
-    """Delete what search keeps of topics with words of a person, where no search is open. Whether there may have been
-    such words. Blocking. Raises OSError.
+    """Delete the search index of each team whose archive may contain words of the person, and tell whether any did. No
+    search may be open. Blocking. Raises OSError.
     """
     written = [each for each in settings if has_written(each.kb.team_raw_dir, user_id)]
     for each in written:
@@ -68,7 +70,9 @@ def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> bool:
 
 
 def surroundings(settings: Settings, *, running: bool = False) -> Surroundings:
-    """What else may be in the data folder. `running`: a bot writes to it. Blocking. Raises OSError."""
+    """List the other paths in the data folder that forgetting has to look at. `running`: a bot writes to the folder.
+    Blocking. Raises OSError.
+    """
     documents, learned = list[Path](), list[Path]()
     for each in everywhere(settings):
         kb = each.kb

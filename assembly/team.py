@@ -1,4 +1,4 @@
-"""Team knowledge, in the places that the settings name: who sorts it, describes it, and stores what it learns."""
+"""Opens the team's library, and makes what sorts and describes what the team teaches."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
 
 
 @dataclass(slots=True)
-class CurationCount:
-    """What became of captured pairs in one run."""
+class FailedCurations:
+    """Counts the captured pairs that could not be sorted in one run."""
 
     failed: int = 0
 
@@ -82,7 +82,7 @@ class CurationCount:
         self.failed += isinstance(each, Decision) and each.action is Action.FAILED
 
     async def all_of(self, parts: CurationParts | None) -> bool:
-        """Whether every pair of the archive has a decision, and none failed. Logs which are left."""
+        """Tell whether every pair in the archive has a decision and none failed. Logs the first that is left."""
         left = None if parts is None else await in_thread(parts.library.undecided)
         if left is not None:
             log.warning("team knowledge: %s and what was captured after it are not sorted yet", left.id)
@@ -97,7 +97,7 @@ def capture_images(
     withheld: Callable[[int, str], bool],
     redact: Callable[[str], str],
 ) -> Images | None:
-    """How images of captures are described; None if there is no model, or no way to load them."""
+    """Make what describes images of captures; None without a model or without access to images."""
     if source is None or parts.curator.by is By.EXTRACTIVE:
         return None
     pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
@@ -114,7 +114,7 @@ def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) ->
 
 
 def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) -> Describer:
-    """As `curator_of`, for the descriptions of topics."""
+    """Make the describer of topics: the model's, or the extractive one where there is no model."""
     if asker is None:
         return ExtractiveTopicDescriber()
     return ModelDescriber(

@@ -160,12 +160,12 @@ def _begun_in(known: Record) -> _Begun | None:
 
 
 def _mark(piece: str) -> str:
-    """Of what a piece says: Discord may change its white space."""
+    """Hash a piece of a report without its white space, which Discord may change."""
     return hashlib.sha256(" ".join(piece.split()).encode()).hexdigest()
 
 
 def posted(report: Report) -> str:
-    """What is said in Discord: the counts, and what was asked most without an answer."""
+    """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
     said = [f"**The last week.** {inert(summary(report))}"]
     if report.gaps:
         said.append("**Asked, and not answered**")

@@ -34,7 +34,7 @@ from pydantic import BaseModel, SecretStr
 from assembly.answering import answer_rules, library_of
 from assembly.llm import assistant_of, endpoint_settings
 from assembly.redaction import redactor_of
-from assembly.running import collect_rarely, yield_often
+from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from assembly.searching import open_embedder, open_search
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.kb_update import fill
@@ -211,8 +211,8 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=300, help="of the knowledge base")
     parser.add_argument("--profile", action="store_true", help="say where the time of an answer goes")
     options = parser.parse_args()
-    collect_rarely()  # as the bot does
-    yield_often()
+    collect_garbage_less_often()  # as the bot does
+    shorten_thread_switches()
     with serving() as address, tempfile.TemporaryDirectory() as folder:
         settings = prepared(Path(folder), address, options.files)
         found, heart = asyncio.run(measured(settings, options.rounds, options.files, profiled=options.profile))

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.running import yield_often
+from assembly.running import shorten_thread_switches
 from benchmarks.capture_run import AtOnce, Run, capture
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.verdicts import verdict
@@ -173,7 +173,7 @@ def main() -> int:
     cli.add_argument("--captures", type=int, nargs="+", default=COUNTS, metavar="N", help="how many, one run each")
     cli.add_argument("--folder", type=Path, help="where to work (in memory)")
     options = cli.parse_args()
-    yield_often()  # as the bot does
+    shorten_thread_switches()  # as the bot does
     counts: Sequence[int] = options.captures
     place: Path | None = options.folder or (IN_MEMORY if IN_MEMORY.is_dir() else None)
     sys.addaudithook(_audit)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from assembly.running import collect_rarely, yield_often
+from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
@@ -182,8 +182,8 @@ async def with_heartbeat(
 
 def one_run(kind: str, root: Path) -> None:
     """Run, and print the figures as JSON."""
-    collect_rarely()  # as commands.live and commands.init_kb do
-    yield_often()
+    collect_garbage_less_often()  # as commands.live and commands.init_kb do
+    shorten_thread_switches()
     gc.collect()
     gc.freeze()
     work = {"naive": naively, "prepare": preparing, "ask": asking}.get(kind, updated)

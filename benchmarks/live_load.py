@@ -26,7 +26,7 @@ import discord.http
 import yarl
 from discord.gateway import DiscordWebSocket
 
-from assembly.running import collect_rarely, yield_often
+from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, Longest, longest_callback, short_enough
 from benchmarks.verdicts import verdict
 from commands.live import LiveOptions, run_bot
@@ -105,8 +105,8 @@ def only_the_bot(origin: str, gateway: str, folder: str, model: str, latency: st
     discord.http.Route.BASE = origin + API
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway)
     logging.basicConfig(level="WARNING")
-    collect_rarely()  # as the bot does
-    yield_often()
+    collect_garbage_less_often()  # as the bot does
+    shorten_thread_switches()
     chosen = settings(Path(folder), model, float(latency), int(at_once))
     with longest_callback() as longest:
         asyncio.run(watched(chosen, longest))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assembly.graph_parts import Parts, assemble, capture_parts
-from assembly.running import collect_rarely, play
+from assembly.running import collect_garbage_less_often, play
 from assembly.state import read_state
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
@@ -111,7 +111,7 @@ async def archive(job: CaptureJob) -> Outcome:
 
 def ours(path: Path, team: frozenset[int]) -> Figures:
     digest = Digest()
-    collect_rarely()
+    collect_garbage_less_often()
     start = first_time(path)
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assembly.running import collect_rarely, yield_often
+from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import MOST_SECONDS, beating
 from benchmarks.kb_update import fill
 from benchmarks.verdicts import verdict
@@ -143,8 +143,8 @@ def main() -> int:
 
 
 def child(kind: str, root: Path) -> int:
-    collect_rarely()  # as the bot does
-    yield_often()
+    collect_garbage_less_often()  # as the bot does
+    shorten_thread_switches()
     work = {"build": lambda: built(root), "embed": lambda: embedded(root), "ask": asked}[kind]
     print(json.dumps(asyncio.run(work())))
     return 0

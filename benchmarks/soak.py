@@ -28,7 +28,7 @@ from reactivex.subject import Subject
 from assembly.answering import library_of
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts
-from assembly.running import PATIENCE_SECONDS, GraphRun, allocate_together, collect_rarely
+from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
 from assembly.searching import open_search
 from assembly.sources import SourceSetup, source_kinds
 from assembly.state import autosave, read_state
@@ -69,8 +69,8 @@ def main() -> int:
     )
     options = cli.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
-    collect_rarely()  # as the bot does
-    allocate_together()
+    collect_garbage_less_often()  # as the bot does
+    use_one_malloc_arena()
     begun = time.monotonic()
     show = partial(print, flush=True)
     look = Grown(options.grown[0], options.grown[1], show).look if options.grown else _no_look
@@ -189,7 +189,7 @@ async def _soak(
                 source.on_next(dispatch)
         server.close()
         source.on_completed()
-        seen.finished = await run.drain(PATIENCE_SECONDS)
+        seen.finished = await run.drain(REPLAY_DRAIN_SECONDS)
         in_order.flush()
         out.finish(tally)
         seen.files = len(list(settings.app.data_dir.rglob("case_*.sqlite")))

@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--ask`. Gives the exit code."""
     return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay, guild_id=options.guild)
 
 
@@ -56,7 +56,9 @@ async def _ask(
 
 
 def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
-    """What somebody would see who did not address the bot. With a model that is told by the level alone."""
+    """Describe what a channel would show for a question that does not address the bot. With a model this is told from
+    the confidence level alone.
+    """
     if result.debug["result"] == OutcomeKind.FAILED:
         return "A step failed: in a channel nothing would be posted."
     posted = result.debug.get("level") == Level.ANSWER if unasked is None else unasked.should_reply
@@ -68,7 +70,7 @@ def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
 
 
 def _path(debug: Mapping[str, Any]) -> Iterator[str]:
-    """The steps, each in a line of words."""
+    """Describe each step of the answer chain in a line."""
     for name, decision in debug.items():
         if name in _SAID:
             yield f"{name:<9} {_SAID[name](decision)}"

@@ -37,7 +37,7 @@ BACK_AGAIN = (
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--backup` or `--restore`. Gives the exit code."""
     with terminated_as_interrupted():
         return backup(settings, options.backup) if options.restore is None else restore(settings, options.restore)
 
@@ -87,7 +87,7 @@ def restore(settings: Settings, file: Path) -> int:
 
 
 def check_named(option: str, file: Path) -> None:
-    """Raises Unusable: the name is empty, as that of a variable of a shell that is not set."""
+    """Refuse an empty file name, such as that of an unset shell variable. Raises Unusable."""
     if file == Path():
         raise Unusable(f"{option} needs the name of a file")
 

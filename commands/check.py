@@ -33,7 +33,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--check`. Gives the exit code."""
     return check(settings, options.config)
 
 
@@ -57,7 +57,7 @@ def check(settings: Settings, config: Path) -> int:
 
 
 def on_disk(settings: Settings) -> Iterator[Finding]:
-    """What the data folder holds, and who is in the team."""
+    """Check the data folder, the knowledge and the team, for `transport: local`."""
     yield from folders(settings)
     yield held(settings)
     yield from state(settings)
@@ -69,7 +69,7 @@ def on_disk(settings: Settings) -> Iterator[Finding]:
 
 
 def in_nats(settings: Settings) -> Iterator[Finding]:
-    """The same where NATS holds it: here are copies, and perhaps the documents."""
+    """Check what is on this machine where NATS holds the data: copies, and perhaps the documents."""
     yield next(folders(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.open_to_others) is not None:
@@ -80,7 +80,7 @@ def in_nats(settings: Settings) -> Iterator[Finding]:
 
 
 def handed_on(kb: KnowledgeSettings) -> Finding:
-    """The documents, which only the machine of the role `knowledge` has."""
+    """Check the documents, which only the machine with the role `knowledge` needs."""
     sources, about = kb.sources_dir, "kb.sources_dir"
     if not sources.is_dir():
         says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
@@ -93,7 +93,7 @@ def handed_on(kb: KnowledgeSettings) -> Finding:
 
 
 def configuration(config: Path, environ: Mapping[str, str]) -> Finding:
-    """Which files were read, in their order, and which variables were."""
+    """List the configuration files and environment variables that were read, in their order."""
     read, absent = ([str(each) for each in files_of(config) if each.exists() is there] for there in (True, False))
     says = ", ".join([*read, *variables_of(environ)])
     return Finding("configuration", Verdict.OK, says + (f" (there is no {' and no '.join(absent)})" if absent else ""))
@@ -110,7 +110,7 @@ def token(settings: Settings) -> Finding:
 
 
 def folders(settings: Settings) -> Iterator[Finding]:
-    """Where the bot writes."""
+    """Check the folders that the bot writes to."""
     for about, folder in (("app.data_dir", settings.app.data_dir), ("kb.team_raw_dir", settings.kb.team_raw_dir)):
         trouble = unwritable_because(folder)
         found = f"{folder}" if folder.is_dir() else f"{folder} will be made"
@@ -118,7 +118,7 @@ def folders(settings: Settings) -> Iterator[Finding]:
 
 
 def held(settings: Settings) -> Finding:
-    """Whether another process writes the data folder, so that a start would be refused."""
+    """Check that no other process holds the data folder, which would refuse a start."""
     root = settings.app.data_dir
     try:
         trouble = held_by_another(root)
@@ -128,7 +128,7 @@ def held(settings: Settings) -> Finding:
 
 
 def state(settings: Settings) -> Iterator[Finding]:
-    """What the bot remembers, read as a start reads it, where that fails."""
+    """Read the saved state as a start does, and report an error."""
     try:
         run_async(_read(settings))
     except OSError as error:
@@ -140,7 +140,7 @@ async def _read(settings: Settings) -> None:
 
 
 def knowledge(settings: Settings) -> Iterator[Finding]:
-    """What the bot answers from."""
+    """Check documents, index and list of pages."""
     kb, sources = settings.kb, settings.kb.sources_dir
     if not sources.is_dir():
         yield Finding("kb.sources_dir", Verdict.MISSING, f"{sources} is not a folder; put the documents there")
@@ -191,7 +191,7 @@ def team(settings: Settings) -> Finding:
 
 
 def guilds(settings: Settings) -> Iterator[Finding]:
-    """What servers have of their own, under the keys by which it is set."""
+    """Check what single servers have of their own, with the keys under `guilds`."""
     for guild_id, server in settings.servers.items():
         named = settings.guilds[guild_id].kb.sources_dir is not None
         rows = [*own_documents(server, named=named), staff(server), team(server), *internal_topics(server)]
@@ -199,7 +199,7 @@ def guilds(settings: Settings) -> Iterator[Finding]:
 
 
 def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
-    """What a server is answered from beside what is shared: perhaps nothing. `named`: somebody has set the folder."""
+    """Check the documents of one server, of which there may be none. `named`: the folder was set by the operator."""
     kb, sources = server.kb, server.kb.sources_dir
     missing = f"{sources} is not a folder; put its documents there" if named and not sources.is_dir() else None
     try:
@@ -213,7 +213,7 @@ def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
 
 
 def internal_topics(settings: Settings) -> Iterator[Finding]:
-    """What is for the team only. A name that is spelt differently from the topic's would hide nothing."""
+    """Check that each internal topic exists; a misspelt name would hide nothing."""
     kb = settings.kb
     if not kb.internal_topics:
         return

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 
 from assembly import Unusable
-from commands.check_transport import misfits
+from commands.check_transport import transport_problems
 from commands.findings import Finding, Verdict
-from commands.roles import nats_extra
+from commands.roles import requires_nats_extra
 from services.telemetry import number_of
 from settings import NatsSettings, Settings
 
 
 async def nats(settings: Settings) -> list[Finding]:
-    """Each server, and the streams as a start compares them; nothing where one process runs alone."""
+    """Check each NATS server and compare its streams with the settings; nothing for `transport: local`."""
     if settings.local:
         return []
     try:
-        with nats_extra():
+        with requires_nats_extra():
             from assembly.distributed.checking import look  # noqa: PLC0415 (nothing of it is imported for one process)
         found = await look(settings)
     except Unusable as error:
@@ -33,7 +33,7 @@ async def nats(settings: Settings) -> list[Finding]:
             rows.append(_row(Verdict.WARNING, f"{each.trouble}; the others are used"))
         else:
             rows.append(_missing(each.trouble))
-    rows += map(_missing, [*found.wrong, *misfits(settings, rehearsal=settings.app.dry_run)])
+    rows += map(_missing, [*found.wrong, *transport_problems(settings, rehearsal=settings.app.dry_run)])
     if found.streams is not None and not found.wrong:
         chosen = settings.nats
         says = f"{number_of(len(found.streams), 'stream')}, made as nats.partitions and nats.replicas say"

@@ -23,7 +23,7 @@ from sinks.terminal import one_line
 
 
 class CheckResult(BaseModel):
-    """What a model is asked for, to see whether it can."""
+    """The form of the answer that a model is asked for in the check."""
 
     ready: bool
 
@@ -35,7 +35,7 @@ CALLS_OF_AN_ANSWER = 3
 
 
 async def servers(settings: Settings) -> list[Finding]:
-    """What has to be asked over the network, where servers are configured."""
+    """Check everything that has to be asked over the network."""
     rows = await asyncio.gather(
         discord(settings),
         nats(settings),
@@ -48,7 +48,7 @@ async def servers(settings: Settings) -> list[Finding]:
 
 
 async def discord(settings: Settings) -> list[Finding]:
-    """Whose token it is, and whether Discord lets the bot read what people write."""
+    """Check the token and that Discord lets the bot read messages."""
     about = "discord.token"
     try:
         token = usable_token(settings)
@@ -80,7 +80,7 @@ async def metrics(settings: Settings) -> list[Finding]:
 
 
 async def renderer(kb: KnowledgeSettings) -> list[Finding]:
-    """What fetches web pages, opened as a start opens it, where that can fail."""
+    """Check that web pages can be rendered, by opening the renderer as a start does."""
     about = "kb.web_fetch_renderer"
     if kb.web_fetch_renderer == "http":
         return []
@@ -107,7 +107,7 @@ async def documents(settings: Settings) -> list[Finding]:
 
 
 async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
-    """Where documents are kept."""
+    """Check that the document store can be reached or written."""
     about = "documents.store"
     if chosen.store != EMBEDDED:
         trouble = await chroma_unreachable_because(chosen.store)
@@ -123,7 +123,7 @@ async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
 
 
 async def embedder(settings: Settings) -> Finding:
-    """What computes embeddings."""
+    """Check that embeddings can be computed."""
     about = "search.embeddings" if settings.documents.embeddings is None else "documents.embeddings"
     at = settings.document_embeddings
     if at == "none":
@@ -148,7 +148,7 @@ async def models(settings: Settings) -> tuple[Finding, Finding]:
 
 
 async def model(settings: Settings, about: str, llm: LLMSettings | None, if_none: str) -> Finding:
-    """Whether it is there, and answers one question in the shape that is asked for, as every step of an answer does."""
+    """Check that a model is reachable and answers one question in the requested form."""
     if llm is None:
         return Finding(about, Verdict.SKIPPED, if_none)
     if (trouble := await unreachable_because(endpoint_settings(llm))) is not None:
@@ -157,7 +157,7 @@ async def model(settings: Settings, about: str, llm: LLMSettings | None, if_none
 
 
 async def asked(settings: Settings, about: str, llm: LLMSettings) -> Finding:
-    """Whether it answers one question in the shape that is asked for."""
+    """Ask a model one question and check the form and the speed of its answer."""
     endpoint, begun = endpoint_settings(llm), time.perf_counter()
     try:
         async with open_llm(settings, llm) as asker:

@@ -7,13 +7,25 @@ import argparse
 from assembly import Unusable
 from settings import EMBEDDED, Settings
 
-ON_FILES = {"ask", "eval", "import", "regen", "backup", "restore", "kb", "report", "usage", "init_kb", "mcp"}
+COMMANDS_ON_DATA_FOLDER = {
+    "ask",
+    "eval",
+    "import",
+    "regen",
+    "backup",
+    "restore",
+    "kb",
+    "report",
+    "usage",
+    "init_kb",
+    "mcp",
+}
 """Commands that work on the data folder, which lies in the log where the transport is NATS."""
 
 
-def misfits(settings: Settings, *, rehearsal: bool) -> list[str]:
-    """Settings that do not go with the transport of the bot, a line each, with the remedy. `rehearsal`: it is to be
-    one.
+def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
+    """List settings of the bot that do not work with the transport, one line each with the remedy. `rehearsal`: the
+    bot is to post nothing.
     """
     found: list[str] = []
     if settings.local:
@@ -30,18 +42,18 @@ def misfits(settings: Settings, *, rehearsal: bool) -> list[str]:
 
 
 def check_transport(options: argparse.Namespace, command: str, settings: Settings) -> None:
-    """Raises Unusable: a command, an option or a setting does not go with the transport; names the remedy."""
+    """Refuse a command, option or setting that does not work with the transport. Raises Unusable, with the remedy."""
     if settings.local:
         for option in ("role", "shards", "export", "adopt"):
             if getattr(options, option) is not None:
                 raise Unusable(f"--{option} needs servers of NATS: set transport to nats://…, or leave it out")
         return
-    if command in ON_FILES:
+    if command in COMMANDS_ON_DATA_FOLDER:
         raise Unusable(
             f"--{command.replace('_', '-')} works on files: take them out of NATS with --export DIR, and run it with "
             "transport: local and app.data_dir: DIR; --adopt DIR brings them back"
         )
-    if command == "bot" and (wrong := misfits(settings, rehearsal=options.dry_run or settings.app.dry_run)):
+    if command == "bot" and (wrong := transport_problems(settings, rehearsal=options.dry_run or settings.app.dry_run)):
         raise Unusable(wrong[0])
     for option in ("record", "llm_record", "llm_replay"):
         if command == "bot" and getattr(options, option) is not None:

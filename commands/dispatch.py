@@ -49,7 +49,7 @@ COMMANDS = {
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
 """The actions of `--kb`, and what each takes."""
 
-WITH = {
+OPTION_COMMANDS = {
     "data": ("replay", "report", "usage"),
     "speed": ("replay",),
     "json": ("replay", "eval"),
@@ -70,8 +70,8 @@ WITH = {
 """The commands that heed an option."""
 
 
-class Verb(Protocol):
-    """A module of `commands`."""
+class CommandModule(Protocol):
+    """A module in `commands` that runs one command."""
 
     def run(self, settings: Settings, options: argparse.Namespace, /) -> int:
         """Do what the options say. Gives the exit code."""
@@ -86,7 +86,7 @@ def command_of(options: argparse.Namespace) -> str:
 def check_combination(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored. Raises Unusable, which names both."""
     command = command_of(options)
-    for option, commands in WITH.items():
+    for option, commands in OPTION_COMMANDS.items():
         if _given(options, option) and command not in commands:
             raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
@@ -100,7 +100,7 @@ def check_combination(options: argparse.Namespace) -> None:
 
 
 def check_eval(options: argparse.Namespace) -> None:
-    """Raises Unusable: there is no file of questions, or one too many; names the remedy."""
+    """Refuse `--eval` without a file of questions, or with options that do not go together. Raises Unusable."""
     if options.from_votes is None:
         if options.eval is True:
             raise Unusable("--eval needs a file of questions: --eval questions.yaml; --eval --from-votes makes one")
@@ -115,7 +115,7 @@ def check_eval(options: argparse.Namespace) -> None:
 
 
 def check_kb(action: str, *names: str) -> None:
-    """Raises Unusable: `--kb` has no such action, or needs other arguments."""
+    """Refuse an unknown action of `--kb`, or wrong arguments. Raises Unusable."""
     if action not in KB:
         forms = " | ".join(f"{known} {what}" if what else known for known, what in KB.items())
         raise Unusable(f"--kb {action}: write --kb {forms}")
@@ -126,7 +126,7 @@ def check_kb(action: str, *names: str) -> None:
 
 
 def check_files(settings: Settings, options: argparse.Namespace) -> None:
-    """Raises Unusable: a file or folder must not be used, or cannot; names the option."""
+    """Refuse files and folders that a command must not use. Raises Unusable, which names the option."""
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
         if llm_replay is None and not asks_a_model(settings, command_of(options)):
@@ -138,14 +138,14 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def check_guild(settings: Settings, options: argparse.Namespace) -> None:
-    """Raises Unusable: `--guild` names a server that has nothing of its own."""
+    """Refuse a `--guild` that is not in `guilds`. Raises Unusable."""
     if options.guild is not None and options.report is False and options.guild not in settings.servers:
         known = ", ".join(map(str, settings.servers)) or "none"
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
 def asks_a_model(settings: Settings, command: str) -> bool:
-    """Whether a command asks any of the configured models."""
+    """Tell whether a command uses one of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
     match command:
         case "ask" | "eval":
@@ -170,7 +170,7 @@ def check_folder(folder: Path, live: Path) -> None:
 
 
 def named_by(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
-    """The option or key that names the file which could not be opened; None: none does."""
+    """Find the option or key that names the file of an error; None: none does."""
     named = {
         "--replay": options.replay,
         "--record": options.record,
@@ -196,7 +196,7 @@ def _with(commands: tuple[str, ...]) -> str:
     return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")
 
 
-CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
+USER_ERRORS = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
 """Each says in one line what to do. The commands raise these, and `OSError`."""
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
         check_combination(options)
         settings = load(options.config, setting_up=_given(options, "init"))
         redact = redactor_of(settings).text
-        with kept_private():
+        with private_umask():
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)
             check_guild(settings, options)
@@ -217,13 +217,13 @@ def run(options: argparse.Namespace) -> int:
             return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values
-    except CANNOT_START as error:
+    except USER_ERRORS as error:
         return say(redact(str(error)), UNUSABLE)
 
 
 @contextlib.contextmanager
-def kept_private() -> Generator[None]:
-    """Have what is made be for its owner alone: it holds what people wrote. What is there already stays as it is."""
+def private_umask() -> Generator[None]:
+    """Create files readable by their owner only during the block; existing files keep their permissions."""
     before = os.umask(0o077)
     try:
         yield
@@ -236,10 +236,10 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
     try:
         code = command(settings, options)
         sys.stdout.flush()
-    except CANNOT_START:
+    except USER_ERRORS:
         raise
     except BrokenPipeError:
-        return quietly_cut_off()
+        return broken_pipe()
     except KeyboardInterrupt as stopped:
         return say(f"interrupted: {stopped}" if stopped.args else "interrupted", FAILED)
     except LibraryUnwritable as error:
@@ -258,13 +258,13 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
     """Only the module of the chosen command is imported: discord.py alone takes over a second."""
-    module = cast("Verb", importlib.import_module(f"commands.{COMMANDS[command_of(options)]}"))
+    module = cast("CommandModule", importlib.import_module(f"commands.{COMMANDS[command_of(options)]}"))
     return module.run(settings, options)
 
 
 def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:
-    """As configured for the bot. Other commands have output of their own: they log warnings only, unless the level is
-    DEBUG, and leave the log file to the bot, which may be writing it.
+    """Set up the log. Commands other than the bot log warnings only (unless the level is DEBUG) and do not write the
+    log file, which the bot may have open.
     """
     chosen = settings.logging
     quiet = not bot and chosen.level == "INFO"
@@ -282,7 +282,7 @@ def say(line: str, code: int) -> int:
     return code
 
 
-def quietly_cut_off() -> int:
+def broken_pipe() -> int:
     """The reader of the output has gone (`| head`): the interpreter must not try to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

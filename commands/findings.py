@@ -30,12 +30,12 @@ class Finding:
 
 
 def judged(about: str, trouble: str | None, otherwise: str, verdict: Verdict = Verdict.MISSING) -> Finding:
-    """`verdict` with the `trouble`, or OK where there is none."""
+    """Make a finding: `verdict` with the trouble, or OK where there is none."""
     return Finding(about, Verdict.OK, otherwise) if trouble is None else Finding(about, verdict, trouble)
 
 
 def unwritable_because(folder: Path) -> str | None:
-    """What keeps a folder from being used or made; None: nothing."""
+    """Say why a folder cannot be used or created; None where it can."""
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if not existing.is_dir():
         return "is not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"

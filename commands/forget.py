@@ -11,12 +11,12 @@ from rich.text import Text
 
 from assembly import Unusable
 from assembly.documents import store_of
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.running import run_async
 from assembly.searching import drop_team_passages
-from assembly.teachings import everywhere, learned_in, surroundings
+from assembly.teachings import everywhere, open_learned, surroundings
 from commands.exit_codes import DONE
-from commands.roles import nats_extra
+from commands.roles import requires_nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
@@ -49,17 +49,17 @@ PROCESSES_SECONDS = 30.0
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--forget`. Gives the exit code."""
     if not settings.local:
         return forget_everywhere_else(settings, options.forget)
     return forget(settings, options.forget)
 
 
 def forget_everywhere_else(settings: Settings, user_id: int) -> int:
-    """Have the processes between which NATS is forget a person, and print what they have found. Gives the exit code.
-    Raises Unusable, OSError: nobody has been told.
+    """Ask the processes behind NATS to forget a person and print what they found. Gives the exit code. Raises
+    Unusable, OSError: nobody was asked.
     """
-    with nats_extra():
+    with requires_nats_extra():
         from assembly.distributed.forgetting import forget_from_outside  # noqa: PLC0415 (nothing of it is imported for one process)
     result = run_async(forget_from_outside(settings, user_id, PROCESSES_SECONDS))
     show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS))
@@ -74,10 +74,10 @@ def forget(settings: Settings, user_id: int) -> int:
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
-    with written_alone(settings, "app.py --forget"):
+    with data_folder_locked(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        learned = [learned_in(each) for each in everywhere(settings)]
+        learned = [open_learned(each) for each in everywhere(settings)]
         texts, about = texts_everywhere(learned, user_id), surroundings(settings)
         done = forget_everywhere(learned[0], learned[1:], user_id, texts, about)
         done.copies, done.left = copies, [*left, *done.left]

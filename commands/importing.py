@@ -18,10 +18,10 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import library_of
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.llm import assistant_of
-from assembly.running import collect_rarely, play, terminated_as_interrupted
+from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from assembly.state import read_state
 from clock import VirtualLoop, patient_to_a_point
 from commands.exit_codes import DONE, FAILED
@@ -42,7 +42,7 @@ from streams.recording import first_time
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--import`. Gives the exit code."""
     return import_files(settings, getattr(options, "import"), options.guild)
 
 
@@ -57,11 +57,11 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
     if talks and not any(team.team_member_ids or team.team_role_ids for team in teams):
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*talks) if talks else time.time()
-    collect_rarely()
+    collect_garbage_less_often()
     tally = Tally()
     with (
         terminated_as_interrupted(),
-        written_alone(settings, "app.py --import"),
+        data_folder_locked(settings, "app.py --import"),
         kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
     ):
@@ -111,8 +111,8 @@ async def _import(
 def assembled(
     settings: Settings, tally: Tally, clock: Callable[[], float] = time.time
 ) -> tuple[Parts, Mapping[int | None, Imported]]:
-    """As for a replay, but the archives are written, and nothing else of the data folder. Gives what goes into the
-    archive that servers share (None), and into those of others.
+    """Build the parts of an import: as for a replay, but archives are written. Gives the parts and the archive of each
+    server (None: the shared one).
 
     `clock`: the time of capture, as the loop's time is that of the messages.
     """

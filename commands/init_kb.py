@@ -12,17 +12,17 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import library_of, server_library
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.reports import prices_of
-from assembly.running import collect_rarely, run_async, terminated_as_interrupted
+from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from assembly.sources import most_frequent
 from assembly.state import tokens_counted
 from clock import now
 from commands.exit_codes import DONE, FAILED
-from commands.progress import Count, SpentSoFar, counted, kept_when_interrupted
+from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
 from reporting.cost import Prices
 from services.knowledge import (
     CannotList,
@@ -50,7 +50,7 @@ NAMED = 20
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--init-kb`. Gives the exit code."""
     return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
 
 
@@ -61,11 +61,11 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     check_writable(settings.kb)
     for server in settings.servers.values():
         check_writable(server.kb)
-    collect_rarely()
+    collect_garbage_less_often()
     work = KnowledgeWork(prices_of(settings))
     with (
         terminated_as_interrupted(),
-        written_alone(settings, "app.py --init-kb"),
+        data_folder_locked(settings, "app.py --init-kb"),
         kept_when_interrupted(lambda: work.kept),
     ):
         reports = run_async(_init_kb(settings, work, record, replay))
@@ -83,7 +83,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
 
 
 def check_writable(kb: KnowledgeSettings) -> None:
-    """Whether the descriptions, which may cost something, can be kept. Raises Unusable."""
+    """Refuse folders in which descriptions, which may cost money, could not be saved. Raises Unusable."""
     for key, folder in (
         ("index_cache_path", kb.index_cache_path.parent),
         ("index_path", kb.index_path.parent),
@@ -95,8 +95,8 @@ def check_writable(kb: KnowledgeSettings) -> None:
 
 
 def check_sources(ledger: Ledger, at: float, above: str = "") -> None:
-    """Whether all kinds of sources can be listed at this time. Blocking. Raises Unusable. `above`: what precedes the
-    key that names them.
+    """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: prefix of the key that is
+    named.
     """
     for kind in ledger.kinds:
         try:
@@ -109,7 +109,7 @@ class KnowledgeWork:
     """How far an update is, and what it has cost."""
 
     def __init__(self, prices: Prices) -> None:
-        self.spent = SpentSoFar(Usage(), prices)
+        self.spent = SpendingSoFar(Usage(), prices)
         self.sources = SourceCount()
         self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.team import open_team, team_places
 from clock import rfc3339
 from commands.exit_codes import DONE
@@ -25,7 +25,7 @@ _DAY, _MINUTE = 10, 16
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--kb`. Gives the exit code."""
     within = settings if options.guild is None else settings.servers[options.guild]
     return team_knowledge(within, *options.kb, conflicts=options.conflicts, locked=settings)
 
@@ -48,7 +48,7 @@ def team_knowledge(
 
 
 def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
-    with written_alone(locked, f"app.py --kb {action}"):
+    with data_folder_locked(locked, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:

@@ -1,4 +1,4 @@
-"""The bot, running: from the gateway through the graph to Discord, until it is told to stop."""
+"""Runs the bot: Discord's gateway through the graph and back, until it is stopped."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assembly.answering import library_of
-from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
+from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.graph_parts import assemble, capture_parts
-from assembly.indexing import kept_searchable
-from assembly.knowledge import kept_up_to_date
+from assembly.indexing import search_kept_current
+from assembly.knowledge import knowledge_kept_current
 from assembly.llm import assistant_of, open_llms
 from assembly.running import (
     GraphRun,
-    allocate_together,
-    collect_rarely,
+    collect_garbage_less_often,
     in_background,
     meters_of,
     run_async,
     serving,
+    shorten_thread_switches,
     stop_signal,
-    yield_often,
+    use_one_malloc_arena,
 )
 from assembly.searching import open_embedder, open_search
-from assembly.servers import Learners, open_servers, server_libraries, servers_up_to_date
+from assembly.servers import CaptureOptions, open_servers, server_knowledge_kept_current, server_libraries
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from assembly.weekly import reporting_weekly
 from clock import now
 from commands.exit_codes import DONE, FAILED
-from commands.roles import ROLES, nats_extra
+from commands.roles import ROLES, requires_nats_extra
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
@@ -58,7 +58,7 @@ class LiveOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run the bot, or its roles over NATS. Gives the exit code."""
     if not settings.local:
         return play_roles(settings, options)
     return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
@@ -67,21 +67,21 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def live(settings: Settings, options: LiveOptions) -> int:
     """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off."""
     token = usable_token(settings)
-    collect_rarely()
-    yield_often()
-    allocate_together()
+    collect_garbage_less_often()
+    shorten_thread_switches()
+    use_one_malloc_arena()
     raise_descriptor_limit()
-    with written_alone(settings, "app.py"):
+    with data_folder_locked(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
 
 
 def play_roles(settings: Settings, options: argparse.Namespace) -> int:
-    """The same between the streams of NATS. Raises Unusable: its extra is not installed."""
-    collect_rarely()
-    yield_often()
-    allocate_together()
+    """Run the chosen roles between the streams of NATS. Raises Unusable: the extra is missing."""
+    collect_garbage_less_often()
+    shorten_thread_switches()
+    use_one_malloc_arena()
     raise_descriptor_limit()
-    with nats_extra():
+    with requires_nats_extra():
         from assembly.distributed.running import play  # noqa: PLC0415 (nothing of it is imported for one process)
     run_async(play(settings, options.role or ROLES, options.shards))
     return DONE
@@ -111,7 +111,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         libraries = server_libraries(settings, library)
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
         curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = Learners(asker=knowledge, images=images, rehearsal=rehearsal)
+        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=rehearsal)
         servers = await enter(
             open_servers(settings, state, libraries, search, answering, learners, read_only=rehearsal, alone=False)
         )
@@ -145,7 +145,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
+            evidence_maintained(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(recorded(observable(gateway), options.record, settings, discord, parts))
@@ -155,9 +155,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         events = dispatches.pipe(decode(discord.decoder))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
-            kept_up_to_date(settings, knowledge, state.usage, meters=meters),
-            servers_up_to_date(settings, knowledge, state, meters),
-            kept_searchable(
+            knowledge_kept_current(settings, knowledge, state.usage, meters=meters),
+            server_knowledge_kept_current(settings, knowledge, state, meters),
+            search_kept_current(
                 settings, documents, library, search, lambda: {guild.id for guild in discord.client.guilds}, servers
             ),
         ):

@@ -1,4 +1,4 @@
-"""`--adopt DIR`: has NATS hold what a data folder holds. `--export DIR`: makes a data folder of what NATS holds."""
+"""`--export DIR` writes what NATS holds as a data folder; `--adopt DIR` loads a data folder into NATS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of know
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--export` or `--adopt`. Gives the exit code."""
     try:
         from assembly.distributed import moving  # noqa: PLC0415 (nothing of it is imported for one process)
     except ModuleNotFoundError as error:

@@ -1,6 +1,4 @@
-"""How far a long piece of work is: a bar on a terminal, a line every ten seconds elsewhere. What is kept of it when it
-is cut off, and what it has cost.
-"""
+"""Shows the progress and the cost of long work: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ BAR_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """`total`: None while it is unknown; `unit`: what one of them is called, such as `message`; `more`: a remark;
-    `label`: what is being done.
+    """How much of a long piece of work is done. `total`: None while unknown; `unit`: such as `message`; `label`: what
+    is being done.
     """
 
     done: int
@@ -47,7 +45,7 @@ class Count:
 
 
 class Pace:
-    """How fast work goes, from the first count on that it is told."""
+    """Measures how fast work goes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -111,7 +109,7 @@ def counted(console: Console, count: Callable[[], Count], pace: Pace | None = No
 
 @contextmanager
 def kept_when_interrupted(kept: Callable[[], str]) -> Generator[None]:
-    """Have Ctrl-C during the block say what is kept, and how to go on."""
+    """Make Ctrl-C during the block say what is saved and how to go on."""
     try:
         yield
     except KeyboardInterrupt:
@@ -119,7 +117,7 @@ def kept_when_interrupted(kept: Callable[[], str]) -> Generator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class SpentSoFar:
+class SpendingSoFar:
     """What models were asked for, and its price."""
 
     usage: Usage

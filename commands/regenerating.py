@@ -15,15 +15,15 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.folder import written_alone
+from assembly.folder import data_folder_locked
 from assembly.llm import open_llm
 from assembly.reports import prices_of
-from assembly.running import collect_rarely, run_async, terminated_as_interrupted
+from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
 from assembly.state import tokens_counted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.exit_codes import DONE, FAILED
-from commands.progress import Count, SpentSoFar, counted, kept_when_interrupted
+from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
 from operators.foreseeing import Guesses
 from reporting.cost import Prices
 from services.assistant import key_of
@@ -78,8 +78,8 @@ class RebuildReport:
         return self.actions[Action.ADDED] + self.actions[Action.SKIPPED] + self.actions[Action.FAILED]
 
     @property
-    def spent(self) -> SpentSoFar:
-        return SpentSoFar(self.usage, self.prices)
+    def spent(self) -> SpendingSoFar:
+        return SpendingSoFar(self.usage, self.prices)
 
     @property
     def count(self) -> Count:
@@ -87,13 +87,13 @@ class RebuildReport:
 
     @property
     def kept(self) -> str:
-        """How far it came, and how to go on."""
+        """Say how far the rebuild came and how to continue it."""
         done = f"{self.done - self.actions[Action.FAILED]} of {number_of(len(self.plan.tasks), 'conversation')} done"
         return f"{done}; --regen continues from there, --regen --restart starts again"
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--regen`. Gives the exit code."""
     record, replay = options.llm_record, options.llm_replay
     return regen(settings, restart=options.restart, record=record, replay=replay)
 
@@ -104,12 +104,12 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
 
     `restart`: do not resume an earlier run.
     """
-    collect_rarely()
+    collect_garbage_less_often()
     begun = list[RebuildReport]()
     failed = False
     with (
         terminated_as_interrupted(),
-        written_alone(settings, "app.py --regen"),
+        data_folder_locked(settings, "app.py --regen"),
         # Those of other servers that were rebuilt before it stay so.
         kept_when_interrupted(
             lambda: "; ".join(["the library that was being rebuilt is unchanged", *(each.kept for each in begun[-1:])])

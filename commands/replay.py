@@ -17,14 +17,14 @@ from rich.console import Console
 from assembly.answering import library_of
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts
-from assembly.indexing import IndexWhenAsked
+from assembly.indexing import IndexOnDemand
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
-from assembly.running import Meters, collect_rarely, meters_of, play, serving, terminated_as_interrupted
+from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
-from assembly.servers import Learners, open_servers, server_libraries
+from assembly.servers import CaptureOptions, open_servers, server_libraries
 from assembly.state import read_state
-from assembly.team import CurationCount, curation_parts
+from assembly.team import FailedCurations, curation_parts
 from clock import VirtualLoop, patient_to_a_point
 from commands.exit_codes import DONE, FAILED
 from services.discord import RecordedAttachments, Rehearsal
@@ -57,7 +57,7 @@ class ReplayOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--replay`. Gives the exit code."""
     chosen = ReplayOptions(
         options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
     )
@@ -67,7 +67,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
     """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code."""
-    collect_rarely()
+    collect_garbage_less_often()
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
@@ -75,11 +75,11 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         runner = stack.enter_context(
             asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start, speed=options.speed)))
         )
-        return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
+        return runner.run(_replay(settings.for_replay_in(data), options, console or Console()))
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    library, tally, count = library_of(settings), Tally(), CurationCount()
+    library, tally, count = library_of(settings), Tally(), FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
@@ -91,7 +91,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         # (services.assistant.extractive.assistant).
         libraries = server_libraries(settings, library)
         joined = {guild_id: both for guild_id, (_, both) in libraries.items()}
-        indexing = None if answering is None else partial(IndexWhenAsked, settings, library, servers=joined)
+        indexing = None if answering is None else partial(IndexOnDemand, settings, library, servers=joined)
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
@@ -109,7 +109,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
         state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
         curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = Learners(asker=knowledge, images=images, to_the_end=True)
+        learners = CaptureOptions(asker=knowledge, images=images, to_the_end=True)
         servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, answering, learners))
         parts = assemble(
             settings,
@@ -159,7 +159,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
 
 
 def backend(settings: Settings, recorded: Path | None) -> str:
-    """What answers, for people; `recorded`: exchanges with a model, in its place."""
+    """Say what answers in this replay: a model, recorded exchanges, or quotes."""
     if recorded is not None:
         return f"answers from the exchanges in {recorded.name}"
     llm = settings.ai_response.llm

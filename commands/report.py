@@ -1,6 +1,4 @@
-"""`--report`: what was asked and not answered, what was voted down, what the team taught, unused pages, the cost.
-`--usage`: the cost alone.
-"""
+"""`--report` prints questions, votes, teaching and cost of a period; `--usage` prints the cost alone."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ LAST, MOMENT = 100, 0.001
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--report` or `--usage`. Gives the exit code."""
     if options.usage:
         return usage(settings, options.since, options.data)
     return report(settings, options.since, options.html, options.data, options.guild)
@@ -62,7 +60,7 @@ def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings
         raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; is it the right one?")
     until = time.time()
     if data is not None:
-        settings = settings.rehearsed_in(data)
+        settings = settings.for_replay_in(data)
         ends = [entry.at for entry in newest(DataFolder(data).outcomes, LAST)]
         until = max(ends) + MOMENT if ends else until
     return settings, TimeSpan(until - days * 86_400, until)

@@ -12,7 +12,7 @@ ROLES = ("gateway", "worker", "team", "knowledge")
 
 
 def roles_of(text: str) -> tuple[str, ...]:
-    """For argparse."""
+    """Parse a list of roles, such as `gateway,worker`, for argparse."""
     asked = [each.strip() for each in text.split(",")]
     if unknown := [each for each in asked if each not in ROLES]:
         raise argparse.ArgumentTypeError(f"there is no role {unknown[0]!r}: write some of {','.join(ROLES)}")
@@ -20,8 +20,8 @@ def roles_of(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def nats_extra() -> Generator[None]:
-    """Around an import. Raises Unusable: the extra is not installed."""
+def requires_nats_extra() -> Generator[None]:
+    """Turn a missing `nats` package during an import into Unusable."""
     try:
         yield
     except ModuleNotFoundError as error:

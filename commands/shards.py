@@ -11,7 +11,7 @@ _WRITTEN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?/([0-9]{1,9})", re.ASCII)
 
 
 def shards_of(text: str) -> tuple[range, int]:
-    """`0-15/64` → shards 0 to 15, of 64; `3/64` is one shard. For argparse."""
+    """Parse a range of shards for argparse: `0-15/64` is shards 0 to 15 of 64, `3/64` is one shard."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError("write the first and the last shard and how many there are: 0-15/64, or 3/64")

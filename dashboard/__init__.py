@@ -13,9 +13,9 @@ jinja2: import it only where the dashboard is on.
 """
 
 # pyright: reportUnusedImport=false
-from dashboard.access import Visitors
-from dashboard.knowledge import Held
+from dashboard.access import AccessControl
+from dashboard.knowledge import KnownSource
 from dashboard.meter import FlowMeter
 from dashboard.serving import add_pages
-from dashboard.showing import Showing
-from dashboard.sources import Sources, Team
+from dashboard.showing import DisplayRules
+from dashboard.sources import DashboardData, Team

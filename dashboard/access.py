@@ -31,7 +31,7 @@ class _Tries:
 
 
 @dataclass(slots=True)
-class Visitors:
+class AccessControl:
     """Decides about requests; knows nothing of HTTP but headers.
 
     Attributes:
@@ -48,13 +48,13 @@ class Visitors:
     _sessions: OrderedDict[str, float] = field(default_factory=OrderedDict[str, float], repr=False)
     _tries: OrderedDict[str, _Tries] = field(default_factory=OrderedDict[str, _Tries], repr=False)
 
-    def is_meant(self, host: str) -> bool:
-        """Whether a `Host` header names this server, and not one whose name leads here by DNS rebinding."""
+    def is_allowed_host(self, host: str) -> bool:
+        """Tell whether a `Host` header names this server, against DNS rebinding."""
         name = _name_of(host)
         return bool(name) and (bool(self.token) or name in LOOPBACK or name in self.names)
 
     def lasts(self, session: str) -> bool:
-        """Whether a session goes on."""
+        """Tell whether a session is still valid."""
         return self._sessions.get(session, 0.0) > self.clock()
 
     def session(self, cookie: str | None) -> str | None:
@@ -73,18 +73,18 @@ class Visitors:
     def end(self, session: str) -> None:
         self._sessions.pop(session, None)
 
-    def must_wait(self, address: str) -> float:
-        """For how many seconds a wrong token of this address is not told from one that is not looked at."""
+    def seconds_to_wait(self, address: str) -> float:
+        """Give the seconds during which wrong tokens of this address are not checked."""
         tries = self._tries.get(address)
         return 0.0 if tries is None else max(0.0, tries.not_before - self.clock())
 
-    def accepts(self, given: str, address: str) -> bool:
-        """Whether this is the token. It is let in at any time: behind a proxy, all come from one address. A wrong one
-        counts against the address, unless that has to wait.
+    def accepts_token(self, given: str, address: str) -> bool:
+        """Tell whether this is the token. The right token is accepted at any time, since all visitors may come from
+        one proxy address; a wrong one counts against the address.
         """
         if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
             return True
-        if self.must_wait(address):
+        if self.seconds_to_wait(address):
             return False
         tries = self._tries.setdefault(address, _Tries())
         self._tries.move_to_end(address)
@@ -96,15 +96,15 @@ class Visitors:
         return False
 
     def form_key(self, session: str) -> str:
-        """What a form of this session has to send along."""
+        """Make the key that each form of this session has to send."""
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
 
-    def sent_by(self, session: str, form_key: str) -> bool:
+    def has_form_key(self, session: str, form_key: str) -> bool:
         return hmac.compare_digest(_digest(form_key), _digest(self.form_key(session)))
 
 
-def own_page(headers: Mapping[str, str]) -> bool:
-    """Whether a browser sent a form from a page of this server, as far as it tells."""
+def is_same_origin(headers: Mapping[str, str]) -> bool:
+    """Tell whether a form was sent from a page of this server, by the headers Origin and Sec-Fetch-Site."""
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
     if site is not None and site not in {"same-origin", "none"}:
         return False

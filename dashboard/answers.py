@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from dashboard.meter import Took
-from dashboard.showing import Showing, link_to, minute, plain, seconds
+from dashboard.meter import StepDuration
+from dashboard.showing import DisplayRules, link_to, minute, plain, seconds
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
 from services.telemetry import Ended
@@ -78,7 +78,7 @@ _ORDER = ("gather", "permit", "files", "announce", "gate", "select", "load", "to
 _LATER = ("verify", "hold", "reply", "extract", "summarise_images", "archive")
 
 
-def rows(entries: Sequence[Ended], showing: Showing, query: str = "", result: str = "") -> list[AnswerRow]:
+def rows(entries: Sequence[Ended], showing: DisplayRules, query: str = "", result: str = "") -> list[AnswerRow]:
     """The newest first, that hold all words of `query` in what is shown of them."""
     words = query.casefold().split()
     found: list[AnswerRow] = []
@@ -91,12 +91,12 @@ def rows(entries: Sequence[Ended], showing: Showing, query: str = "", result: st
     return found
 
 
-def _searchable(row: AnswerRow, entry: Ended, showing: Showing) -> str:
+def _searchable(row: AnswerRow, entry: Ended, showing: DisplayRules) -> str:
     shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
     return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
 
 
-def row_of(entry: Ended, showing: Showing) -> AnswerRow:
+def row_of(entry: Ended, showing: DisplayRules) -> AnswerRow:
     text = " ".join(showing.text(entry.question).split())
     return AnswerRow(
         id_of(entry),
@@ -114,7 +114,7 @@ def row_of(entry: Ended, showing: Showing) -> AnswerRow:
 
 
 def id_of(entry: Ended) -> str:
-    """Of one part, for addresses."""
+    """Give the id of an outcome in addresses of the dashboard."""
     return f"{entry.message_ids[0] if entry.message_ids else 0:x}"
 
 
@@ -123,7 +123,7 @@ def find(entries: Sequence[Ended], answer_id: str) -> Ended | None:
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
-def view(entry: Ended, took: Sequence[Took], showing: Showing) -> AnswerView:
+def view(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
     """`took`: how long its steps took, if that is known."""
     reply_place = entry.reply_place_id
     return AnswerView(
@@ -139,8 +139,8 @@ def view(entry: Ended, took: Sequence[Took], showing: Showing) -> AnswerView:
     )
 
 
-def steps_of(entry: Ended, took: Sequence[Took], showing: Showing) -> list[StepView]:
-    """The path: every step that decided something or whose time is known, in the order of the flow."""
+def steps_of(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> list[StepView]:
+    """List every step with a decision or a known duration, in the order of the flow."""
     spent: dict[str, float] = {}
     for each in took:
         spent[each.step] = spent.get(each.step, 0.0) + each.seconds
@@ -150,7 +150,7 @@ def steps_of(entry: Ended, took: Sequence[Took], showing: Showing) -> list[StepV
     return [_step(name, entry, spent.get(name), showing) for name in order]
 
 
-def _step(name: str, entry: Ended, spent: float | None, showing: Showing) -> StepView:
+def _step(name: str, entry: Ended, spent: float | None, showing: DisplayRules) -> StepView:
     decided: object = entry.path.get(name)
     facts: list[Fact] = []
     ranked: tuple[Ranked, ...] = ()
@@ -166,8 +166,8 @@ def _step(name: str, entry: Ended, spent: float | None, showing: Showing) -> Ste
     return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)
 
 
-def ranked_of(entry: Ended, showing: Showing) -> tuple[Ranked, ...]:
-    """What the search ranked for it, the best first. Lines of the record may be anything: what is odd is left out."""
+def ranked_of(entry: Ended, showing: DisplayRules) -> tuple[Ranked, ...]:
+    """Read what search ranked for the question, best first. Malformed parts of the record are left out."""
     found: list[Ranked] = []
     match entry.path.get("select"):
         case {"ranked": [*pairs], **rest}:
@@ -184,7 +184,7 @@ def ranked_of(entry: Ended, showing: Showing) -> tuple[Ranked, ...]:
     return tuple(found)
 
 
-def _said(step: str, key: str, value: object, showing: Showing) -> str:
+def _said(step: str, key: str, value: object, showing: DisplayRules) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):

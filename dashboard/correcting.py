@@ -8,21 +8,21 @@ from aiohttp import web
 
 from dashboard import knowledge, rendering
 from dashboard.pages import missing
-from dashboard.showing import Showing
-from dashboard.sources import Sources
-from dashboard.visits import Visit
+from dashboard.showing import DisplayRules
+from dashboard.sources import DashboardData
+from dashboard.visits import AdmittedRequest
 from services.team import LibraryUnwritable, Overview, corrections
 
 log = logging.getLogger(__name__)
 
 
-class Correcting:
-    def __init__(self, sources: Sources, showing: Showing) -> None:
+class CorrectionPages:
+    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
         self._sources = sources
         self._showing = showing
 
-    async def ask(self, request: web.Request, visit: Visit) -> web.Response:
-        """Whether that is meant."""
+    async def ask(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Show the page that asks for confirmation."""
         qa_id, action = request.match_info["id"], request.match_info["action"]
         held = await self._sources.team.overview()
         topic = _topic_of(held, qa_id, action)
@@ -32,7 +32,7 @@ class Correcting:
         shown = None if pair is None else knowledge.pair_view(pair, held, self._sources.team.address, self._showing)
         return self._page("confirm.html", visit, qa_id=qa_id, action=action, topic=topic, pair=shown)
 
-    async def correct(self, request: web.Request, visit: Visit) -> web.Response:
+    async def correct(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         qa_id, action = request.match_info["id"], request.match_info["action"]
         if not self._sources.may_correct:
             return missing(f"There is nothing to {action}.", "/knowledge")
@@ -47,7 +47,7 @@ class Correcting:
         undo = "restore" if action == "remove" else "remove"
         return self._page("corrected.html", visit, told=told, qa_id=qa_id, undo=undo)
 
-    def _page(self, template: str, visit: Visit, status: int = 200, **values: object) -> web.Response:
+    def _page(self, template: str, visit: AdmittedRequest, status: int = 200, **values: object) -> web.Response:
         texts, several = self._showing.texts, self._sources.fleet is not None
         return rendering.page(
             template, status, visit=visit, section="knowledge", texts=texts, several=several, **values

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.showing import Showing
+from dashboard.showing import DisplayRules
 from reporting.cost import Costs, Expense
 
 DAYS = 30
@@ -36,7 +36,7 @@ class CostView:
     priced: bool
 
 
-def view(costs: Costs, showing: Showing) -> CostView:
+def view(costs: Costs, showing: DisplayRules) -> CostView:
     """Days the newest first; steps and channels the largest first, then what belongs to no channel."""
     channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
@@ -51,7 +51,7 @@ def view(costs: Costs, showing: Showing) -> CostView:
 
 
 def _rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
-    """Of names, which several may share."""
+    """Make rows of names and expenses; names may occur twice."""
     largest = max((each.tokens for _, each in known), default=0)
     return [
         CostRow(
@@ -67,7 +67,7 @@ def _rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
 
 
 def money(amount: float | None) -> str:
-    """In the currency that the prices are in; empty where it is not known."""
+    """Format an amount in the currency of the prices; empty where unknown."""
     if amount is None:
         return ""
     return f"{amount:.4f}" if 0 < amount < _PENNIES else f"{amount:,.2f}"

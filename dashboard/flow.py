@@ -1,4 +1,4 @@
-"""The dataflow as a picture: where each operator stands, what flows into what, and what the meter tells of it.
+"""The dataflow as a picture: the box of each operator, the edges between them, and their current figures.
 
 The layout follows the picture in `streams/graph.py`; a test keeps its operators the ones that are metered.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from dashboard.meter import Figures, FlowMeter, InHand
-from dashboard.showing import Showing, link_to, minute, seconds
+from dashboard.meter import Figures, FlowMeter, PartInProgress
+from dashboard.showing import DisplayRules, link_to, minute, seconds
 from model.messages import AuthorType
 
 BOX_WIDTH, BOX_HEIGHT = 190, 42
@@ -90,7 +90,7 @@ _ABOVE = 7
 
 
 class Box(NamedTuple):
-    """Where something stands in the picture, in its units, and what is written into it."""
+    """A box of the picture: position, size and texts."""
 
     name: str
     title: str
@@ -119,7 +119,7 @@ class FlowPicture:
     lanes: Sequence[tuple[str, float, float]]
 
 
-class Cells(NamedTuple):
+class OperatorCells(NamedTuple):
     """One operator's figures, as they are written."""
 
     in_flight: str
@@ -143,17 +143,17 @@ class InHandRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
-    """What the page shows, and what each event brings."""
+class NowView:
+    """The figures of the page "NowView", sent again with each event."""
 
-    cells: Mapping[str, Cells]
+    cells: Mapping[str, OperatorCells]
     ends: Mapping[str, int]
     in_hand: Sequence[InHandRow]
     at: str
 
 
 def picture() -> FlowPicture:
-    """Everything that does not change."""
+    """Compute the fixed part of the picture: boxes, edges and lanes."""
     operators = [_box(each) for each in OPERATORS]
     fixed = [_box(each) for each in _FIXED]
     beside = _MARGIN + _ACROSS
@@ -170,10 +170,10 @@ def picture() -> FlowPicture:
     return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, lanes)
 
 
-def now_view(meter: FlowMeter, showing: Showing, at: float) -> Now:
-    """What the meter tells at a time of the stream."""
+def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
+    """Make the view of current figures and parts in progress."""
     figures = meter.figures()
-    return Now(
+    return NowView(
         {each.name: cells(figures.get(each.name, Figures())) for each in OPERATORS},
         {name: meter.results.get(name, 0) for name, _, _ in ENDS},
         [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
@@ -184,7 +184,7 @@ def now_view(meter: FlowMeter, showing: Showing, at: float) -> Now:
 SHOWN_IN_HAND = 12
 
 
-def cells(figures: Figures) -> Cells:
+def cells(figures: Figures) -> OperatorCells:
     median, p95 = seconds(figures.median), seconds(figures.p95)
     parts = [f"{figures.done} done"] if figures.done else []
     parts += [f"{figures.waiting} waiting"] if figures.waiting else []
@@ -192,10 +192,10 @@ def cells(figures: Figures) -> Cells:
     parts += [f"{median} / {p95}"] if figures.median is not None else []
     counts = (figures.in_flight, figures.waiting, figures.done, figures.failed)
     in_flight, waiting, done, failed = map(str, counts)
-    return Cells(in_flight, waiting, done, failed, median, p95, " · ".join(parts) or "–")
+    return OperatorCells(in_flight, waiting, done, failed, median, p95, " · ".join(parts) or "–")
 
 
-def _row(each: InHand, showing: Showing) -> InHandRow:
+def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
     part = each.part
     steps = ", ".join(f"{took.step} {seconds(took.seconds)}" for took in each.steps)
     return InHandRow(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dashboard.answers import id_of, ranked_of
-from dashboard.showing import Showing, link_to, minute
+from dashboard.showing import DisplayRules, link_to, minute
 from reporting.gaps import Gap, reason_of
 from services.telemetry import Ended
 
@@ -41,7 +41,7 @@ class GapView:
     asked: Sequence[Asked]
 
 
-def view(gap: Gap, showing: Showing) -> GapView:
+def view(gap: Gap, showing: DisplayRules) -> GapView:
     newest = gap.asked[0]
     reasons = gap.reasons
     return GapView(
@@ -55,7 +55,7 @@ def view(gap: Gap, showing: Showing) -> GapView:
     )
 
 
-def _asked(entry: Ended, showing: Showing) -> Asked:
+def _asked(entry: Ended, showing: DisplayRules) -> Asked:
     last = entry.message_ids[-1] if entry.message_ids else None
     link = link_to(entry.guild_id, entry.place_id, last)
     where, who = showing.place(entry.place_id), showing.person(entry.author_id)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.showing import Showing, ago, plain, size
+from dashboard.showing import DisplayRules, ago, plain, size
 from services.knowledge import bare_name
 from services.search import Found
 from services.team import Overview, Pair, spoken
@@ -19,7 +19,7 @@ _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
 
 
-class Held(NamedTuple):
+class KnownSource(NamedTuple):
     """A source of the knowledge base as it is known.
 
     Attributes:
@@ -65,7 +65,7 @@ class HitRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """What a search gave.
+    """The result of a search on the dashboard.
 
     Attributes:
         level: what the bot would do with it: `answer`, `point` or `silence`.
@@ -125,12 +125,12 @@ class TopicView:
 
 
 def uses(entries: Iterable[Ended]) -> Counter[str]:
-    """How often each source was cited, or else selected."""
+    """Count how often each source was cited, or selected where nothing was cited."""
     return Counter(source for entry in entries for source in set(entry.sources))
 
 
-def source_rows(held: Iterable[Held], used: Counter[str], now: float) -> list[SourceRow]:
-    """Those that need somebody first, then in their order."""
+def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> list[SourceRow]:
+    """Make the rows of sources, those with trouble first."""
     rows = [
         SourceRow(
             plain(each.id),
@@ -153,8 +153,8 @@ def url_of(source_id: str) -> str:
     return bare if bare.startswith(("http://", "https://")) else ""
 
 
-def search_view(found: Found, showing: Showing) -> SearchView:
-    """Exactly what `search` gave, the best of it."""
+def search_view(found: Found, showing: DisplayRules) -> SearchView:
+    """Show the best hits of a search with the signals they were ranked by."""
     signals = found.signals
     why: list[tuple[str, str]] = []
     if signals is not None:
@@ -184,13 +184,13 @@ def search_view(found: Found, showing: Showing) -> SearchView:
     return SearchView(str(found.level), f"{found.confidence:.0%}", why, hits, len(found.hits) - len(hits))
 
 
-def _passage(source_id: str, text: str, showing: Showing) -> str:
-    """What people have written is in topics."""
+def _passage(source_id: str, text: str, showing: DisplayRules) -> str:
+    """Shorten a passage; text from topics is shown only where texts may be shown."""
     shown = showing.text(text) if source_id.startswith("team:") else plain(text)
     return shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT]}…"
 
 
-def team_view(held: Overview, used: Counter[str], showing: Showing) -> TeamView:
+def team_view(held: Overview, used: Counter[str], showing: DisplayRules) -> TeamView:
     topics: list[TopicRow] = []
     for name, topic in held.topics.items():
         days = [pair.said_at[:_DAY] for pair in topic.pairs]
@@ -204,8 +204,10 @@ def team_view(held: Overview, used: Counter[str], showing: Showing) -> TeamView:
     return TeamView(topics, removed, says)
 
 
-def topic_view(held: Overview, name: str, address: Callable[[str], str | None], showing: Showing) -> TopicView | None:
-    """None: there is no such topic."""
+def topic_view(
+    held: Overview, name: str, address: Callable[[str], str | None], showing: DisplayRules
+) -> TopicView | None:
+    """Show one topic with its conversations; None: there is no such topic."""
     topic = held.topics.get(name)
     if topic is None:
         return None
@@ -213,7 +215,7 @@ def topic_view(held: Overview, name: str, address: Callable[[str], str | None], 
     return TopicView(name, showing.text(held.descriptions.get(name, "")), pairs)
 
 
-def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], showing: Showing) -> PairView:
+def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], showing: DisplayRules) -> PairView:
     notes = [f"replaces {', '.join(replaced)}"] if (replaced := held.replaced.get(pair.id)) else []
     for by, what in held.corrected.get(pair.id, ()):
         says = f": {showing.text(what)}" if showing.texts else ""

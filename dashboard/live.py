@@ -10,7 +10,7 @@ from aiohttp import web
 
 from dashboard.meter import FlowMeter
 from dashboard.rendering import HEADERS
-from dashboard.visits import Visit
+from dashboard.visits import AdmittedRequest
 
 EVERY_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0
@@ -19,9 +19,9 @@ STREAMS = 20
 """Pages that are kept fresh at the same time."""
 
 
-class Live:
+class EventStream:
     def __init__(
-        self, meter: FlowMeter, content: Callable[[], str], pace: float, may_look: Callable[[Visit], bool]
+        self, meter: FlowMeter, content: Callable[[], str], pace: float, may_look: Callable[[AdmittedRequest], bool]
     ) -> None:
         """`content`: one event, as JSON. `pace`: how many seconds of the loop pass in a real one. `may_look`: whether
         somebody who was let in still may.
@@ -33,7 +33,7 @@ class Live:
         self._open: set[asyncio.Event] = set()
         self._closing = False
 
-    async def events(self, request: web.Request, visit: Visit) -> web.StreamResponse:
+    async def events(self, request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         if len(self._open) >= STREAMS or self._closing:
             return web.Response(text="Too many pages are open.\n", status=503, headers=HEADERS)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})

@@ -1,4 +1,4 @@
-"""What the operators tell of their items, added up: counts, and how long the last ones took."""
+"""Counts items, failures and durations of each operator in one run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMED = 256
 """The last so many durations of an operator tell its median and 95th percentile."""
 FOLLOWED = 1_000
 """Parts whose steps are remembered: those in flight, and as many as the record shows."""
-OF_PARTS = frozenset(
+STEPS_OF_PARTS = frozenset(
     {
         "gather",
         "permit",
@@ -36,14 +36,14 @@ OF_PARTS = frozenset(
     | {"extract", "summarise_images", "archive"}
 )
 """Operators whose items are parts; what others work on may have begun with one, and outlives it."""
-UNTIMED = frozenset({"quiet_window"})
+COUNT_ONLY_STEPS = frozenset({"quiet_window"})
 """Operators that tell only how many items they hold: one that is gone is done."""
 IN_HAND = 200
 """Parts in flight that are followed; the oldest is given up first."""
 
 
 class Figures(NamedTuple):
-    """Of one operator, since the start.
+    """Counts and durations of one operator since the start.
 
     Attributes:
         median, p95: of the seconds that its last items took; None: there was none.
@@ -57,18 +57,18 @@ class Figures(NamedTuple):
     p95: float | None = None
 
 
-class Took(NamedTuple):
+class StepDuration(NamedTuple):
     """A step of one part, and how many seconds it took."""
 
     step: str
     seconds: float
 
 
-class InHand(NamedTuple):
+class PartInProgress(NamedTuple):
     """A part that is on its way, with the steps that it has behind it."""
 
     part: Part
-    steps: tuple[Took, ...]
+    steps: tuple[StepDuration, ...]
 
 
 @dataclass(slots=True)
@@ -95,12 +95,12 @@ class FlowMeter:
         self._clock = clock
         self._also = also
         self._operators: dict[str, _Operator] = {}
-        self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[Took]]] = OrderedDict()
-        self._ended: OrderedDict[tuple[int, ...], tuple[Took, ...]] = OrderedDict()
+        self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[StepDuration]]] = OrderedDict()
+        self._ended: OrderedDict[tuple[int, ...], tuple[StepDuration, ...]] = OrderedDict()
 
     def __call__(self, operator: str, count: int) -> None:
         known = self._of(operator)
-        if operator in UNTIMED and count < known.in_flight:
+        if operator in COUNT_ONLY_STEPS and count < known.in_flight:
             known.done += known.in_flight - count
         known.in_flight = count
         if self._also is not None:
@@ -123,9 +123,9 @@ class FlowMeter:
                 known.done += 1
             elif not isinstance(error, CalledOff):  # that is nobody's failure
                 known.failed += 1
-            part = about.get() if operator in OF_PARTS else None
+            part = about.get() if operator in STEPS_OF_PARTS else None
             if part is not None:
-                self._follow(part, Took(operator, seconds))
+                self._follow(part, StepDuration(operator, seconds))
             self._tell()
 
         return ended
@@ -144,15 +144,15 @@ class FlowMeter:
         self._tell()
 
     def figures(self) -> Mapping[str, Figures]:
-        """By operator, of those that were heard of."""
+        """Give the figures by operator, of all operators that were metered."""
         return {name: _figures(known) for name, known in self._operators.items()}
 
-    def in_hand(self) -> list[InHand]:
+    def in_hand(self) -> list[PartInProgress]:
         """The parts on their way that have a step behind them, newest first."""
-        return [InHand(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
+        return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
 
-    def steps_of(self, message_ids: tuple[int, ...]) -> tuple[Took, ...]:
-        """How long each step took of a part that has ended; empty where it is not known any more."""
+    def steps_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
+        """Give the durations of a finished part's steps; empty where they are no longer known."""
         return self._ended.get(message_ids, ())
 
     def _of(self, operator: str) -> _Operator:
@@ -161,7 +161,7 @@ class FlowMeter:
             known = self._operators[operator] = _Operator()
         return known
 
-    def _follow(self, part: Part, took: Took) -> None:
+    def _follow(self, part: Part, took: StepDuration) -> None:
         ids = part.message_ids
         self._steps.setdefault(ids, (part, []))[1].append(took)
         _bound(self._steps, IN_HAND)

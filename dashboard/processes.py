@@ -45,7 +45,7 @@ def view(fleet: Fleet) -> FleetView:
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """`0–3, 7`: neighbours are put together."""
+    """Write numbers as ranges, such as `0–3, 7`."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and found[-1][1] == number - 1:

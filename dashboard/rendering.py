@@ -46,7 +46,7 @@ def templates() -> Environment:
 
 @cache
 def version() -> str:
-    """Of the files: their addresses change with their content, so browsers may keep them."""
+    """Hash the static files; their addresses contain it, so that browsers may cache them."""
     return hashlib.sha256(b"".join(static().values())).hexdigest()[:12]
 
 
@@ -61,5 +61,5 @@ def file(name: str) -> web.Response:
 
 
 def see(path: str) -> web.Response:
-    """Sends on to another page."""
+    """Redirect to another page."""
     return web.Response(status=303, headers={**HEADERS, "Location": path})

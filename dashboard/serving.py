@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from dashboard import rendering
-from dashboard.access import COOKIE, Visitors, own_page
-from dashboard.correcting import Correcting
-from dashboard.live import Live
+from dashboard.access import COOKIE, AccessControl, is_same_origin
+from dashboard.correcting import CorrectionPages
+from dashboard.live import EventStream
 from dashboard.pages import Pages
-from dashboard.showing import Showing
-from dashboard.sources import Sources
-from dashboard.visits import Visit
+from dashboard.showing import DisplayRules
+from dashboard.sources import DashboardData
+from dashboard.visits import AdmittedRequest
 from services.team import LibraryUnusable
 from services.telemetry.exporter import CONNECTIONS, peer_of
 
-Handler = Callable[[web.Request, Visit], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request, AdmittedRequest], Awaitable[web.StreamResponse]]
 log = logging.getLogger(__name__)
 
 BEARER = "Bearer "
@@ -26,16 +26,23 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def add_pages(
-    application: web.Application, sources: Sources, showing: Showing, access: Visitors, *, pace: float = 1.0
+    application: web.Application,
+    sources: DashboardData,
+    showing: DisplayRules,
+    access: AccessControl,
+    *,
+    pace: float = 1.0,
 ) -> None:
     """Add the dashboard's routes. `pace`: how many seconds of the loop pass in a real one, as in a replay."""
-    pages, correcting = Pages(sources, showing), Correcting(sources, showing)
-    live = Live(sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.lasts(visit.session))
+    pages, correcting = Pages(sources, showing), CorrectionPages(sources, showing)
+    live = EventStream(
+        sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.lasts(visit.session)
+    )
 
     async def log_in(request: web.Request) -> web.StreamResponse:
         return await _log_in(request, access)
 
-    async def log_out(_request: web.Request, visit: Visit) -> web.StreamResponse:
+    async def log_out(_request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         access.end(visit.session)
         live.look_again()
         answer = rendering.see("/login")
@@ -71,12 +78,12 @@ def add_pages(
 
 
 def _at_home(
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: Visitors
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: AccessControl
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """Answer only who asked for this server by its name."""
+    """Wrap a handler so that it answers only requests with an allowed `Host`."""
 
     async def asked(request: web.Request) -> web.StreamResponse:
-        if not access.is_meant(request.headers.get("Host", "")):
+        if not access.is_allowed_host(request.headers.get("Host", "")):
             text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
             return web.Response(text=text, status=421, headers=rendering.HEADERS)
         try:
@@ -92,7 +99,7 @@ def _at_home(
     return asked
 
 
-def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def guarded(request: web.Request) -> web.StreamResponse:
         if access.token and request.headers.get("Authorization", "").startswith(BEARER):
             return await _by_header(request, handler, access)
@@ -104,10 +111,12 @@ def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awai
             return rendering.see("/login")
         if request.method == "POST":
             form = await _form(request)
-            if not own_page(request.headers) or not access.sent_by(session, str(form.get("key", ""))):
+            if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
                 return rendering.page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
         _let_in(request)
-        answer = await handler(request, Visit(session, access.form_key(session), logged_in=bool(access.token)))
+        answer = await handler(
+            request, AdmittedRequest(session, access.form_key(session), logged_in=bool(access.token))
+        )
         if session != cookie and not answer.prepared:
             _set_cookie(request, answer, session)
         return answer
@@ -115,29 +124,29 @@ def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awai
     return _at_home(guarded, access)
 
 
-async def _by_header(request: web.Request, handler: Handler, access: Visitors) -> web.StreamResponse:
-    """For programs; no browser sends this header by itself, so forms need no key."""
+async def _by_header(request: web.Request, handler: Handler, access: AccessControl) -> web.StreamResponse:
+    """Answer a program that sends the token as a Bearer header. No browser does so by itself, so forms need no key."""
     address = _address(request)
-    wait = access.must_wait(address)
-    if not access.accepts(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
+    wait = access.seconds_to_wait(address)
+    if not access.accepts_token(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
         if wait > 0:
             return _slower(wait)
         return web.Response(text="This is not the token.\n", status=401, headers=rendering.HEADERS)
     _let_in(request)
-    return await handler(request, Visit("", "", logged_in=False))
+    return await handler(request, AdmittedRequest("", "", logged_in=False))
 
 
 _STRANGE_FORM = "This form was not sent from a page of this dashboard, or that page is too old. Open it again."
 
 
-async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
+async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResponse:
     if not access.token:
         return rendering.see("/")
     if request.method != "POST":
         return rendering.page("login.html", wrong=False)
     address, form = _address(request), await _form(request)
-    wait = access.must_wait(address)
-    if not own_page(request.headers) or not access.accepts(str(form.get("token", "")), address):
+    wait = access.seconds_to_wait(address)
+    if not is_same_origin(request.headers) or not access.accepts_token(str(form.get("token", "")), address):
         return _slower(wait) if wait > 0 else rendering.page("login.html", 401, wrong=True)
     _let_in(request)
     answer = rendering.see("/")
@@ -146,7 +155,7 @@ async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
 
 
 class Unreadable(Exception):
-    """What was sent is no form."""
+    """The request's body is not a form of the dashboard."""
 
 
 async def _form(request: web.Request) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""What may be shown: texts of people only where the operator says so, people as pseudonyms, all in a few words."""
+"""Decides which texts and names may be shown, and formats times, durations and sizes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MINUTE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
-    """How pages name people and places, and whether they show what people have written.
+class DisplayRules:
+    """Rules for showing people as pseudonyms, and texts only where the operator allows it.
 
     Attributes:
         texts: `dashboard.show_texts`.
@@ -34,7 +34,7 @@ class Showing:
         return self.pseudonym(user_id)[:8]
 
     def text(self, written: str) -> str:
-        """What a person has written, or a text that may quote it; empty where it is not to be shown."""
+        """Give a text that a person wrote, or one that may quote it; empty where texts are not shown."""
         return plain(written) if self.texts else ""
 
     def source(self, source_id: str) -> str:
@@ -44,7 +44,7 @@ class Showing:
 
 
 def plain(text: str) -> str:
-    """`text` without control characters, and without those that turn the direction of writing."""
+    """Remove control characters and marks of writing direction from a text."""
     return "".join(each for each in text if each in "\n\t" or not unicodedata.category(each).startswith("C"))
 
 
@@ -67,7 +67,7 @@ def seconds(value: float | None) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """How long ago that was, in one unit."""
+    """Format how long ago a time was, in one unit."""
     past = max(0.0, now - then)
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         if past >= length:

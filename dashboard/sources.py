@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dashboard.knowledge import Held
+from dashboard.knowledge import KnownSource
 from dashboard.meter import FlowMeter
 from model.processes import Fleet
 from reporting.cost import Costs
@@ -16,14 +16,14 @@ from services.telemetry import Ended
 
 
 class Team(Protocol):
-    """The team's library, for who looks at it."""
+    """The team's library as the dashboard reads and corrects it."""
 
     async def overview(self) -> Overview:
         """What it holds. Raises OSError."""
         ...
 
     def address(self, qa_id: str) -> str | None:
-        """Where in Discord a pair comes from."""
+        """Give the Discord address of a pair."""
         ...
 
     async def correct(self, action: str, qa_id: str) -> str:
@@ -37,8 +37,8 @@ class Team(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What the pages are made of.
+class DashboardData:
+    """The data that the pages read.
 
     Attributes:
         entries: how the last parts ended, oldest first.
@@ -52,7 +52,7 @@ class Sources:
     meter: FlowMeter
     entries: Callable[[], Awaitable[Sequence[Ended]]]
     costs: Callable[[int], Awaitable[Costs]]
-    held: Callable[[], Awaitable[Sequence[Held]]]
+    held: Callable[[], Awaitable[Sequence[KnownSource]]]
     search: Search
     team: Team
     may_correct: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Visit(NamedTuple):
+class AdmittedRequest(NamedTuple):
     """One request that was let in.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Tokens and money, by step, day and channel. The parts add up to the total."""
+"""Adds up tokens and money by step, day and channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOWLEDGE_STEPS = frozenset({"summarise", "summarise_images", "classify", "integ
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a million tokens, in the operator's currency."""
+    """The price of a million tokens in the operator's currency."""
 
     prompt: float
     completion: float
@@ -25,7 +25,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """None: unknown."""
+    """The prices of the answering model and of the one for knowledge work; None: unknown."""
 
     answering: Price | None = None
     knowledge: Price | None = None
@@ -60,7 +60,7 @@ class Expense:
 
 @dataclass(slots=True)
 class Costs:
-    """What models were asked for in whole UTC days.
+    """Tokens and cost of whole UTC days, by step, day and channel.
 
     Attributes:
         channels: what answers took, by channel; names: of channels, where they are known.
@@ -88,7 +88,7 @@ def whole_days(period: TimeSpan) -> Sequence[str]:
 def costs(
     token_days: Mapping[str, Mapping[str, StepTokens]], entries: Iterable[Ended], period: TimeSpan, prices: Prices
 ) -> Costs:
-    """`entries`: how parts ended in the days of the period."""
+    """Add up tokens and cost of a period. `entries`: the outcomes of its days."""
     found = Costs()
     left: dict[str, StepTokens] = {}
     for day in whole_days(period):

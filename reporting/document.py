@@ -62,7 +62,7 @@ Block = Title | Sentence | TableRows | Bars
 
 
 def document(report: Report) -> Iterator[Block]:
-    """All that there is to tell, the most useful first."""
+    """Turn a report into blocks, the most useful first."""
     yield Title(f"Questions from {_day(report.period.since)} to {_day(report.period.until)}", 1)
     yield Sentence(summary(report))
     if report.by_day:
@@ -161,7 +161,7 @@ def _pages(report: Report) -> Iterator[Block]:
 
 
 def cost_document(costs: Costs) -> Iterator[Block]:
-    """Also what `--usage` shows."""
+    """Turn costs into blocks, for `--report` and `--usage`."""
     yield Title("Cost")
     if not costs.total.calls:
         yield Sentence("No model was asked.")

@@ -74,7 +74,7 @@ def reason_of(entry: Ended) -> str:
 
 
 def is_gap(entry: Ended) -> bool:
-    """Whether somebody asked and got no answer; to be pointed to a page is none."""
+    """Tell whether a question got no answer. Being pointed to a page counts as none."""
     if not entry.question:
         return False
     if entry.result is OutcomeKind.REPLIED:
@@ -114,7 +114,7 @@ def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
 
 
 def _groups(vectors: Floats, like: float) -> list[list[int]]:
-    """Each row joins the group whose mean it is most like, or begins one; then all choose again.
+    """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
 
     Means are never made: their cosines follow from those of their members.
     """

@@ -1,4 +1,4 @@
-"""Reads the record of how parts ended, and the votes, of some days. Blocking."""
+"""Reads outcomes and votes of a period from the data folder. Blocking."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def entries(outcomes: Path, period: TimeSpan) -> list[Ended]:
 
 
 def newest(outcomes: Path, most: int) -> list[Ended]:
-    """What was written last, `most` at most, oldest first; damaged lines are left out. Raises OSError."""
+    """Read the newest outcomes, at most `most`, oldest first. Damaged lines are left out. Raises OSError."""
     read: list[Ended] = []
     for path in _files(outcomes, reverse=True):
         if len(read) >= most:
@@ -94,7 +94,7 @@ def _by_answer(feedback: Path) -> Iterable[list[dict[str, Any]]]:
 
 
 def _judged(rows: list[dict[str, Any]], wanted: Collection[str]) -> Voted | None:
-    """None where no vote is one of the `wanted`."""
+    """Sum up the votes on one answer; None where no vote is one of `wanted`."""
     cast = [row for row in rows if row["vote"] in wanted]
     if not cast:
         return None

@@ -79,7 +79,7 @@ svg {{ max-width: 100%; height: auto; }}
 
 
 def page(blocks: Iterable[Block]) -> str:
-    """One file that loads nothing."""
+    """Write blocks as one HTML page that loads nothing."""
     kept = list(blocks)
     title = next((block.text for block in kept if isinstance(block, Title)), "Report")
     return _PAGE.format(title=escape(one_line(title)), body="\n".join(map(_html, kept)))
@@ -132,7 +132,7 @@ def _svg(plot: Bars) -> str:
 
 
 def show(blocks: Iterable[Block], console: Console) -> None:
-    """For people, on a terminal."""
+    """Print blocks on a terminal."""
     for block in blocks:
         match block:
             case Title(text=text, level=level):

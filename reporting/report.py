@@ -34,7 +34,7 @@ class Taught:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What there is to answer from, and what the team has added to it.
+    """The pages that answers can come from, and the conversations the team has taught.
 
     Attributes:
         pages: ids of the index, without topics.
@@ -80,7 +80,8 @@ async def report(
     prices: Prices | None = None,
     embed: Embed | None = None,
 ) -> Report:
-    """`entries`: how parts ended in the period, oldest first. `embed`: the search's own; None: likeness by words.
+    """Build the report of a period. `embed` groups similar questions by meaning; None: by words. Raises what `embed`
+    raises.
 
     Raises what `embed` raises.
     """
@@ -117,7 +118,7 @@ def _by_day(questions: Sequence[Ended]) -> dict[str, tuple[int, int]]:
 
 
 def _taught(entries: Sequence[Ended], known: Mapping[str, Taught]) -> list[Taught]:
-    """Each conversation once, as it grew; oldest first."""
+    """List each captured conversation once, oldest first."""
     captured = dict.fromkeys(
         entry.qa_id
         for entry in entries

@@ -19,7 +19,7 @@ class _Place(NamedTuple):
     called: str
 
 
-def overlapping(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+def overlapping_paths(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
     """One for each two owners of which a folder or list of one lies in those of the other: what is in both would be
     told in both. `settings`: placed; `where`: which line names a key.
     """

@@ -17,8 +17,8 @@ DEEPEST = 8
 
 
 @dataclass(slots=True)
-class Draft:
-    """What one file says, or several laid over each other."""
+class ConfigDraft:
+    """The unchecked values of one configuration file, or of several laid over each other, with the place of each."""
 
     file: str  # the configuration file, as the operator named it
     values: dict[Any, Any] = field(default_factory=dict[Any, Any])
@@ -26,14 +26,14 @@ class Draft:
     """File and line, or environment variable, by path."""
 
     def where(self, path: Sequence[object]) -> str:
-        """Where the value at `path`, or else the nearest thing around it, was written."""
+        """Give the file and line where the value at `path`, or the nearest section around it, was written."""
         words = tuple(map(str, path))
         while words and words not in self.origins:
             words = words[:-1]
         return self.origins.get(words, self.file)
 
     def at(self, path: Sequence[str]) -> object:
-        """What stands at `path`; None: nothing."""
+        """Give the value at `path`; None where there is none."""
         return _at(self.values, path)
 
     def put(self, path: Sequence[str], value: object, origin: str) -> None:
@@ -59,7 +59,7 @@ class Draft:
             del self.origins[old]
         self.origins[words] = origin
 
-    def lay(self, other: Draft, path: tuple[str, ...] = ()) -> None:
+    def lay(self, other: ConfigDraft, path: tuple[str, ...] = ()) -> None:
         """Put what `other` says at `path` over this, key by key; what is no mapping, such as a list, as a whole."""
         given: Mapping[Any, Any] = _at(other.values, path)
         for name, value in given.items():
@@ -103,7 +103,7 @@ MERGE = "tag:yaml.org,2002:merge"
 QUOTES = "check indentation and colons, and put quotes around text with special signs"
 
 
-def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> Draft:
+def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> ConfigDraft:
     """What the file says, unchecked. `option`: of the command line, which names the file; `top`: a name that may stand
     at its top level; `as_text`: what is no list or mapping is the text that stands there, such as `yes` or `1.10`.
 
@@ -111,7 +111,7 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
         SettingsError: it is missing, unreadable, not YAML, no mapping, or names a key twice.
     """
     text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
-    draft = Draft(str(path))
+    draft = ConfigDraft(str(path))
     try:
         loader = (yaml.BaseLoader if as_text else yaml.SafeLoader)(text)
         node: yaml.Node | None = loader.get_single_node()
@@ -149,7 +149,7 @@ def read_text(path: Path, *, missing: str) -> str:
         raise SettingsError(f"{path}: is not UTF-8 text; save it in that encoding") from None
 
 
-def _note(node: yaml.Node, path: tuple[str, ...], draft: Draft, seen: set[int]) -> None:
+def _note(node: yaml.Node, path: tuple[str, ...], draft: ConfigDraft, seen: set[int]) -> None:
     """Write down the line of each key and item, and refuse the second of two keys."""
     if id(node) in seen:  # an alias
         return
@@ -176,7 +176,7 @@ def _note(node: yaml.Node, path: tuple[str, ...], draft: Draft, seen: set[int]) 
 
 
 def _not_yaml(path: Path, error: Exception) -> str:
-    """Where and what, as far as it can be told without quoting from the file."""
+    """Describe where and why a file is not YAML, without quoting from it."""
     where, what = str(path), "not valid YAML"
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
@@ -193,8 +193,8 @@ def _not_yaml(path: Path, error: Exception) -> str:
 
 
 def local_file(path: Path) -> Path:
-    """Where an operator's own values stand, which no update of the program touches: for config.yaml, in
-    config.local.yaml beside it.
+    """Give the operator's own file beside a configuration, which updates of the program never touch: config.local.yaml
+    for config.yaml.
     """
     return path.with_name(f"{path.stem}.local{path.suffix}")
 
@@ -204,8 +204,8 @@ def files_of(path: Path) -> list[Path]:
     return [path, local_file(path), path.with_name(".env")]
 
 
-def drafted(path: Path) -> Draft:
-    """What the configuration in `path` says together with the local one, unchecked. Raises SettingsError."""
+def drafted(path: Path) -> ConfigDraft:
+    """Read a configuration and its local file, unchecked. Raises SettingsError."""
     draft, local = read_yaml(path), local_file(path)
     if os.path.lexists(local):
         draft.lay(read_yaml(local))

@@ -86,7 +86,9 @@ def _says(text: str, wanted: object) -> bool:
 
 
 def _edited(text: str, path: Path, wanted: Any) -> str:
-    """`text` with what is `wanted` at `path`, where that stands in lines of its own. Else anything may come of it."""
+    """Edit the lines of one key in place. The result is valid only where the key stands in lines of its own; the
+    caller checks it.
+    """
     root: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
     at, depth = root, 0
     while isinstance(at, yaml.MappingNode) and at.value:
@@ -112,7 +114,7 @@ def _inserted(text: str, after: int, lines: str) -> str:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Where a value ends. PyYAML counts the comments below a mapping or list in lines of its own to it."""
+    """Give the position where a value ends, without the comments that PyYAML counts to it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last: Any = node.value[-1]
         return _end(text, last[1] if isinstance(node, yaml.MappingNode) else last)

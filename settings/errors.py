@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line that names the key and the remedy, and shows no value."""
+"""Describes what is wrong with a configuration in one line that names the key and the remedy and shows no value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from settings.kinds import FollowsData, Says, SettingsSection
+from settings.kinds import FollowsData, SettingsSection, ValueHelp
 from settings.sections import GuildSettings, Settings
 
 IN_ENVIRONMENT = "environment variable "
@@ -111,7 +111,7 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
     for name, field in model.model_fields.items():
         path = (*above, name)
         section, nullable, by_id = _section_of(field.annotation)
-        says = next((mark for mark in field.metadata if isinstance(mark, Says)), None)
+        says = next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
         kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
@@ -164,7 +164,7 @@ Where = Callable[[Sequence[object]], str]
 
 
 def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
-    """Each problem once, however many errors it makes; what a mapping lacks is one problem."""
+    """Turn pydantic's errors into problems, one for each key; all missing keys of a section are one problem."""
     lacking: dict[tuple[str, ...], list[str]] = {}
     told: set[str] = set()
     for each in error.errors(include_url=False, include_context=False, include_input=False):
@@ -257,7 +257,7 @@ def _lack(path: tuple[str, ...], names: Sequence[str], where_of: Where) -> Probl
 
 
 def _or_undo(where: str) -> str:
-    """How what a variable has begun is undone: left behind, it would stop every command."""
+    """Say how a half-set variable can be removed again, since every command would refuse it."""
     if where.startswith(IN_ENVIRONMENT):
         return ", or unset this variable"
     return ", or remove this line" if ": APP__" in where else ""

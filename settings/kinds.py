@@ -22,8 +22,8 @@ QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
-    """What a value must be: it completes "must be …", and is the type in the reference."""
+class ValueHelp:
+    """The words that complete "must be …" in errors and give the type in the reference."""
 
     kind: str
     as_text: bool = False  # an environment variable is taken as it stands, even if it looks like a number or a list
@@ -118,7 +118,7 @@ def _inside(given: Any) -> str:
 
 
 def _addresses(given: Any) -> str | dict[str, str]:
-    """Where documents are published: nowhere (empty), below one URL, or each folder below its own."""
+    """Check where documents are published: nowhere (empty), below one URL, or each folder below its own."""
     if isinstance(given, Mapping):
         addresses = cast("Mapping[Any, Any]", given)
         return {_inside(folder).strip("/"): _url(url) for folder, url in addresses.items()}
@@ -133,7 +133,7 @@ def _no_bytes(given: Any) -> Any:
 
 
 def _topic(given: Any) -> str:
-    """As `services.knowledge.topic_names` makes them: whatever else is given would never be the name of one."""
+    """Normalise the name of a topic as `services.knowledge.topic_names` does."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")
@@ -156,7 +156,7 @@ def _lower(given: Any) -> Any:
 
 
 def fits_header(word: str) -> bool:
-    """Whether a key can go into an HTTP header; anything else would be refused there, by an error that may quote it."""
+    """Tell whether a key can be sent in an HTTP header. Other keys would cause an error that may quote them."""
     return word.isascii() and word.isprintable() and " " not in word
 
 
@@ -177,128 +177,136 @@ def _hard_to_guess(secret: SecretStr) -> SecretStr:
     return secret
 
 
-Flag = Annotated[bool, Strict(), Says("true or false")]
-Seconds = Annotated[float, Field(gt=0, strict=True), Says("a number of seconds above 0")]
-Minutes = Annotated[float, Field(gt=0, strict=True), Says("a number of minutes above 0")]
-MinutesOrOff = Annotated[float, Field(ge=0, strict=True), Says("a number of minutes, or 0 for off")]
-MinutesOrNone = Annotated[float, Field(ge=0, strict=True), Says("a number of minutes of 0 or more")]
-Hours = Annotated[float, Field(gt=0, strict=True), Says("a number of hours above 0")]
-Rate = Annotated[float, Field(gt=0, strict=True), Says("a number above 0")]
-Share = Annotated[float, Field(ge=0, le=1, strict=True), Says("a number from 0 to 1")]
-Weight = Annotated[float, Field(ge=0, strict=True), Says("a number of 0 or more")]
+Flag = Annotated[bool, Strict(), ValueHelp("true or false")]
+Seconds = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of seconds above 0")]
+Minutes = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")]
+MinutesOrOff = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes, or 0 for off")]
+MinutesOrNone = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes of 0 or more")]
+Hours = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of hours above 0")]
+Rate = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number above 0")]
+Share = Annotated[float, Field(ge=0, le=1, strict=True), ValueHelp("a number from 0 to 1")]
+Weight = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of 0 or more")]
 
-Count = Annotated[int, Field(ge=1, strict=True), Says("a whole number of 1 or more")]
-CountOrNone = Annotated[int, Field(ge=0, strict=True), Says("a whole number of 0 or more")]
-Port = Annotated[int, Field(ge=0, le=65535, strict=True), Says("a port from 1 to 65535, or 0 for off")]
+Count = Annotated[int, Field(ge=1, strict=True), ValueHelp("a whole number of 1 or more")]
+CountOrNone = Annotated[int, Field(ge=0, strict=True), ValueHelp("a whole number of 0 or more")]
+Port = Annotated[int, Field(ge=0, le=65535, strict=True), ValueHelp("a port from 1 to 65535, or 0 for off")]
 
-Text = Annotated[str, BeforeValidator(_no_bytes), Says("text, which may be empty", as_text=True)]
-Word = Annotated[str, Field(min_length=1), BeforeValidator(_no_bytes), Says("text that is not empty", as_text=True)]
+Text = Annotated[str, BeforeValidator(_no_bytes), ValueHelp("text, which may be empty", as_text=True)]
+Word = Annotated[
+    str, Field(min_length=1), BeforeValidator(_no_bytes), ValueHelp("text that is not empty", as_text=True)
+]
 Words = Annotated[
     tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_no_bytes)], ...],
-    Says('a list of texts, such as ["one", "two"]'),
+    ValueHelp('a list of texts, such as ["one", "two"]'),
 ]
 
 Globs = Annotated[
     tuple[Annotated[str, BeforeValidator(_inside)], ...],
-    Says('a list of globs below kb.sources_dir, such as ["guides/**", "*.md"]'),
+    ValueHelp('a list of globs below kb.sources_dir, such as ["guides/**", "*.md"]'),
 ]
 Addresses = Annotated[
     str | Mapping[str, str],
     BeforeValidator(_addresses),
-    Says("a URL that begins with http:// or https://, a mapping from folders to such URLs, or empty"),
+    ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, or empty"),
 ]
 
 QaIdOrEmpty = Annotated[
     str,
     AfterValidator(_qa_id_or_empty),
-    Says("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
+    ValueHelp("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
 ]
 
 AddressesOrNone = Annotated[
     str | Mapping[str, str] | None,
     BeforeValidator(lambda given: None if given is None else _addresses(given)),
-    Says("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
+    ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
 ]
-TextOrNone = Annotated[str | None, BeforeValidator(_no_bytes), Says("text, or null", as_text=True)]
+TextOrNone = Annotated[str | None, BeforeValidator(_no_bytes), ValueHelp("text, or null", as_text=True)]
 WordOrNone = Annotated[
     Annotated[str, Field(min_length=1)] | None,
     BeforeValidator(_no_bytes),
-    Says("text that is not empty, or null", as_text=True),
+    ValueHelp("text that is not empty, or null", as_text=True),
 ]
-LimitOrNull = Annotated[Annotated[int, Field(ge=1, strict=True)] | None, Says("a whole number of 1 or more, or null")]
-LimitOrOffOrNull = Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Says("a whole number, or null")]
+LimitOrNull = Annotated[
+    Annotated[int, Field(ge=1, strict=True)] | None, ValueHelp("a whole number of 1 or more, or null")
+]
+LimitOrOffOrNull = Annotated[Annotated[int, Field(ge=0, strict=True)] | None, ValueHelp("a whole number, or null")]
 
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
-    Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
+    ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
 ]
 
 TopicNamesOrNone = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]] | None,
-    Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"], or null'),
+    ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"], or null'),
 ]
 
-Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), Says("text in quotes", as_text=True)]
+Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), ValueHelp("text in quotes", as_text=True)]
 ApiKey = Annotated[
     SecretStr,
     Field(min_length=1),
     AfterValidator(_header_word),
     BeforeValidator(_no_bytes),
-    Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
+    ValueHelp("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
 ]
 
 OwnToken = Annotated[
     SecretStr,
     AfterValidator(_hard_to_guess),
     BeforeValidator(_no_bytes),
-    Says("at least 16 plain letters, digits and signs, in quotes, or empty", as_text=True),
+    ValueHelp("at least 16 plain letters, digits and signs, in quotes, or empty", as_text=True),
 ]
 
 _Id = Annotated[int, BeforeValidator(_snowflake)]
-Snowflake = Annotated[_Id, Says("a Discord id, such as 1458745245675032710")]
-Snowflakes = Annotated[frozenset[_Id], Says("a list of Discord ids, such as [1458745245675032710]")]
-SnowflakesOrNone = Annotated[frozenset[_Id] | None, Says("a list of Discord ids, such as [311], or null")]
-SnowflakeOrNone = Annotated[_Id | None, Says("a Discord id, such as 1458745245675032710, or null")]
+Snowflake = Annotated[_Id, ValueHelp("a Discord id, such as 1458745245675032710")]
+Snowflakes = Annotated[frozenset[_Id], ValueHelp("a list of Discord ids, such as [1458745245675032710]")]
+SnowflakesOrNone = Annotated[frozenset[_Id] | None, ValueHelp("a list of Discord ids, such as [311], or null")]
+SnowflakeOrNone = Annotated[_Id | None, ValueHelp("a Discord id, such as 1458745245675032710, or null")]
 
-PathBeside = Annotated[Path, BeforeValidator(_path), Says("a path", as_text=True)]
-PathOrNone = Annotated[Path | None, BeforeValidator(_path_or_none), Says("a path, or empty for none", as_text=True)]
-KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), Says("a path", as_text=True)]
-LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), Says("a path", as_text=True)]
+PathBeside = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", as_text=True)]
+PathOrNone = Annotated[
+    Path | None, BeforeValidator(_path_or_none), ValueHelp("a path, or empty for none", as_text=True)
+]
+KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), ValueHelp("a path", as_text=True)]
+LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), ValueHelp("a path", as_text=True)]
 
 Url = Annotated[
-    str, BeforeValidator(_url), Says("a URL that begins with http:// or https:// and holds no password", as_text=True)
+    str,
+    BeforeValidator(_url),
+    ValueHelp("a URL that begins with http:// or https:// and holds no password", as_text=True),
 ]
 Store = Annotated[
     str,
     BeforeValidator(lambda given: given if given == EMBEDDED else _url(given)),
-    Says("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
+    ValueHelp("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
 ]
 
 Level = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
     BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given),
-    Says("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
+    ValueHelp("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
 ]
-LogFormat = Annotated[Literal["text", "json"], Says("one of `text`, `json`", as_text=True)]
+LogFormat = Annotated[Literal["text", "json"], ValueHelp("one of `text`, `json`", as_text=True)]
 _Mode = Annotated[
     Literal["all", "mention", "off"],
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
 ]
-ReplyMode = Annotated[_Mode, Says("one of `all`, `mention`, `off`", as_text=True)]
-ReplyModeOrNone = Annotated[_Mode | None, Says("one of `all`, `mention`, `off`, or null", as_text=True)]
+ReplyMode = Annotated[_Mode, ValueHelp("one of `all`, `mention`, `off`", as_text=True)]
+ReplyModeOrNone = Annotated[_Mode | None, ValueHelp("one of `all`, `mention`, `off`, or null", as_text=True)]
 _Unsure = Literal["silent", "point"]
-WhenUnsure = Annotated[_Unsure, Says("one of `silent`, `point`", as_text=True)]
-WhenUnsureOrNone = Annotated[_Unsure | None, Says("one of `silent`, `point`, or null", as_text=True)]
+WhenUnsure = Annotated[_Unsure, ValueHelp("one of `silent`, `point`", as_text=True)]
+WhenUnsureOrNone = Annotated[_Unsure | None, ValueHelp("one of `silent`, `point`, or null", as_text=True)]
 _Language = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
 _LANGUAGES = "one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`"
-ReplyLanguage = Annotated[_Language, Says(_LANGUAGES, as_text=True)]
-ReplyLanguageOrNone = Annotated[_Language | None, Says(f"{_LANGUAGES}, or null", as_text=True)]
+ReplyLanguage = Annotated[_Language, ValueHelp(_LANGUAGES, as_text=True)]
+ReplyLanguageOrNone = Annotated[_Language | None, ValueHelp(f"{_LANGUAGES}, or null", as_text=True)]
 OutputMethod = Annotated[
-    Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)
+    Literal["function_calling", "json_schema"], ValueHelp("one of `function_calling`, `json_schema`", as_text=True)
 ]
-Renderer = Annotated[Literal["http", "browser"], Says("one of `http`, `browser`", as_text=True)]
+Renderer = Annotated[Literal["http", "browser"], ValueHelp("one of `http`, `browser`", as_text=True)]
 SiteGenerator = Annotated[
     Literal["auto", "mkdocs", "sphinx", "vitepress", "docusaurus", "mdbook"],
-    Says("one of `auto`, `mkdocs`, `sphinx`, `vitepress`, `docusaurus`, `mdbook`", as_text=True),
+    ValueHelp("one of `auto`, `mkdocs`, `sphinx`, `vitepress`, `docusaurus`, `mdbook`", as_text=True),
 ]
-ImageAdapter = Annotated[Literal["OpenAIImageAdapter"], Says("`OpenAIImageAdapter`", as_text=True)]
+ImageAdapter = Annotated[Literal["OpenAIImageAdapter"], ValueHelp("`OpenAIImageAdapter`", as_text=True)]

@@ -13,8 +13,8 @@ from typing import Any, cast
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
-from settings.apart import overlapping
-from settings.draft import Draft, drafted, read_text
+from settings.apart import overlapping_paths
+from settings.draft import ConfigDraft, drafted, read_text
 from settings.errors import (
     IN_ENVIRONMENT,
     Problem,
@@ -29,7 +29,7 @@ from settings.errors import (
 )
 from settings.kinds import fits_header
 from settings.sections import LLMSettings, Settings
-from settings.serving import unservable
+from settings.serving import dashboard_problems
 
 PREFIX = "app__"
 MODEL = ("ai_response", "llm")
@@ -58,7 +58,7 @@ def variables_of(environ: Mapping[str, str]) -> list[str]:
 
 
 def from_dotenv(file: Path) -> list[Variable]:
-    """The same out of a .env file, which need not exist. Values are literal: `$` has no meaning in them.
+    """Read the variables of a .env file, which need not exist. Values are literal: `$` has no meaning.
 
     Raises:
         SettingsError: the file cannot be read, or a line in it.
@@ -80,7 +80,7 @@ def from_dotenv(file: Path) -> list[Variable]:
     return list(found.values())
 
 
-def lay_over(draft: Draft, variables: Iterable[Variable]) -> list[Problem]:
+def lay_over(draft: ConfigDraft, variables: Iterable[Variable]) -> list[Problem]:
     """Put `variables` over what the draft says, those for whole sections first. Gives those that name no key."""
     problems: list[Problem] = []
     names: dict[tuple[str, ...], str] = {}
@@ -147,7 +147,7 @@ def load(
     except ValidationError as error:
         problems += complaints(error, draft.where)
     else:
-        problems += [*unservable(settings, draft.where), *overlapping(settings, draft.where)]
+        problems += [*dashboard_problems(settings, draft.where), *overlapping_paths(settings, draft.where)]
     # Raised out here, so that it does not carry Pydantic's error, which holds every value.
     if settings is None or problems:
         raise SettingsError(summary(problems))
@@ -163,14 +163,14 @@ def begun_model(path: Path) -> dict[str, str]:
     return _begun(_laid_over(path, None)[0])
 
 
-def _laid_over(path: Path, environ: Mapping[str, str] | None) -> tuple[Draft, list[Problem]]:
+def _laid_over(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraft, list[Problem]]:
     draft = drafted(path)
     problems = lay_over(draft, from_dotenv(path.with_name(".env")))
     problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
     return draft, problems
 
 
-def _begun(draft: Draft) -> dict[str, str]:
+def _begun(draft: ConfigDraft) -> dict[str, str]:
     model = draft.at(MODEL)
     if not isinstance(model, dict):
         return {}

@@ -1,4 +1,5 @@
-"""The tasks, as they are put to the LLM unless the configuration words them otherwise.
+"""The default prompts of the language model's tasks. Output format and protection against text from outside are added
+in code.
 
 They say what to do and what to leave. The form of the output, and what makes text from outside harmless, are added
 in code, so that nobody can lose them by rewording a task.

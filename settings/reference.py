@@ -142,7 +142,7 @@ def stale(root: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str], root: Path) -> int:
-    """Gives the exit code: 0 done or fresh, 1 stale or not to be written."""
+    """Write or check the generated files. Gives the exit code: 0 done or fresh, 1 stale or not written."""
     parser = argparse.ArgumentParser(prog="python -m settings.reference")
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("--write", action="store_true", help="write the files that are made from the models")
@@ -206,7 +206,9 @@ def _example(above: SettingKey) -> list[str]:
 
 
 def _example_of(key: SettingKey) -> list[str]:
-    """As `_setting`, but null for what differs nowhere, and only the name of a mapping that an example stands below."""
+    """Write the example line of a key; null where nothing differs, and only the name of a mapping with an example
+    below.
+    """
     by_id = find((*key.path, ANY)) is not None
     return [f"{key.path[-1]}:"] if by_id or (ANY in key.path and key.default is None) else _setting(key)
 

@@ -41,7 +41,6 @@ from settings.kinds import (
     ReplyLanguageOrNone,
     ReplyMode,
     ReplyModeOrNone,
-    Says,
     Seconds,
     Secret,
     SettingsSection,
@@ -57,6 +56,7 @@ from settings.kinds import (
     TopicNames,
     TopicNamesOrNone,
     Url,
+    ValueHelp,
     Weight,
     WhenUnsure,
     WhenUnsureOrNone,
@@ -372,7 +372,7 @@ class SearchSettings(SettingsSection):
     embeddings: Annotated[
         Annotated[EmbeddingSettings, Tag("<endpoint>")] | Annotated[Literal["packaged", "none"], Tag("<word>")],
         Discriminator(_form_of),
-        Says("`packaged`, `none`, or a mapping of base_url, api_key and model"),
+        ValueHelp("`packaged`, `none`, or a mapping of base_url, api_key and model"),
     ] = setting(
         "packaged", "Where text is embedded: by the packaged model, nowhere (search by words only), or at an endpoint."
     )
@@ -540,39 +540,37 @@ class Settings(SettingsSection):
 
     @property
     def servers(self) -> Mapping[int, Settings]:
-        """For each server of `guilds` the settings as they hold there: its own team, knowledge, limits and data folder.
-        Only settings that are `placed` have them.
-        """
+        """Give the settings of each server in `guilds`, with its own team, knowledge, limits and data folder."""
         return self._servers
 
     def with_servers(self, servers: Mapping[int, Settings]) -> Self:
-        """The same, where other settings hold in the servers."""
+        """Copy the settings with other settings for the servers."""
         changed = self.model_copy()
         changed._servers = dict(servers)  # noqa: SLF001 (its own copy)
         return changed
 
-    def in_departed(self, guild_id: int) -> Settings:
-        """As `servers` for a server that is no longer in `guilds`, whose folder may still be there."""
+    def for_removed_server(self, guild_id: int) -> Settings:
+        """Give the settings of a server that was removed from `guilds` and may still have a folder."""
         entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
         return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
 
     @property
     def local(self) -> bool:
-        """Whether one process does everything, without servers of NATS."""
+        """Tell whether one process does everything, without NATS."""
         return self.transport == LOCAL
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
-        """Where the texts of the document tools are embedded."""
+        """Give the embedding model for documents."""
         return self.search.embeddings if self.documents.embeddings is None else self.documents.embeddings
 
     def when_unsure_in(self, channel_id: int) -> WhenUnsure:
-        """What the bot does in a channel when it is unsure and nobody addressed it."""
+        """Give what the bot does in a channel when it is unsure and was not addressed."""
         channel = self.discord.channels.get(channel_id)
         return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure
 
     def placed(self, folder: Path) -> Self:
-        """With every path resting on `folder`, and those that were not set below `app.data_dir`."""
+        """Resolve every path against `folder`, and unset ones below `app.data_dir`."""
         data = folder / self.app.data_dir
         app = self.app.model_copy(update={"data_dir": data})
 
@@ -585,15 +583,16 @@ class Settings(SettingsSection):
         placed = self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
         return placed.with_servers({guild_id: _in_server(placed, guild_id, folder) for guild_id in self.guilds})
 
-    def rehearsed_in(self, data: Path) -> Self:
-        """For a replay: what the bot learns and keeps goes to `data`; the configured documents stay where they are.
+    def for_replay_in(self, data: Path) -> Self:
+        """Copy the settings for a replay: learned and saved data go to `data`; configured documents stay where they
+        are.
 
         Call it on settings that are `placed`.
         """
         return self._moved(data, lambda follows: follows.learned)
 
-    def living_in(self, data: Path) -> Self:
-        """For a process whose data come from elsewhere: everything, the documents as well, is below `data`.
+    def with_data_in(self, data: Path) -> Self:
+        """Copy the settings for a process that receives its data: everything, also documents, lies below `data`.
 
         Call it on settings that are `placed`.
         """
@@ -623,13 +622,13 @@ def _first(own: T | None, common: T) -> T:
 
 
 def _overlaid(common: S, own: SettingsSection) -> S:
-    """`common`, where `own` says nothing else."""
+    """Copy `common` with the values that `own` sets."""
     said = {name: value for name in type(own).model_fields if (value := getattr(own, name)) is not None}
     return common.model_copy(update=said)
 
 
 def _below_data(name: str) -> Path:
-    """Where the default of a path in `kb` lies below the data folder."""
+    """Give the place of a default path of `kb` below the data folder."""
     default: Path = KnowledgeSettings.model_fields[name].default
     return default.relative_to("data")
 

@@ -9,8 +9,8 @@ from settings.errors import Problem
 from settings.sections import Settings
 
 
-def unservable(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """A dashboard that nobody could open, or that everybody could. `where`: which line names a key."""
+def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+    """Report a dashboard that nobody, or everybody, could open. `where`: gives the line of a key."""
     host = settings.metrics.host
     if not settings.dashboard.enabled:
         return
@@ -24,7 +24,7 @@ def unservable(settings: Settings, where: Callable[[Sequence[object]], str]) -> 
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Tell whether only this machine can reach a host address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

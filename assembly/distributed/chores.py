@@ -68,7 +68,7 @@ async def reported_by_all(process: Process, period: TimeSpan, guild_id: int) -> 
     gathering = asyncio.wrap_future(process.beside.start(gather(process.beside.streams, folder, parts)))
     try:
         await asyncio.shield(gathering)
-        return await reported(process.configured.living_in(folder), period, guild_id=guild_id)
+        return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
         while not gathering.done():  # called off: it must not write any more when the folder is removed
             with suppress(asyncio.CancelledError):

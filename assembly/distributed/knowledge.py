@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from assembly.distributed.process import EVERYTHING, Process
-from assembly.knowledge import kept_up_to_date
+from assembly.knowledge import knowledge_kept_current
 from assembly.llm import open_llms
 from assembly.running import Meters, in_background
-from assembly.servers import servers_up_to_date
+from assembly.servers import server_knowledge_kept_current
 from assembly.state import read_state
 from clock import now
 from services.storage import files
@@ -91,8 +91,8 @@ async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, 
     async with AsyncExitStack() as stack:
         _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
-        await stack.enter_async_context(kept_up_to_date(settings, asker, state.usage, meters=meters))
-        await stack.enter_async_context(servers_up_to_date(settings, asker, state, meters))
+        await stack.enter_async_context(knowledge_kept_current(settings, asker, state.usage, meters=meters))
+        await stack.enter_async_context(server_knowledge_kept_current(settings, asker, state, meters))
         # One process does it for all scopes, and this role is played by one.
         await stack.enter_async_context(in_background(Orphans(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")

@@ -55,7 +55,7 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     elsewhere: dict[str, Path] = {}
     homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
     for home, each in homes.items():
-        usual = each.living_in(folder / home).kb
+        usual = each.with_data_in(folder / home).kb
         for name in FOLLOWING:
             place, there = getattr(each.kb, name), getattr(usual, name)
             if place != there:

@@ -13,7 +13,7 @@ from assembly.callbacks import Privacy
 from assembly.distributed.forgetting import Duties
 from assembly.graph_parts import Parts
 from assembly.running import GraphRun
-from assembly.teachings import Teachings
+from assembly.teachings import TeamKnowledgeFiles
 from services.discord import Dispatch
 from services.privacy import Forgotten
 from services.storage import DataFolder, files, in_thread
@@ -83,4 +83,4 @@ def privacy_of(settings: Settings, parts: Parts) -> Privacy:
     """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in (settings, *settings.servers.values())]
-    return Privacy(parts, Teachings(folder, folder.team_raw), others=archives)
+    return Privacy(parts, TeamKnowledgeFiles(folder, folder.team_raw), others=archives)

@@ -18,7 +18,7 @@ from assembly.documents import Documents
 from assembly.graph_parts import Parts
 from assembly.slash_commands import slash_commands
 from assembly.state import read_state
-from assembly.teachings import Teachings, taught
+from assembly.teachings import TeamKnowledgeFiles, taught
 from clock import run_blocking
 from model.events import Event
 from services.conversations import phrases
@@ -55,10 +55,10 @@ class PeopleDesk:
     process: Process
     people: SharedPeople
     parts: Parts
-    taught: Sequence[Teachings]
+    taught: Sequence[TeamKnowledgeFiles]
     documents: Documents | None
     commands: Commands | None = None
-    _stale: dict[int, list[Teachings]] = field(default_factory=dict[int, list[Teachings]], init=False)
+    _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
 
     def heard(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
@@ -115,7 +115,7 @@ class PeopleDesk:
         if await is_first(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
             commands.arrived(guild_id)
 
-    async def _make_anew(self, user_id: int, stale: Sequence[Teachings]) -> None:
+    async def _make_anew(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
             if not [each for each in stale if await in_thread(has_written, each.raw, user_id)]:
                 break

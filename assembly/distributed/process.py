@@ -57,7 +57,7 @@ class Process:
 
     def settings_for(self, role: str) -> Settings:
         """With everything in a folder that is this role's alone: what one role writes another one follows."""
-        return self.configured.living_in(self.folder / role)
+        return self.configured.with_data_in(self.folder / role)
 
 
 def layout_of(settings: NatsSettings) -> Layout:

@@ -21,7 +21,7 @@ from assembly.graph_parts import assemble, capture_parts
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters
 from assembly.searching import open_search
-from assembly.servers import Learners, open_servers, server_libraries
+from assembly.servers import CaptureOptions, open_servers, server_libraries
 from assembly.state import read_state
 from assembly.teachings import taught
 from assembly.team import curation_parts
@@ -76,7 +76,7 @@ async def _keep(process: Process, handed: Handed, stopping: asyncio.Event, meter
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
         curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
         libraries = server_libraries(settings, library)
-        learners = Learners(asker=knowledge)
+        learners = CaptureOptions(asker=knowledge)
         servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, None, learners))
         parts = assemble(
             settings,

@@ -24,12 +24,12 @@ from assembly.distributed.shared import Shared
 from assembly.distributed.standing import Standing, fleet_of
 from assembly.documents import documents_for, embedded_store
 from assembly.graph_parts import Parts
-from assembly.indexing import kept_searchable
+from assembly.indexing import search_kept_current
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, Meters, in_background
 from assembly.searching import open_embedder, open_search
-from assembly.servers import Learners, open_servers, server_libraries
-from assembly.shared_documents import flushed
+from assembly.servers import CaptureOptions, open_servers, server_libraries
+from assembly.shared_documents import flush_shared_store
 from assembly.state import RunState, autosave, read_state
 from clock import now, run_blocking
 from model.outcomes import Result
@@ -146,7 +146,7 @@ class Workshop:
             stack.enter_context(files.journaled(folder, journal_of_files))
             if shared.documents is not None and shared.documents.shared is not None:
                 # The next owner's answers are from the files that this one has read.
-                stack.push_async_callback(flushed, shared.documents.shared)
+                stack.push_async_callback(flush_shared_store, shared.documents.shared)
             await keep_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
             parts = shared.assemble(
@@ -235,7 +235,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             opt_outs=people.opt_outs,
         )
         libraries = server_libraries(settings, library)
-        learners = Learners(asker=knowledge, images=images, rehearsal=True)
+        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=True)
         servers = await enter(
             open_servers(settings, state, libraries, search, answering, learners, read_only=False, alone=False)
         )
@@ -294,7 +294,9 @@ async def work(process: Process, stopping: asyncio.Event, meters: Meters, standi
             return {guild.id for guild in shared.discord.client.guilds}
 
         await enter(
-            kept_searchable(shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers)
+            search_kept_current(
+                shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
+            )
         )
         await enter(in_background(workshop.broadcast.follow()))
         async with in_background(shares.keep()):

@@ -12,7 +12,7 @@ from reactivex import operators as ops
 from assembly import Unusable
 from assembly.answering import library_of, server_library
 from assembly.asking import open_answering
-from commands.evaluating.judging import Got
+from commands.evaluating.judging import QuestionResult
 from commands.evaluating.questions import EvalQuestion
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
@@ -31,44 +31,45 @@ _NOT_THERE = Unavailable.__name__
 _CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__)
 
 
-class GaveUp(Exception):
+class ModelUnavailable(Exception):
     """The model cannot serve: the message is the reason of the last failure."""
 
 
 async def asked(
     settings: Settings,
     questions: Sequence[EvalQuestion],
-    on_got: Callable[[EvalQuestion, Got], object],
+    on_got: Callable[[EvalQuestion, QuestionResult], object],
     *,
     record: Path | None,
     replay: Path | None,
     guild_id: int | None = None,
 ) -> None:
-    """Ask them all, each by itself; `on_got` is called as each is done. `guild_id`: as for `open_answering`.
+    """Ask all questions, each on its own, and call `on_got` with each result as it is done. `guild_id`: as for
+    `open_answering`.
 
     Raises:
-        GaveUp: one question after another fails, or the model is not reached for the first.
+        ModelUnavailable: one question after another fails, or the model is not reached for the first.
         UnreadableExchanges, OSError: as `assembly.llm.open_llm`; what `on_got` raises.
     """
     failures = 0
 
-    def note(question: EvalQuestion, got: Got) -> None:
+    def note(question: EvalQuestion, got: QuestionResult) -> None:
         nonlocal failures
         on_got(question, got)
         why = (got.reason or "") if got.outcome is OutcomeKind.FAILED else ""
         failures = failures + 1 if why.startswith(_CANNOT_SERVE) else 0
         if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
-            raise GaveUp(why)
+            raise ModelUnavailable(why)
 
     async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
 
-        async def ask(question: EvalQuestion) -> tuple[EvalQuestion, Got]:
+        async def ask(question: EvalQuestion) -> tuple[EvalQuestion, QuestionResult]:
             turn = Turn(Role.USER, question.text, asked_now=True)
             context = RequestContext(addressed=question.addressed)
-            return question, got_of(await answering.answerer.generate_reply(Conversation((turn,)), context))
+            return question, question_result(await answering.answerer.generate_reply(Conversation((turn,)), context))
 
-        def failed(question: EvalQuestion, error: Exception) -> tuple[EvalQuestion, Got]:
-            return question, Got(outcome=OutcomeKind.FAILED, reason=type(error).__name__)
+        def failed(question: EvalQuestion, error: Exception) -> tuple[EvalQuestion, QuestionResult]:
+            return question, QuestionResult(outcome=OutcomeKind.FAILED, reason=type(error).__name__)
 
         if questions:
             # Alone: what all of them share is made ready, and one line tells that a model is not there.
@@ -81,7 +82,7 @@ async def asked(
         )
 
 
-def got_of(result: AIResult) -> Got:
+def question_result(result: AIResult) -> QuestionResult:
     debug: Mapping[str, Any] = result.debug
     outcome, tokens = OutcomeKind(debug["result"]), dict[str, tuple[int, int]]()
     for name, count in debug["tokens"].items():
@@ -89,7 +90,7 @@ def got_of(result: AIResult) -> Got:
         asked_for, said = tokens.get(step, (0, 0))
         tokens[step] = (count, said) if kind == "prompt" else (asked_for, count)
     step = None if result.should_reply else next((each for each in reversed(_STEPS) if each in debug), None)
-    return Got(
+    return QuestionResult(
         outcome=outcome,
         level=debug.get("level"),
         reason=debug["reason"],
@@ -103,7 +104,7 @@ def got_of(result: AIResult) -> Got:
 
 
 def _why(step: str, path: Mapping[str, Any]) -> str:
-    """What the path of an answer tells of its end, besides the reason."""
+    """Explain the end of an answer from the step at which it ended."""
     if step == "gate":
         return path["gate"]["reason"]
     if step == "verify":
@@ -113,7 +114,7 @@ def _why(step: str, path: Mapping[str, Any]) -> str:
 
 
 async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[IndexEntry]:
-    """What can be answered from: in a server, or where there is nothing else. Raises Unusable: there is nothing."""
+    """Load the index of a server, or the shared one. Raises Unusable: it is empty."""
     shared = library_of(settings)
     index = await (shared if guild_id is None else server_library(settings, guild_id, shared)[1]).index()
     if not index:
@@ -123,7 +124,7 @@ async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[
 
 
 def key_of_run(settings: Settings, index: Sequence[IndexEntry]) -> str:
-    """Changes with what all replies depend on: model, prompts, limits, search, index."""
+    """Make a key that changes with everything replies depend on: model, prompts, limits, search and index."""
     chosen = settings.model_dump_json(include=_DECIDES, exclude=_DECIDES_NOTHING)
     return key_of(chosen, *(f"{entry.id} {entry.description}" for entry in index))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from commands.evaluating.judging import EvalFigures, Got, Grade, figures, grade
+from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, figures, grade
 from commands.evaluating.questions import EvalQuestion
 
 _WORTH = {Grade.RIGHT: 3, Grade.POINTED: 2, Grade.MISSED: 1, Grade.WRONG: 0, Grade.FAILED: -1}
@@ -32,14 +32,16 @@ class Comparison:
 
     better: Sequence[Change]
     worse: Sequence[Change]
-    before: EvalFigures
-    after: EvalFigures
+    before: EvalMetrics
+    after: EvalMetrics
     new: int
     gone: int
 
 
-def compared(now: Sequence[tuple[EvalQuestion, Got]], earlier: Mapping[tuple[str, bool], Got]) -> Comparison:
-    """`earlier`: by `EvalQuestion.key`."""
+def compared(
+    now: Sequence[tuple[EvalQuestion, QuestionResult]], earlier: Mapping[tuple[str, bool], QuestionResult]
+) -> Comparison:
+    """Compare a run with an earlier one, whose results are given by `EvalQuestion.key`."""
     both = [(question, earlier[question.key], got) for question, got in now if question.key in earlier]
     changes = [Change(question, grade(question, before), grade(question, after)) for question, before, after in both]
     return Comparison(

@@ -30,7 +30,7 @@ _ATTACHED = ("[image: ", "[file: ")
 
 
 @dataclass(slots=True)
-class VotedQuestion:
+class QuestionWithVotes:
     """One question, with the votes on all answers to it.
 
     Attributes:
@@ -54,7 +54,7 @@ class VotedQuestion:
 
     @property
     def entry(self) -> dict[str, object]:
-        """As a file of questions has it."""
+        """Give the entry for a file of questions."""
         note, attached = f"{self.ups} for, {self.downs} against", any(mark in self.text for mark in _ATTACHED)
         if self.good and self.ups > self.downs and not attached:
             return {"question": self.text, "source": list(self.good), "note": note}
@@ -99,8 +99,8 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> 
     return counts
 
 
-def voted_questions(settings: Settings, period: TimeSpan) -> list[VotedQuestion]:
-    """In the order in which they were first answered, without secrets. Blocking. Raises OSError.
+def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVotes]:
+    """Collect questions with votes, in the order of their first answer, without secrets. Blocking. Raises OSError.
 
     What a person asked who has opted out or was forgotten since is left out; so is what nobody is known to have asked.
     """
@@ -109,13 +109,13 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[VotedQuestion]
     ends = reading.entries(folder.outcomes, TimeSpan(0, period.until))
     pointed = {entry.message_ids[-1] for entry in ends if entry.level == Level.POINT}
     marker = settings.discord.opt_out_marker.casefold()
-    found: dict[str, VotedQuestion] = {}
+    found: dict[str, QuestionWithVotes] = {}
     for vote in reading.voted(folder.feedback, period):
         post = posts.get(vote.message_id)
         if post is None or post.asker_id in opted_out or vote.question == REMOVED or marker in vote.question.casefold():
             continue
         text = "\n".join(visible_lines(redact(vote.question))).strip()
         if text:
-            known = found.setdefault(" ".join(text.split()).casefold(), VotedQuestion(text))
+            known = found.setdefault(" ".join(text.split()).casefold(), QuestionWithVotes(text))
             known.add(vote, pointed=post.last_asked_id in pointed)
     return list(found.values())

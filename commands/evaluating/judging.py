@@ -13,8 +13,8 @@ from services.search import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
-    """What became of a question.
+class QuestionResult:
+    """The result of asking one question.
 
     Attributes:
         reason: why there is no reply; of a failure, what and where.
@@ -35,7 +35,7 @@ class Got:
 
     @property
     def answers(self) -> bool:
-        """Whether it states something; a pointer only says where to look."""
+        """Tell whether the reply states an answer; a pointer only names pages."""
         return self.outcome is OutcomeKind.REPLIED and self.level != Level.POINT
 
     @property
@@ -48,7 +48,7 @@ class Got:
 
 
 class Grade(StrEnum):
-    """What a reply, or silence, is worth.
+    """The grade of a reply, or of silence.
 
     `RIGHT`: what is expected; `POINTED`: no answer, but a pointer to where it is; `MISSED`: no answer where there is
     one to give; `WRONG`: another answer, or one where silence is right.
@@ -61,8 +61,8 @@ class Grade(StrEnum):
     FAILED = "failed"
 
 
-def grade(question: EvalQuestion, got: Got) -> Grade:
-    """As docs/evaluation.md tells it."""
+def grade(question: EvalQuestion, got: QuestionResult) -> Grade:
+    """Grade a result by the rules in docs/evaluation.md."""
     if got.failed:
         return Grade.FAILED
     if question.silent:
@@ -76,12 +76,12 @@ def grade(question: EvalQuestion, got: Got) -> Grade:
 
 
 def shows_source(question: EvalQuestion, shown: Iterable[str]) -> bool:
-    """Whether one of the sources that a reply shows is one of those that are right; true where any is."""
+    """Tell whether the reply cites one of the expected sources; true where none is expected."""
     return not question.sources or any(fits(expected, each) for expected in question.sources for each in shown)
 
 
 def fits(expected: str, source_id: str) -> bool:
-    """Whether a source is the one that is expected, or fits the glob. A topic goes on in `<topic>-2` and so forth."""
+    """Tell whether a source id equals the expected one, matches its glob, or continues its topic (`<topic>-2`)."""
     if expected == source_id:
         return True
     (space, _, name), (space_of_id, _, bare) = expected.partition(":"), source_id.partition(":")
@@ -108,7 +108,7 @@ def _folded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvalFigures:
+class EvalMetrics:
     """How many questions came to what. `questions` is the sum of the five grades.
 
     Attributes:
@@ -148,10 +148,10 @@ class EvalFigures:
         return [name for name, share in shares.items() if share is not None and share < least[name]]
 
 
-def figures(judged: Sequence[tuple[EvalQuestion, Got]]) -> EvalFigures:
+def figures(judged: Sequence[tuple[EvalQuestion, QuestionResult]]) -> EvalMetrics:
     graded = [(question, got, grade(question, got)) for question, got in judged]
     right = [(question, got) for question, got, each in graded if each is Grade.RIGHT]
-    return EvalFigures(
+    return EvalMetrics(
         questions=len(graded),
         grades={each: sum(each is its for _, _, its in graded) for each in Grade},
         answerable=sum(not question.silent for question, _, _ in graded),

@@ -51,7 +51,7 @@ class EvalQuestion:
 
     @property
     def key(self) -> tuple[str, bool]:
-        """What tells it from the others of its file, also when something else is expected of it."""
+        """Identify the question in its file, whatever is expected of it."""
         return self.text, self.addressed
 
 
@@ -65,8 +65,8 @@ class QuestionFile:
 
 
 def read_questions(path: Path, redactor: Redactor | None = None, *, addressed: bool = False) -> QuestionFile:
-    """What stands in the file, without the secrets that the `redactor` knows. `addressed`: whether questions are put to
-    the bot where the file does not say.
+    """Read the file of questions, without secrets. `addressed`: whether questions address the bot where the file does
+    not say.
 
     Raises:
         SettingsError: it cannot be read, or something in it is wrong.

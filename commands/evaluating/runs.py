@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assembly import Unusable
-from commands.evaluating.judging import EvalFigures, Got, grade
+from commands.evaluating.judging import EvalMetrics, QuestionResult, grade
 from commands.evaluating.questions import EvalQuestion, Share
 from model.outcomes import OutcomeKind
 
@@ -26,12 +26,12 @@ class SavedRun:
         finished: it ends with its summary.
     """
 
-    got: Mapping[tuple[str, bool], Got] = field(default_factory=dict[tuple[str, bool], Got])
+    got: Mapping[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
     keys: Mapping[tuple[str, bool], str] = field(default_factory=dict[tuple[str, bool], str])
     finished: bool = False
 
 
-def render_got(question: EvalQuestion, got: Got, key: str) -> str:
+def render_got(question: EvalQuestion, got: QuestionResult, key: str) -> str:
     """One line, without its end. `key`: changes with everything that the reply depends on."""
     expected: dict[str, object] = {"source": list(question.sources), "words": list(question.words)}
     return _line(
@@ -55,7 +55,7 @@ def render_got(question: EvalQuestion, got: Got, key: str) -> str:
 
 
 def render_summary(
-    found: EvalFigures, least: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
+    found: EvalMetrics, least: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
 ) -> str:
     """The last line, without its end. `spent`: calls, tokens and cost."""
     shares = {name: None if (share := found.share(name)) is None else round(share, 4) for name in Share}
@@ -71,7 +71,7 @@ def render_summary(
 
 
 def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
-    """`option`: of the command line, which names the file; `torn`: the last line may be cut off.
+    """Read a saved run. `option` names the file in errors; `torn`: the last line may be cut off.
 
     Raises:
         Unusable: it cannot be read, or is no run.
@@ -82,7 +82,7 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
         raise Unusable(f"{option}: {path} cannot be read ({error.strerror}); name a file of --save") from None
     except UnicodeDecodeError:
         raise Unusable(f"{option}: {path} is no run; name a file of --save") from None
-    got: dict[tuple[str, bool], Got] = {}
+    got: dict[tuple[str, bool], QuestionResult] = {}
     keys: dict[tuple[str, bool], str] = {}
     finished = False
     for number, line in enumerate(lines, 1):
@@ -105,8 +105,8 @@ _BEGINS = '{"question": '
 """So begins each line but the last, which is written with all others."""
 
 
-def _got(row: Mapping[str, Any]) -> Got:
-    return Got(
+def _got(row: Mapping[str, Any]) -> QuestionResult:
+    return QuestionResult(
         outcome=OutcomeKind(row["outcome"]),
         level=_text_or_none(row["level"]),
         reason=_text_or_none(row["reason"]),

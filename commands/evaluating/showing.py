@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from commands.evaluating.comparing import Change, Comparison
-from commands.evaluating.judging import EvalFigures, Got, Grade, grade
+from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, grade
 from commands.evaluating.questions import EvalQuestion, Share
 from model.outcomes import OutcomeKind
 from reporting.cost import Expense
@@ -35,9 +35,9 @@ class EvalReport:
     """
 
     name: str
-    judged: Sequence[tuple[EvalQuestion, Got]]
+    judged: Sequence[tuple[EvalQuestion, QuestionResult]]
     least: Mapping[Share, float]
-    figures: EvalFigures
+    figures: EvalMetrics
     todo: int
     resumed: int
     not_indexed: Sequence[str]
@@ -83,8 +83,8 @@ def expected(question: EvalQuestion) -> str:
     return " with ".join(filter(None, [" or ".join(question.sources), words]))
 
 
-def became(got: Got) -> str:
-    """Where an answer is from, or why there is none."""
+def became(got: QuestionResult) -> str:
+    """Say which sources an answer is from, or why there is none."""
     if got.outcome is OutcomeKind.REPLIED:
         return f"{'pointed to ' if got.points else ''}{_cited(got)}"
     at = f"{got.step}: " if got.step and got.outcome is OutcomeKind.SKIPPED else ""
@@ -137,15 +137,15 @@ def _changed(change: Change) -> tuple[str, ...]:
     return asked(change.question), change.before, change.after
 
 
-def _percent(found: EvalFigures, share: Share) -> str:
+def _percent(found: EvalMetrics, share: Share) -> str:
     return "–" if (part := found.share(share)) is None else f"{part:.3f}"
 
 
-def _cited(got: Got) -> str:
+def _cited(got: QuestionResult) -> str:
     return ", ".join(got.sources) or "no source"
 
 
-def _said(got: Got) -> str:
+def _said(got: QuestionResult) -> str:
     return _short(first_quote(got.reply) or got.reply)
 
 

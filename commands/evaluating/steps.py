@@ -15,7 +15,7 @@ from assembly.knowledge import temporary_index
 from assembly.redaction import redactor_of
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
-from commands.evaluating.asking import GaveUp, asked, index_of, key_of_run
+from commands.evaluating.asking import ModelUnavailable, asked, index_of, key_of_run
 from commands.evaluating.comparing import Change, Comparison, compared
 from commands.evaluating.from_votes import write_from_votes
 from commands.evaluating.judging import figures, fits
@@ -51,7 +51,7 @@ class EvalOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--eval`. Gives the exit code."""
     if options.from_votes:
         until = time.time()
         period = TimeSpan(until - options.since * DAY if options.since else 0.0, until)
@@ -87,7 +87,7 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
             index = run_async(_evaluate(indexed, asking, earlier, options))
     except KeyboardInterrupt:
         return _cut_off(asking, "interrupted")
-    except GaveUp as error:
+    except ModelUnavailable as error:
         return _cut_off(asking, f"the model cannot answer ({error})")
     report = EvalReport(
         name=options.file.name,
@@ -125,7 +125,7 @@ async def _evaluate(
 
 
 def not_indexed(file: QuestionFile, index: Iterable[IndexEntry]) -> list[str]:
-    """What is expected and cannot be cited: a page that is gone, or a name that was never right."""
+    """List expected sources that the index does not contain."""
     ids = [entry.id for entry in index]
     expected = dict.fromkeys(source for question in file.questions for source in question.sources)
     return [source for source in expected if not any(fits(source, each) for each in ids)]

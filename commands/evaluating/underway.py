@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assembly import Unusable
-from commands.evaluating.judging import Got
+from commands.evaluating.judging import QuestionResult
 from commands.evaluating.questions import EvalQuestion
 from commands.evaluating.runs import SavedRun, read_run, render_got
 from commands.progress import Count
@@ -29,7 +29,7 @@ class EvalRun:
     price: Price | None
     save: Path | None
     key: str = ""
-    got: dict[tuple[str, bool], Got] = field(default_factory=dict[tuple[str, bool], Got])
+    got: dict[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
     resumed: int = 0
     spent: Expense = field(default_factory=Expense)
 
@@ -43,7 +43,7 @@ class EvalRun:
                 self._take(question, got)
                 self.resumed += 1
 
-    def add(self, question: EvalQuestion, got: Got) -> None:
+    def add(self, question: EvalQuestion, got: QuestionResult) -> None:
         """Raises OSError: it cannot be saved."""
         self._take(question, got)
         if self.save is not None:
@@ -64,7 +64,7 @@ class EvalRun:
         return sum(got.failed for got in self.got.values())
 
     @property
-    def judged(self) -> list[tuple[EvalQuestion, Got]]:
+    def judged(self) -> list[tuple[EvalQuestion, QuestionResult]]:
         """In the order of the file."""
         return [(each, self.got[each.key]) for each in self.questions if each.key in self.got]
 
@@ -79,7 +79,7 @@ class EvalRun:
         more = f"{spent.tokens:,} tokens{cost}" if spent.calls else ""
         return Count(len(self.got), len(self.questions), "question", more)
 
-    def _take(self, question: EvalQuestion, got: Got) -> None:
+    def _take(self, question: EvalQuestion, got: QuestionResult) -> None:
         self.got[question.key] = got
         prompt, completion = (sum(counts[at] for counts in got.tokens.values()) for at in (0, 1))
         self.spent.add(got.llm_calls, prompt, completion, self.price)
@@ -92,7 +92,9 @@ class EvalRun:
 
 
 def unfinished(save: Path | None, option: str) -> SavedRun:
-    """What an earlier run has left there. Raises Unusable: it was finished, or the file is something else."""
+    """Read the results of an earlier run that was cut off. Raises Unusable: it was finished, or the file is something
+    else.
+    """
     if save is None or not save.exists():
         return SavedRun()
     found = read_run(save, option, torn=True)

@@ -17,7 +17,7 @@ from services.storage import Signature, confined, in_thread
 
 
 @dataclass(slots=True)
-class OpenThreads:
+class ReadableThreads:
     """The threads that the operator has opened to assistants.
 
     Attributes:
@@ -30,11 +30,11 @@ class OpenThreads:
     _known: tuple[Signature | None, Mapping[int, int]] = field(default=(None, {}))
 
     async def admits(self, thread_id: int) -> bool:
-        """Whether the files of a thread may be read."""
+        """Tell whether assistants may read the files of a thread."""
         return thread_id in self.channels or await self.channel_of(thread_id) in self.channels
 
     async def channel_of(self, thread_id: int) -> int | None:
-        """The channel in which the bot opened a thread; None: it did not, or does not know it any more."""
+        """Give the channel in which the bot opened a thread; None where it did not or no longer knows."""
         seen = confined.look(self.posts)
         if seen is None:
             return None

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from commands.mcp_server.access import OpenThreads
-from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text
+from commands.mcp_server.access import ReadableThreads
+from commands.mcp_server.tools import CallRefused, QuestionBudget, ServedTool, ToolResult, form, number, text
 from services.documents import QAResult, Status, ToolContext, amount
 from services.documents.store import DocumentStore, StoreUnavailable, naming
 from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
@@ -70,8 +70,8 @@ class FileTools:
 
     store: DocumentStore
     by_name: Mapping[str, DocumentQATool]
-    threads: OpenThreads
-    allowance: Allowance | None
+    threads: ReadableThreads
+    allowance: QuestionBudget | None
 
     def tools(self) -> Sequence[ServedTool]:
         described = f"{query_file.USE}\n{query_file.RULES}\n{query_file.OTHERWISE}"

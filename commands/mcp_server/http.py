@@ -1,4 +1,4 @@
-"""The protocol over HTTP, for assistants that share one server. Every request has to bring the token."""
+"""Serves the Model Context Protocol over HTTP; every request needs the token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from yarl import URL
 
 from assembly import Unusable
-from dashboard import Visitors
+from dashboard import AccessControl
 from services.telemetry import BACKLOG, Connections, few_lines_of, most_connections
 
 PATH = "/mcp"
@@ -33,9 +33,9 @@ _BEARER = "bearer "
 
 
 class TokenGuard:
-    """Lets through who brings the token. An address that guesses has to wait, longer each time."""
+    """Lets requests with the right token through. An address that guesses tokens has to wait longer each time."""
 
-    def __init__(self, app: ASGIApp, visitors: Visitors, connections: Connections, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, visitors: AccessControl, connections: Connections, hosts: Collection[str]) -> None:
         """`hosts`: the names of this server, which may have a port behind them."""
         self._app = app
         self._visitors = visitors
@@ -59,8 +59,8 @@ class TokenGuard:
         ask = {"WWW-Authenticate": "Bearer"}
         if len(given) != 1 or not given[0].lower().startswith(_BEARER):
             return PlainTextResponse("Send the token of mcp.token: Authorization: Bearer …\n", 401, ask)
-        wait = self._visitors.must_wait(address)
-        if not self._visitors.accepts(given[0][len(_BEARER) :].strip(), address):
+        wait = self._visitors.seconds_to_wait(address)
+        if not self._visitors.accepts_token(given[0][len(_BEARER) :].strip(), address):
             if wait > 0:
                 slower = {"Retry-After": f"{wait:.0f}"}
                 return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, slower)
@@ -77,7 +77,7 @@ class TokenGuard:
 
 
 class QuietServer(uvicorn.Server):
-    """Leaves signals to this program."""
+    """A uvicorn server that leaves signals to this program."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -100,7 +100,7 @@ def guarded_app(server: Server[Any], token: str, names: Iterable[str], connectio
         max_request_body_size=MOST_BYTES,
         transport_security=meant,
     )
-    return TokenGuard(app, Visitors(token, frozenset(), time.monotonic), connections, known)
+    return TokenGuard(app, AccessControl(token, frozenset(), time.monotonic), connections, known)
 
 
 _SCHEMES = ("http", "https")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from commands.mcp_server.tools import Allowance, CallRefused, ServedTool, ToolResult, form, number, text, used_up
+from commands.mcp_server.tools import CallRefused, QuestionBudget, ServedTool, ToolResult, form, number, text, used_up
 from model.conversations import Conversation
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Addresses
@@ -85,7 +85,7 @@ class KnowledgeTools:
     answerer: Answerer
     addresses: Addresses
     conversation: Callable[[str], Conversation]
-    allowance: Allowance | None
+    allowance: QuestionBudget | None
 
     def tools(self) -> Sequence[ServedTool]:
         return (
@@ -240,7 +240,7 @@ def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing
 
 
 def _why(path: Mapping[str, Any]) -> str:
-    """What the gate said, which is the first to say no."""
+    """Give the gate's reason, where the gate ended the answer."""
     said = path.get("gate", {}).get("reason")
     return f" {one_line(str(said))}" if said else ""
 

@@ -1,4 +1,4 @@
-"""The command: opens what the tools need, and serves them."""
+"""`--mcp`: opens the tools and serves them over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from assembly.redaction import redactor_of
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
 from assembly.searching import addresses_of, open_embedder
 from commands.exit_codes import DONE
-from commands.mcp_server.access import OpenThreads
+from commands.mcp_server.access import ReadableThreads
 from commands.mcp_server.files import FileTools
 from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
-from commands.mcp_server.tools import Allowance, ServedTool
+from commands.mcp_server.tools import QuestionBudget, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.storage import DataFolder
 from services.telemetry import raise_descriptor_limit
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--mcp`. Gives the exit code."""
     return serve(settings, options.mcp)
 
 
@@ -122,7 +122,7 @@ async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool
 
 
 async def _file_tools(
-    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: Allowance
+    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: QuestionBudget
 ) -> FileTools | None:
     """None where no thread is open to assistants. What is opened is closed with `stack`."""
     chosen, llm = settings.documents, settings.ai_response.llm
@@ -145,17 +145,17 @@ async def _file_tools(
         usage=usage,
         reply_language=settings.ai_response.reply_language,
     )
-    threads = OpenThreads(settings.mcp.channels, folder.posts)
+    threads = ReadableThreads(settings.mcp.channels, folder.posts)
     return FileTools(store=store, by_name=by_name, threads=threads, allowance=None if asker is None else allowance)
 
 
-def _allowance(settings: Settings) -> Allowance:
+def _allowance(settings: Settings) -> QuestionBudget:
     """The limits of a day are the bot's, and what it has spent so far counts; what is spent here is not written down.
     Who asks here is none of its users: `mcp.questions_per_hour` stands for what one of them may ask within the hour.
     """
     limits, most = settings.limits, settings.mcp.questions_per_hour
     earlier = read_spent(DataFolder(settings.app.data_dir).usage)
-    return Allowance(
+    return QuestionBudget(
         daily=Budget(BudgetLimits(0, limits.answers_per_day, limits.tokens_per_day), earlier),
         hourly=Budget(BudgetLimits(most)),
     )

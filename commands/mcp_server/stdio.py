@@ -22,7 +22,7 @@ AT_ONCE = 64 * 1024
 
 async def serve_stdio(server: Server[Any], stopped: asyncio.Future[None]) -> None:
     """Serve until stdin ends, or `stopped` is done."""
-    with own_streams() as (given, stdout):
+    with protocol_streams() as (given, stdout):
         serving = asyncio.create_task(_serve(server, given, stdout))
         await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
         serving.cancel()
@@ -91,7 +91,7 @@ def _lines_in(file: int) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def own_streams() -> Generator[tuple[int, TextIO]]:
+def protocol_streams() -> Generator[tuple[int, TextIO]]:
     """The protocol's stdin, as a file descriptor, and its stdout. For as long as the block runs nothing else reads the
     one, and what anything else prints goes to stderr.
     """

@@ -58,8 +58,8 @@ class ServedTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What questions to a model may cost here.
+class QuestionBudget:
+    """Limits on questions that assistants put to a model.
 
     Attributes:
         daily: counts answers and tokens. `hourly`: counts questions of all who ask.
@@ -94,7 +94,7 @@ def number(description: str, least: int, most: int, usual: int) -> dict[str, Any
 
 
 def visible(words: str) -> str:
-    """`words` without what nobody sees and a model reads: control characters, signs that turn the direction of writing,
+    """Remove characters that people cannot see and a model reads: control characters, marks of writing direction,
     letters without a shape.
     """
     if words.isascii() and words.isprintable():

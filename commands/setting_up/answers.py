@@ -72,8 +72,8 @@ class Answers(Protocol):
     def agrees(self, question: Question, *, default: bool) -> bool: ...
 
 
-class Teller:
-    """Prints lines in which nothing from outside can colour, move or clear anything."""
+class WizardOutput:
+    """Prints lines of the wizard in which text from outside cannot colour, move or clear anything."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -99,12 +99,12 @@ class Teller:
         self.console.print(text, soft_wrap=True, highlight=False)
 
 
-class AtTerminal:
+class TerminalAnswers:
     """Somebody at a terminal. Wrong answers are explained in one line, and asked again."""
 
     interactive = True
 
-    def __init__(self, tell: Teller) -> None:
+    def __init__(self, tell: WizardOutput) -> None:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (arrow keys in `input`)
         self._tell = tell
@@ -151,14 +151,14 @@ class AtTerminal:
 
 
 def presentable(given: str) -> str:
-    """`given`; raises WrongAnswer where it holds what nobody sees."""
+    """Give the answer back; raises WrongAnswer where it contains invisible characters."""
     if not given.isprintable():
         raise WrongAnswer("this holds invisible characters")
     return given
 
 
-class AnswerFile:
-    """A YAML file. A key that is left out leaves what it is about as it is; a wrong answer ends everything."""
+class FileAnswers:
+    """Takes answers from a YAML file. A missing key leaves the setting as it is; a wrong answer ends the command."""
 
     interactive = False
 

@@ -11,8 +11,8 @@ from assembly.running import run_async
 from assembly.sources import SourceSetup, documents_in, pages, repositories, web_for
 from clock import now
 from commands.findings import unwritable_because
-from commands.setting_up.answers import NONE, Answers, Question, Teller, WrongAnswer
-from commands.setting_up.keeping import OwnFiles, text_of
+from commands.setting_up.answers import NONE, Answers, Question, WizardOutput, WrongAnswer
+from commands.setting_up.keeping import OperatorFiles, text_of
 from services.knowledge import CannotList, Page, WebError, parse_links, site_generator_of
 from services.telemetry import number_of
 from settings import KnowledgeSettings
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
 WHAT_COUNTS = "documents are text files, such as .md, .mdx, .rst, .txt or .html"
 
 
-def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def ask_for_data_folder(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("Data: the bot's own files")
     present = own.settings.app.data_dir
 
@@ -41,7 +41,7 @@ def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     tell.good(str(folder) if folder.is_dir() else f"{folder} will be made")
 
 
-def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def ask_for_documents(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("Documentation: what the bot answers from")
     kb = own.settings.kb
     chosen: list[Path] = []
@@ -74,8 +74,8 @@ def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
         ask_where_it_is_published(answers, own, tell, chosen[0])
 
 
-def ask_where_it_is_published(answers: Answers, own: OwnFiles, tell: Teller, folder: Path) -> None:
-    """So that answers link to the section that they are from."""
+def ask_where_it_is_published(answers: Answers, own: OperatorFiles, tell: WizardOutput, folder: Path) -> None:
+    """Ask for the web address of the folder, so that answers can link to sections."""
     kb = own.settings.kb
     present = str(kb.source_base_url)
 
@@ -105,13 +105,13 @@ def shown(path: Path) -> str:
 
 
 def kept_as(path: Path, config: Path) -> str:
-    """As it stands in a configuration: what lies beside that moves with it."""
+    """Write a path for the configuration: relative where it lies beside the file."""
     home = config.absolute().parent
     return path.relative_to(home).as_posix() if path.is_relative_to(home) else str(path)
 
 
 def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
-    """How many documents are in a folder, and what to say of it; nothing where it is not there."""
+    """Count the documents in the folder and describe them; empty where there is no folder."""
     folder = kb.sources_dir
     if not folder.exists():
         return 0, ""
@@ -124,14 +124,14 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
 
 
 def in_list(kb: KnowledgeSettings) -> str:
-    """What to say of the list of pages; nothing where it is empty."""
+    """Describe the list of pages; empty where there is none."""
     links = parse_links(text_of(kb.links_file_path).encode())
     count = len(links.pages) + len(links.sites) + len(links.repositories)
     return f"{kb.links_file_path}: {number_of(count, 'address', 'addresses')}" if count else ""
 
 
 def reached(kb: KnowledgeSettings, line: str) -> str:
-    """What a line of the list of pages brings. Raises WrongAnswer: nothing that can be read."""
+    """Try a line of the list of pages and describe what it brings. Raises WrongAnswer: nothing readable."""
     links = parse_links(line.encode())
     trouble = next(iter(links.left_out.values()), None)
     if trouble is None:
@@ -143,7 +143,7 @@ def reached(kb: KnowledgeSettings, line: str) -> str:
 
 
 async def _brought(kb: KnowledgeSettings, line: str) -> str:
-    """As an update would ask for it, in a folder of its own. Raises WebError."""
+    """Count the documents of a site or repository as an update would, in a temporary folder. Raises WebError."""
     with tempfile.TemporaryDirectory(prefix="millrace-init-") as folder:
         alone = {"links_file_path": Path(folder, "links.txt"), "web_fetch_cache_dir": Path(folder, "cache")}
         alone["links_file_path"].write_text(f"{line}\n")

@@ -28,7 +28,7 @@ from settings import (
 HEADER = "# What is set here wins over config.yaml, key by key; docs/configuration.md lists every key.\n"
 
 
-class OwnFiles:
+class OperatorFiles:
     """The files that hold what an operator has set: config.local.yaml, .env, and the list of pages.
 
     Answers are tried at once and written by `write`, each file atomically; secrets go into .env, for its owner alone.
@@ -43,12 +43,12 @@ class OwnFiles:
 
     @property
     def settings(self) -> Settings:
-        """As they will be. Raises SettingsError."""
+        """Give the settings as they will be after writing. Raises SettingsError."""
         return load(self.config, answers=self._values, setting_up=True)
 
     @property
     def begun_model(self) -> dict[str, str]:
-        """What is set of a model that lacks something still, such as a key that was left in .env."""
+        """Give what is set of a model that still lacks a required value."""
         return begun_model(self.config)
 
     def tried(self, values: Mapping[str, object]) -> Settings:
@@ -68,7 +68,7 @@ class OwnFiles:
     def write(self) -> list[str]:
         """Write what was kept. Gives the variables of the environment that win over it. Raises OSError."""
         links = self.settings.kb.links_file_path
-        with undisturbed():
+        with signals_delayed():
             self._write_values()
             self._write_links(links)
         names = {path: "__".join(["APP", *(word.upper() for word in path)]) for path in self._values}
@@ -119,7 +119,7 @@ def paths(values: Mapping[str, object]) -> dict[tuple[str, ...], object]:
 
 
 def covers(name: str, mine: str) -> bool:
-    """Whether a variable of this name sets what the one called `mine` would set, or what lies above or below it."""
+    """Tell whether one environment variable sets the same key as another, or one above or below it."""
     return name == mine or name.startswith(f"{mine}__") or mine.startswith(f"{name}__")
 
 
@@ -132,8 +132,8 @@ def text_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Generator[None]:
-    """Have Ctrl-C and SIGTERM wait until the block is done: several files belong together."""
+def signals_delayed() -> Generator[None]:
+    """Delay Ctrl-C and SIGTERM until the block is done, because several files belong together."""
     came: list[int] = []
 
     def later(number: int, _frame: FrameType | None) -> None:

@@ -8,8 +8,8 @@ from assembly.llm import endpoint_settings
 from assembly.running import run_async
 from commands.check_servers import asked
 from commands.findings import Finding, Verdict
-from commands.setting_up.answers import NONE, Answers, Question, Teller, WrongAnswer
-from commands.setting_up.keeping import OwnFiles
+from commands.setting_up.answers import NONE, Answers, Question, WizardOutput, WrongAnswer
+from commands.setting_up.keeping import OperatorFiles
 from services.llm import NOT_THIS_KEY, unreachable_because
 from settings import LLMSettings
 
@@ -18,7 +18,7 @@ LLM = "ai_response.llm"
 METHODS = ("function_calling", "json_schema")
 
 
-def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def ask_for_model(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
     begun = own.begun_model
@@ -73,7 +73,7 @@ def _key_of(base_url: str, present: LLMSettings | None, begun: Mapping[str, str]
     return begun.get("api_key", NONE) if mine else NONE
 
 
-def _tried(own: OwnFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:
+def _tried(own: OperatorFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:
     values = {"base_url": base_url, "api_key": key, "model": model}
     if method is not None:
         values["structured_output_method"] = method
@@ -83,7 +83,7 @@ def _tried(own: OwnFiles, base_url: str, key: str, model: str, method: str | Non
     return llm
 
 
-def _address(own: OwnFiles, text: str, present: LLMSettings | None) -> str | None:
+def _address(own: OperatorFiles, text: str, present: LLMSettings | None) -> str | None:
     if text.lower() == NONE:
         return None
     key = NONE if present is None else present.api_key.get_secret_value()
@@ -97,7 +97,7 @@ def _address(own: OwnFiles, text: str, present: LLMSettings | None) -> str | Non
     return llm.base_url
 
 
-def _key(own: OwnFiles, base_url: str, text: str) -> str:
+def _key(own: OperatorFiles, base_url: str, text: str) -> str:
     llm = _tried(own, base_url, text or NONE, "model")
     trouble = run_async(unreachable_because(endpoint_settings(llm)))
     if trouble is not None:
@@ -105,7 +105,7 @@ def _key(own: OwnFiles, base_url: str, text: str) -> str:
     return llm.api_key.get_secret_value()
 
 
-def _answering(own: OwnFiles, base_url: str, key: str, name: str) -> tuple[LLMSettings, Finding]:
+def _answering(own: OperatorFiles, base_url: str, key: str, name: str) -> tuple[LLMSettings, Finding]:
     """Ask it one question, as a function call and else by a schema: servers differ in what they know."""
     if not name:
         raise WrongAnswer("a name is needed, as the endpoint lists it")

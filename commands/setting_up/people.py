@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from assembly.running import run_async
 from commands.check import token as judged_token
 from commands.findings import Verdict
-from commands.setting_up.answers import LATER, NONE, Answers, Question, Teller, WrongAnswer
-from commands.setting_up.keeping import OwnFiles
+from commands.setting_up.answers import LATER, NONE, Answers, Question, WizardOutput, WrongAnswer
+from commands.setting_up.keeping import OperatorFiles
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
 from services.telemetry import number_of
 
@@ -20,7 +20,7 @@ SMALLEST_ID = 10**15
 """No id of Discord is smaller; what is, is a number in a list."""
 
 
-def ask_for_discord(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def ask_for_discord(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("Discord")
     if answers.interactive:
         tell.say(f"{PORTAL} › New Application › Bot › Reset Token; there, switch on Message Content Intent.")
@@ -58,7 +58,7 @@ def refusing(why: str) -> Callable[[str], None]:
     return refuse
 
 
-def _identified(text: str, own: OwnFiles) -> tuple[str, Identity] | None:
+def _identified(text: str, own: OperatorFiles) -> tuple[str, Identity] | None:
     """The token and whose it is; None for later."""
     if text.lower() == LATER:
         return None
@@ -78,7 +78,7 @@ def _allowed(token: str) -> Identity:
     return bot
 
 
-def ask_for_team(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def ask_for_team(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("The team: from whose answers the bot learns, and over whom it does not talk")
     discord = own.settings.discord
     token = discord.token.get_secret_value()
@@ -113,8 +113,8 @@ def ask_for_team(answers: Answers, own: OwnFiles, tell: Teller) -> None:
         tell.warn("nobody is in the team, so nothing is learned")
 
 
-def _servers(answers: Answers, tell: Teller, token: str) -> Sequence[Server]:
-    """Those that the bot is in; somebody who is there may invite it now."""
+def _servers(answers: Answers, tell: WizardOutput, token: str) -> Sequence[Server]:
+    """Give the servers that the bot is in; a person at the terminal may invite it first."""
     found = run_async(servers_of(token))
     while not found and answers.interactive:
         tell.warn("the bot is in no server yet: open the address above")

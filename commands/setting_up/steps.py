@@ -14,9 +14,9 @@ from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.exit_codes import FAILED
 from commands.init_kb import init_kb
-from commands.setting_up.answers import AnswerFile, Answers, AtTerminal, Question, Teller
+from commands.setting_up.answers import Answers, FileAnswers, Question, TerminalAnswers, WizardOutput
 from commands.setting_up.documents import ask_for_data_folder, ask_for_documents, shown
-from commands.setting_up.keeping import OwnFiles
+from commands.setting_up.keeping import OperatorFiles
 from commands.setting_up.models import ask_for_model
 from commands.setting_up.people import ask_for_discord, ask_for_team
 from services.storage import FolderBusy
@@ -32,7 +32,7 @@ STEPS = (
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """`commands.dispatch.Verb`."""
+    """Run `--init`. Gives the exit code."""
     _ = settings  # read anew, file by file
     return set_up(options.config, None if options.init is True else options.init)
 
@@ -46,11 +46,11 @@ def set_up(config: Path, file: Path | None) -> int:
         KeyboardInterrupt: somebody has stopped; it has been said what is kept.
         OSError: a file cannot be written.
     """
-    tell = Teller(Console())
+    tell = WizardOutput(Console())
     if file is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Unusable("--init asks questions and there is no terminal: answer them in a file, with --init FILE")
-    answers = AtTerminal(tell) if file is None else AnswerFile(file)
-    own = OwnFiles(config)
+    answers = TerminalAnswers(tell) if file is None else FileAnswers(file)
+    own = OperatorFiles(config)
     with terminated_as_interrupted():
         _ask_everything(answers, own, tell)
         make_folder(load(config, setting_up=True).kb.sources_dir)
@@ -66,7 +66,7 @@ def set_up(config: Path, file: Path | None) -> int:
     return code
 
 
-def _ask_everything(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+def _ask_everything(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     done: list[str] = []
     try:
         for name, step in STEPS:
@@ -93,7 +93,7 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _first_use(answers: Answers, config: Path, tell: Teller) -> int:
+def _first_use(answers: Answers, config: Path, tell: WizardOutput) -> int:
     """Build the index and answer a question, where that is wanted. Gives the exit code."""
     code = 0
     if answers.agrees(Question("build_index", "Build the index now?"), default=True):

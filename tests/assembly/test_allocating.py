@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from assembly.running import allocate_together
+from assembly.running import use_one_malloc_arena
 
 IN_FOUR_THREADS = """
 import ctypes, threading
-from assembly.running import allocate_together
+from assembly.running import use_one_malloc_arena
 {before}
 together = threading.Barrier(5)
 for _ in range(4):
@@ -29,7 +29,7 @@ libc.fflush(file)
 
 LARGE_ONES = """
 import ctypes
-from assembly.running import allocate_together
+from assembly.running import use_one_malloc_arena
 {before}
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -63,15 +63,15 @@ def heaps(before: str, **environment: str) -> int:
 def test_all_threads_allocate_in_one_place_unless_the_operator_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     assert heaps("") > 1
-    assert heaps("allocate_together()") == 1
-    assert heaps("allocate_together()", MALLOC_ARENA_MAX="3") > 1
+    assert heaps("use_one_malloc_arena()") == 1
+    assert heaps("use_one_malloc_arena()", MALLOC_ARENA_MAX="3") > 1
 
 
 @pytest.mark.skipif(not IS_GLIBC, reason="another C library")
 def test_a_large_block_stands_apart_whatever_was_freed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     assert said(LARGE_ONES.format(before="")) == "False\n"
-    assert said(LARGE_ONES.format(before="allocate_together()")) == "True\n"
+    assert said(LARGE_ONES.format(before="use_one_malloc_arena()")) == "True\n"
 
 
 class Musl:
@@ -85,4 +85,4 @@ def test_elsewhere_nothing_is_done(platform_name: str, monkeypatch: pytest.Monke
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     monkeypatch.setattr(sys, "platform", platform_name)
     monkeypatch.setattr("ctypes.CDLL", Musl)
-    allocate_together()
+    use_one_malloc_arena()

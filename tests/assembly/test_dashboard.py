@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from assembly.dashboard import KeptEnds, LookedAt, address_of, costs_of, held_sources, place_name
+from assembly.dashboard import DashboardTeam, LocalOutcomeHistory, address_of, costs_of, known_sources, place_name
 from clock import now, rfc3339
 from model.messages import Place, PlaceKind
 from reporting.cost import Price, Prices
@@ -55,7 +55,7 @@ async def test_the_last_ends_come_from_files_and_memory_each_once_oldest_first(t
     written(tmp_path / "outcomes", older, newer)
     record = OutcomeRecord(None, str)
     record.recent.append(newer)
-    found = await KeptEnds(record, tmp_path / "outcomes", TokenDays()).last()
+    found = await LocalOutcomeHistory(record, tmp_path / "outcomes", TokenDays()).last()
     assert [entry.message_ids for entry in found] == [older.message_ids, newer.message_ids]
     assert found[1].reply == REPLIED.reply  # which only memory has
 
@@ -63,7 +63,7 @@ async def test_the_last_ends_come_from_files_and_memory_each_once_oldest_first(t
 async def test_without_files_there_is_what_is_in_memory(tmp_path: Path) -> None:
     record = OutcomeRecord(None, str)
     record.recent.append(REPLIED)
-    kept = KeptEnds(record, tmp_path / "outcomes", TokenDays())
+    kept = LocalOutcomeHistory(record, tmp_path / "outcomes", TokenDays())
     assert await kept.last() == [REPLIED]
     assert await kept.of(TimeSpan(AT - DAY, AT + DAY)) == [REPLIED]
     assert await kept.of(TimeSpan(AT + 1, AT + DAY)) == []
@@ -74,7 +74,7 @@ async def test_costs_are_those_of_the_last_days_at_the_price_of_each_model(tmp_p
     steps = {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 1_000_000, 0)}
     spent = TokenDays({rfc3339(now() - days * DAY)[:10]: steps for days in (0, 1, 29, 30, 40)})
     prices = Prices(Price(2.0, 10.0), Price(0.5, 0.5))
-    found = await costs_of(KeptEnds(OutcomeRecord(None, str), tmp_path / "outcomes", spent), prices, 30)
+    found = await costs_of(LocalOutcomeHistory(OutcomeRecord(None, str), tmp_path / "outcomes", spent), prices, 30)
     assert (found.total.calls, found.total.money) == (9, 7.5)
     assert [place.calls for place in found.channels.values()] == [REPLIED.llm_calls]
 
@@ -131,7 +131,7 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
     settings.kb.web_fetch_cache_dir.mkdir(parents=True)
     (settings.kb.web_fetch_cache_dir / page_name(page)).write_text("twelve bytes")
     entries = [IndexEntry(f"kb:{name}", "About it.") for name in ("a.md", "c.md", page)]
-    held = await held_sources(settings.kb, Shelf(*entries, IndexEntry("team:t.txt", "A topic")))
+    held = await known_sources(settings.kb, Shelf(*entries, IndexEntry("team:t.txt", "A topic")))
     assert [(each.id.removeprefix("kb:"), each.state, each.trouble, each.size) for each in held] == [
         ("a.md", "indexed", False, 12),
         ("c.md", "to be described", False, 1),
@@ -143,12 +143,12 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
 
 
 async def test_without_a_cache_the_index_tells_what_there_is(tmp_path: Path) -> None:
-    (only,) = await held_sources(Settings().placed(tmp_path).kb, Shelf(IndexEntry("kb:a.md", "About it.")))
+    (only,) = await known_sources(Settings().placed(tmp_path).kb, Shelf(IndexEntry("kb:a.md", "About it.")))
     assert (only.state, only.size, only.changed_at, only.kind) == ("indexed", None, None, "file")
 
 
 async def test_a_library_that_is_only_shown_is_not_corrected(tmp_path: Path) -> None:
-    team = LookedAt(Settings().placed(tmp_path), None, PairPlaces(tmp_path / "places.jsonl"))
+    team = DashboardTeam(Settings().placed(tmp_path), None, PairPlaces(tmp_path / "places.jsonl"))
     assert (await team.overview()).captured == 0
     assert team.address("qa_20260201_031057.000000") is None
     with pytest.raises(corrections.CorrectionRefused):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assembly.bot import left_by
+from assembly.bot import has_left_server
 from services.discord import LookupFailed
 
 
@@ -16,7 +16,7 @@ def client(*guilds: tuple[int, bool]) -> Any:
 
 
 def test_a_server_that_is_not_among_its_own_was_left() -> None:
-    left = left_by(client((1, False), (2, False)))
+    left = has_left_server(client((1, False), (2, False)))
     assert [left(each) for each in (1, 2, 3)] == [False, False, True]
 
 
@@ -26,4 +26,4 @@ AWAY = ((1, False), (2, True))
 @pytest.mark.parametrize(("guilds", "said"), [((), "no server has arrived"), (AWAY, r"\[2\] are away")])
 def test_while_one_is_away_nobody_knows(guilds: tuple[tuple[int, bool], ...], said: str) -> None:
     with pytest.raises(LookupFailed, match=said):
-        left_by(client(*guilds))(3)
+        has_left_server(client(*guilds))(3)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.dispatch import WITH, asks_a_model
+from commands.dispatch import OPTION_COMMANDS, asks_a_model
 from commands.replay import backend
 from services.storage.data_folder import lock
 from settings import load
@@ -376,13 +376,13 @@ def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
 
 def test_afterwards_ctrl_c_is_what_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with app.interrupted_silently():
+    with app.sigint_ends_at_once():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_help_names_every_command_that_takes_a_server() -> None:
-    *others, last = (f"--{command}" for command in WITH["guild"])
+    *others, last = (f"--{command}" for command in OPTION_COMMANDS["guild"])
     assert f"with {', '.join(others)} and {last}" in app.parser().format_help()
 
 

@@ -41,7 +41,7 @@ def test_garbage_is_collected_again_after_the_imports(*, collecting: bool) -> No
     before = gc.isenabled()
     try:
         (gc.enable if collecting else gc.disable)()
-        with app.collecting_nothing():
+        with app.garbage_collection_off():
             assert not gc.isenabled()
         assert gc.isenabled() is collecting
     finally:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from commands import progress
-from commands.progress import Count, Pace, SpentSoFar, counted, in_words, kept_when_interrupted
+from commands.progress import Count, Pace, SpendingSoFar, counted, in_words, kept_when_interrupted
 from reporting.cost import Price, Prices
 from services.llm import Usage
 
@@ -69,11 +69,11 @@ def test_how_many_are_done_in_a_minute_is_told(done: int, seconds: float, rate: 
 def test_what_was_spent_is_told_with_its_price_where_all_prices_are_known() -> None:
     usage = Usage()
     prices = Prices(answering=Price(2.0, 10.0))
-    assert str(SpentSoFar(usage, prices)) == ""
+    assert str(SpendingSoFar(usage, prices)) == ""
     usage.add("gate", prompt_tokens=10_000, completion_tokens=100)
-    assert str(SpentSoFar(usage, prices)) == "1 LLM call, 10,100 tokens, cost 0.0210"
+    assert str(SpendingSoFar(usage, prices)) == "1 LLM call, 10,100 tokens, cost 0.0210"
     usage.add("summarise", prompt_tokens=1, completion_tokens=0)
-    assert str(SpentSoFar(usage, prices)) == "2 LLM calls, 10,101 tokens"
+    assert str(SpendingSoFar(usage, prices)) == "2 LLM calls, 10,101 tokens"
 
 
 def test_ctrl_c_says_what_is_kept() -> None:

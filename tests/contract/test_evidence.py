@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from assembly.callbacks import EvidenceCommands, Privacy
-from assembly.teachings import Teachings
+from assembly.teachings import TeamKnowledgeFiles
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.conversations import phrases
@@ -532,7 +532,7 @@ async def test_opting_out_stops_what_is_being_read_and_leaves_the_rest(begin: Be
     uploads.seconds = 10
     stage.posts(ANNA, "late.log", LOG + "\n!", where=question.id)
     await world.wait(1)
-    taught = Teachings(world.parts.state.folder, tmp_path / "raw")
+    taught = TeamKnowledgeFiles(world.parts.state.folder, tmp_path / "raw")
     await Privacy(world.parts, taught, (), world.documents).opt_out(call(ANNA, question.id))
     await world.wait(30)
     assert await stage.names(question.id) == ["app.log"]

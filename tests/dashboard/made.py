@@ -12,7 +12,7 @@ import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from model.processes import Fleet
@@ -161,8 +161,8 @@ class FakeTeam:
         return f"{qa_id}: {action}d."
 
 
-def showing(*, texts: bool = False) -> Showing:
-    return Showing(texts, lambda user_id: f"{user_id:x}" * 8, lambda place_id: f"#channel-{place_id}")
+def showing(*, texts: bool = False) -> DisplayRules:
+    return DisplayRules(texts, lambda user_id: f"{user_id:x}" * 8, lambda place_id: f"#channel-{place_id}")
 
 
 @dataclass
@@ -170,8 +170,8 @@ class Box:
     """What a dashboard shows."""
 
     entries: list[Ended] = field(default_factory=lambda: [REPLIED, UNANSWERED, CAPTURED])
-    held: list[Held] = field(
-        default_factory=lambda: [Held("kb:restore.md", "file", "indexed", False, 2048, AT, "About")]
+    held: list[KnownSource] = field(
+        default_factory=lambda: [KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT, "About")]
     )
     days: Mapping[str, Mapping[str, StepTokens]] = field(
         default_factory=lambda: {"2026-02-02": {"gate": StepTokens(2, 1_000_000, 100_000)}}
@@ -193,14 +193,14 @@ class Box:
         async def spent(days: int) -> Costs:
             return costs(self.days, self.entries, TimeSpan(AT - days * 86_400, AT + 1), self.prices)
 
-        async def held() -> Sequence[Held]:
+        async def held() -> Sequence[KnownSource]:
             return self.held
 
         async def fleet() -> Fleet:
             assert self.fleet is not None
             return self.fleet
 
-        sources = Sources(
+        sources = DashboardData(
             meter=self.meter,
             entries=entries,
             costs=spent,
@@ -211,7 +211,7 @@ class Box:
             now=lambda: AT + 3600,
             fleet=None if self.fleet is None else fleet,
         )
-        visitors = Visitors(self.token, frozenset({"bots.internal"}), lambda: self.clock[0])
+        visitors = AccessControl(self.token, frozenset({"bots.internal"}), lambda: self.clock[0])
         add_pages(application, sources, showing(texts=self.texts), visitors)
 
 

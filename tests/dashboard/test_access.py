@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard import access
-from dashboard.access import FREE_TRIES, LONGEST_WAIT, SESSION_SECONDS, Visitors, own_page
+from dashboard.access import FREE_TRIES, LONGEST_WAIT, SESSION_SECONDS, AccessControl, is_same_origin
 from tests.dashboard.made import TOKEN
 
 
@@ -15,8 +15,8 @@ def at() -> list[float]:
 
 
 @pytest.fixture
-def visitors(at: list[float]) -> Visitors:
-    return Visitors(TOKEN, frozenset(), lambda: at[0])
+def visitors(at: list[float]) -> AccessControl:
+    return AccessControl(TOKEN, frozenset(), lambda: at[0])
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ def visitors(at: list[float]) -> Visitors:
     ],
 )
 def test_without_a_token_only_its_own_names_are_meant(host: str, meant: bool) -> None:
-    assert Visitors("", frozenset({"bots.internal"}), lambda: 0.0).is_meant(host) is meant
+    assert AccessControl("", frozenset({"bots.internal"}), lambda: 0.0).is_allowed_host(host) is meant
 
 
-def test_with_a_token_every_name_is_but_there_must_be_one(visitors: Visitors) -> None:
-    assert visitors.is_meant("bot.example.org")
-    assert not visitors.is_meant("")
+def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessControl) -> None:
+    assert visitors.is_allowed_host("bot.example.org")
+    assert not visitors.is_allowed_host("")
 
 
-def test_a_session_ends_when_it_is_left_and_by_itself(visitors: Visitors, at: list[float]) -> None:
+def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, at: list[float]) -> None:
     one, other = visitors.begin(), visitors.begin()
     assert visitors.session(one) == one
     visitors.end(one)
@@ -54,7 +54,7 @@ def test_a_session_ends_when_it_is_left_and_by_itself(visitors: Visitors, at: li
     assert visitors.session(other) is None
 
 
-def test_sessions_are_bounded(visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "SESSIONS", 2)
     first, *others = (visitors.begin() for _ in range(3))
     assert visitors.session(first) is None
@@ -62,52 +62,52 @@ def test_sessions_are_bounded(visitors: Visitors, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_a_token_everybody_gets_a_session() -> None:
-    free = Visitors("", frozenset(), lambda: 0.0)
+    free = AccessControl("", frozenset(), lambda: 0.0)
     begun = free.session(None)
     assert begun is not None
     assert free.session(begun) == begun
-    assert not free.accepts("", "10.0.0.1")
+    assert not free.accepts_token("", "10.0.0.1")
 
 
-def test_guesses_have_to_wait_longer_and_longer(visitors: Visitors, at: list[float]) -> None:
+def test_guesses_have_to_wait_longer_and_longer(visitors: AccessControl, at: list[float]) -> None:
     waits: list[float] = []
     for _ in range(FREE_TRIES + 12):
-        assert not visitors.accepts("a guess", "10.0.0.1")
-        waits.append(visitors.must_wait("10.0.0.1"))
+        assert not visitors.accepts_token("a guess", "10.0.0.1")
+        waits.append(visitors.seconds_to_wait("10.0.0.1"))
         at[0] += waits[-1]
     assert waits[: FREE_TRIES - 1] == [0.0] * (FREE_TRIES - 1)
     assert waits[FREE_TRIES - 1 : FREE_TRIES + 2] == [1.0, 2.0, 4.0]
     assert waits[-1] == LONGEST_WAIT
 
 
-def test_the_token_is_let_in_at_any_time_and_guesses_go_on_waiting(visitors: Visitors, at: list[float]) -> None:
+def test_the_token_is_let_in_at_any_time_and_guesses_go_on_waiting(visitors: AccessControl, at: list[float]) -> None:
     """H6: behind a proxy, all come from one address."""
     for _ in range(FREE_TRIES):
-        visitors.accepts("a guess", "10.0.0.1")
-    assert visitors.accepts(TOKEN, "10.0.0.1")
-    assert visitors.must_wait("10.0.0.1") == 1.0
+        visitors.accepts_token("a guess", "10.0.0.1")
+    assert visitors.accepts_token(TOKEN, "10.0.0.1")
+    assert visitors.seconds_to_wait("10.0.0.1") == 1.0
     at[0] += 1.0
-    assert not visitors.accepts("a guess", "10.0.0.1")
-    assert visitors.must_wait("10.0.0.1") == 2.0
+    assert not visitors.accepts_token("a guess", "10.0.0.1")
+    assert visitors.seconds_to_wait("10.0.0.1") == 2.0
 
 
-def test_addresses_that_guess_are_bounded(visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_that_guess_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "ADDRESSES", 1)
     for address in ("10.0.0.1", "10.0.0.2"):
         for _ in range(FREE_TRIES):
-            visitors.accepts("a guess", address)
-    assert (visitors.must_wait("10.0.0.1"), visitors.must_wait("10.0.0.2")) == (0.0, 1.0)
+            visitors.accepts_token("a guess", address)
+    assert (visitors.seconds_to_wait("10.0.0.1"), visitors.seconds_to_wait("10.0.0.2")) == (0.0, 1.0)
 
 
-def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: Visitors) -> None:
+def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: AccessControl) -> None:
     mine, theirs = visitors.begin(), visitors.begin()
-    assert visitors.sent_by(mine, visitors.form_key(mine))
-    assert not visitors.sent_by(mine, visitors.form_key(theirs))
-    assert not visitors.sent_by(mine, "")
+    assert visitors.has_form_key(mine, visitors.form_key(mine))
+    assert not visitors.has_form_key(mine, visitors.form_key(theirs))
+    assert not visitors.has_form_key(mine, "")
 
 
 def test_secrets_are_not_in_what_it_prints() -> None:
-    made = Visitors("", frozenset(), lambda: 0.0)
+    made = AccessControl("", frozenset(), lambda: 0.0)
     session = made.begin()
     assert session not in repr(made)
 
@@ -124,4 +124,4 @@ def test_secrets_are_not_in_what_it_prints() -> None:
     ],
 )
 def test_a_form_of_another_page_is_recognised(headers: dict[str, str], own: bool) -> None:
-    assert own_page(headers) is own
+    assert is_same_origin(headers) is own

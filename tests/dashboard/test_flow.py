@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dashboard import flow
 from dashboard.flow import cells, now_view, picture
-from dashboard.meter import OF_PARTS, Figures, FlowMeter
+from dashboard.meter import STEPS_OF_PARTS, Figures, FlowMeter
 from services.telemetry import about
 from tests.dashboard.made import AT, showing
 from tests.dashboard.test_meter import part_of
@@ -32,7 +32,7 @@ def test_every_metered_operator_has_a_box_and_every_box_an_operator() -> None:
 
 
 def test_steps_of_parts_are_operators() -> None:
-    assert {operator.name for operator in flow.OPERATORS} > OF_PARTS
+    assert {operator.name for operator in flow.OPERATORS} > STEPS_OF_PARTS
 
 
 def test_boxes_do_not_overlap_and_stay_in_the_picture() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from dashboard import meter as metering
-from dashboard.meter import Figures, FlowMeter, Took
+from dashboard.meter import Figures, FlowMeter, StepDuration
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
@@ -78,7 +78,7 @@ def test_a_part_is_followed_from_step_to_step_until_its_result(meter: FlowMeter,
         at[0] += seconds
         end(None)
     (one,) = meter.in_hand()
-    assert (one.part, one.steps) == (part, (Took("gather", 0.5), Took("gate", 1.5)))
+    assert (one.part, one.steps) == (part, (StepDuration("gather", 0.5), StepDuration("gate", 1.5)))
     assert meter.steps_of((10,)) == ()
     meter.add(ended(part))
     assert meter.in_hand() == []

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dashboard import answers, cost, knowledge
-from dashboard.meter import Took
-from dashboard.showing import Showing, ago, link_to, plain, seconds, size
+from dashboard.meter import StepDuration
+from dashboard.showing import DisplayRules, ago, link_to, plain, seconds, size
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -52,7 +52,12 @@ def test_a_result_can_be_asked_for() -> None:
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
-    took = (Took("gather", 0.002), Took("gate", 0.25), Took("generate", 1.0), Took("generate", 0.5))
+    took = (
+        StepDuration("gather", 0.002),
+        StepDuration("gate", 0.25),
+        StepDuration("generate", 1.0),
+        StepDuration("generate", 0.5),
+    )
     view = answers.view(REPLIED, took, showing())
     steps = {step.name: step for step in view.steps}
     assert list(steps) == ["gather", "gate", "select", "load", "tools", "generate", "verify"]
@@ -103,8 +108,8 @@ def test_one_part_is_found_by_its_id() -> None:
 
 
 def test_sources_tell_state_size_age_and_use_and_troubled_ones_come_first() -> None:
-    good = knowledge.Held("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
-    bad = knowledge.Held("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
+    good = knowledge.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
+    bad = knowledge.KnownSource("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
     first, second = knowledge.source_rows([good, bad], knowledge.uses(ENTRIES), AT)
     assert (first.url, first.size, first.age, first.used) == ("https://example.org/a", "–", "–", 0)
     assert (second.url, second.size, second.age, second.used) == ("", "2 KiB", "2 h ago", 2)
@@ -175,7 +180,7 @@ def test_cost_adds_up_by_day_step_and_channel() -> None:
 def test_channels_of_one_name_have_a_row_each() -> None:
     spent = costs({}, [], TimeSpan(AT, AT + 1), Prices())
     spent.channels = {1: Expense(1, 100, 0), 2: Expense(1, 900, 0)}
-    named = Showing(False, str, lambda _: "#help")
+    named = DisplayRules(False, str, lambda _: "#help")
     assert [(row.name, row.prompt) for row in cost.view(spent, named).by_channel] == [("#help", 100), ("#help", 900)]
 
 

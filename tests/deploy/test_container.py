@@ -17,7 +17,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from assembly.running import LAST_WORDS_SECONDS
+from assembly.running import CANCELLED_GRACE_SECONDS
 from settings import Settings, load
 from tests.loopback.served import serving
 from tests.loopback.web_server import WebServer
@@ -172,7 +172,7 @@ def test_compose_gives_it_what_it_writes_and_nothing_else() -> None:
 
 def test_compose_waits_longer_for_the_end_than_the_bot_takes_for_it() -> None:
     seconds = int(service()["stop_grace_period"].removesuffix("s"))
-    assert seconds > Settings().app.shutdown_grace_seconds + LAST_WORDS_SECONDS
+    assert seconds > Settings().app.shutdown_grace_seconds + CANCELLED_GRACE_SECONDS
 
 
 def check(port: int) -> tuple[int, str]:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from app import parser
-from assembly.running import LAST_WORDS_SECONDS
+from assembly.running import CANCELLED_GRACE_SECONDS
 from commands.roles import ROLES
 from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
@@ -85,7 +85,7 @@ def test_the_dashboard_is_asked_for_and_seen_from_this_machine_alone(tmp_path: P
 def test_roles_wait_longer_for_the_end_than_the_program_takes_for_it() -> None:
     for each in roles().values():
         assert int(each["stop_grace_period"].removesuffix("s")) > (
-            Settings().app.shutdown_grace_seconds + LAST_WORDS_SECONDS
+            Settings().app.shutdown_grace_seconds + CANCELLED_GRACE_SECONDS
         )
 
 

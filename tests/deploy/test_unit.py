@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.running import LAST_WORDS_SECONDS
+from assembly.running import CANCELLED_GRACE_SECONDS
 from commands.exit_codes import UNUSABLE
 from settings import Settings, load
 
@@ -88,7 +88,7 @@ def test_it_runs_what_the_makefile_installs() -> None:
 
 
 def test_it_is_given_time_to_end_and_not_started_again_where_it_cannot_start() -> None:
-    assert int(values("TimeoutStopSec")[0]) > Settings().app.shutdown_grace_seconds + LAST_WORDS_SECONDS
+    assert int(values("TimeoutStopSec")[0]) > Settings().app.shutdown_grace_seconds + CANCELLED_GRACE_SECONDS
     assert values("RestartPreventExitStatus") == [str(UNUSABLE)]
     assert values("Restart") == ["always"]
 

@@ -290,7 +290,7 @@ async def test_without_documents_there_are_no_commands_for_them(start: Start, di
 async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start_unless_their_poster_has_opted_out(
     start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, opted_out: bool
 ) -> None:
-    monkeypatch.setattr("assembly.running.LAST_WORDS_SECONDS", 0.1)
+    monkeypatch.setattr("assembly.running.CANCELLED_GRACE_SECONDS", 0.1)
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     bot = await offered(start, discord_server, app={"shutdown_grace_seconds": 0.1})
     await discord_server.say(help_, ada, "how can I restore a backup?")

@@ -226,7 +226,7 @@ def test_placing_twice_changes_nothing(loaded: Loader, tmp_path: Path) -> None:
 
 def test_a_rehearsal_moves_what_is_learned_and_leaves_the_documents(loaded: Loader, tmp_path: Path) -> None:
     settings = loaded("kb: {sources_dir: docs, team_raw_dir: /srv/raw}")
-    rehearsed = settings.rehearsed_in(Path("/scratch"))
+    rehearsed = settings.for_replay_in(Path("/scratch"))
     assert rehearsed.app.data_dir == Path("/scratch")
     assert rehearsed.kb.team_raw_dir == Path("/scratch/team-knowledge/raw")
     assert rehearsed.kb.team_index_path == Path("/scratch/team-knowledge/index-team.txt")

@@ -15,7 +15,7 @@ from assembly.distributed import people as module
 from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.graph_parts import Parts
-from assembly.teachings import Teachings
+from assembly.teachings import TeamKnowledgeFiles
 from services.knowledge import LibrarySearch
 from services.llm import Budget, BudgetLimits
 from services.privacy import pseudonym_key
@@ -115,7 +115,7 @@ def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: 
     services = SimpleNamespace(budget=Budget(BudgetLimits()))
     state = SimpleNamespace(record=OutcomeRecord(None, str))
     parts = cast("Parts", SimpleNamespace(captures=(), services=services, state=state))
-    teachings = Teachings(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
+    teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one"))
     return PeopleDesk(process=process, people=people, parts=parts, taught=[teachings], documents=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from commands.evaluating.judging import Got
+from commands.evaluating.judging import QuestionResult
 from commands.evaluating.questions import EvalQuestion
 from model.outcomes import OutcomeKind
 
@@ -17,13 +17,13 @@ def question(text: str = "How?", **fields: Any) -> EvalQuestion:
     return EvalQuestion(text=text, **fields)
 
 
-def answer(*sources: str, reply: str = "So.", level: str = "answer", **fields: Any) -> Got:
-    return Got(outcome=OutcomeKind.REPLIED, level=level, sources=sources, reply=reply, **fields)
+def answer(*sources: str, reply: str = "So.", level: str = "answer", **fields: Any) -> QuestionResult:
+    return QuestionResult(outcome=OutcomeKind.REPLIED, level=level, sources=sources, reply=reply, **fields)
 
 
-def pointer(*sources: str) -> Got:
+def pointer(*sources: str) -> QuestionResult:
     return answer(*sources, reply="This may help", level="point")
 
 
-SILENCE = Got(outcome=OutcomeKind.SKIPPED, reason="no sources", step="select")
-FAILURE = Got(outcome=OutcomeKind.FAILED, reason="Unavailable at gate", step="gate")
+SILENCE = QuestionResult(outcome=OutcomeKind.SKIPPED, reason="no sources", step="select")
+FAILURE = QuestionResult(outcome=OutcomeKind.FAILED, reason="Unavailable at gate", step="gate")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commands.evaluating.asking import got_of
-from commands.evaluating.judging import Got
+from commands.evaluating.asking import question_result
+from commands.evaluating.judging import QuestionResult
 from model.outcomes import OutcomeKind
 from streams.answers import AIResult
 
@@ -37,19 +37,19 @@ def ended(result: str, reason: str, **path: Any) -> AIResult:
     ],
 )
 def test_the_step_at_which_it_ended_says_why(path: dict[str, Any], step: str | None, why: str) -> None:
-    got = got_of(ended("skipped", "rejected", **path))
+    got = question_result(ended("skipped", "rejected", **path))
     assert (got.step, got.why, got.reason, got.sources) == (step, why, "rejected", ("kb:b",))
 
 
 def test_a_failure_says_what_failed() -> None:
-    got = got_of(ended("failed", "Unavailable at select", gate=GATE))
+    got = question_result(ended("failed", "Unavailable at select", gate=GATE))
     assert (got.failed, got.reason, got.why) == (True, "Unavailable at select", "")
 
 
 def test_tokens_are_kept_by_step() -> None:
     tokens = {"gate.prompt": 10, "gate.completion": 2, "select.completion": 1}
     debug = {"gate": GATE, "result": "replied", "reason": None, "level": "answer", "llm_calls": 2, "tokens": tokens}
-    assert got_of(AIResult(True, "So.", ("kb:a",), debug)) == Got(
+    assert question_result(AIResult(True, "So.", ("kb:a",), debug)) == QuestionResult(
         outcome=OutcomeKind.REPLIED,
         level="answer",
         sources=("kb:a",),

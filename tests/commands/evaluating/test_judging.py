@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.evaluating.comparing import compared
-from commands.evaluating.judging import EvalFigures, Got, Grade, figures, fits, grade
+from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, figures, fits, grade
 from commands.evaluating.questions import EvalQuestion, Share
 from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, pointer, question
 from tests.services.quickly import QUICKLY
@@ -40,7 +40,7 @@ QUIET = question(silent=True)
         (question(silent=True, addressed=True), answer("kb:a"), Grade.WRONG),
     ],
 )
-def test_a_reply_is_worth(asked: EvalQuestion, got: Got, worth: Grade) -> None:
+def test_a_reply_is_worth(asked: EvalQuestion, got: QuestionResult, worth: Grade) -> None:
     assert grade(asked, got) is worth
 
 
@@ -84,7 +84,7 @@ RUNS = st.lists(st.tuples(QUESTIONS, REPLIES), max_size=30)
 
 @QUICKLY
 @given(RUNS)
-def test_figures_add_up(judged: list[tuple[EvalQuestion, Got]]) -> None:
+def test_figures_add_up(judged: list[tuple[EvalQuestion, QuestionResult]]) -> None:
     found = figures(judged)
     assert found.questions == len(judged) == sum(found.grades.values()) == found.answerable + found.silences
     assert found.grades[Grade.RIGHT] == found.right_answers + found.kept
@@ -100,7 +100,7 @@ def test_figures_add_up(judged: list[tuple[EvalQuestion, Got]]) -> None:
 @QUICKLY
 @given(RUNS, RUNS)
 def test_figures_of_two_halves_are_those_of_the_whole(
-    one: list[tuple[EvalQuestion, Got]], other: list[tuple[EvalQuestion, Got]]
+    one: list[tuple[EvalQuestion, QuestionResult]], other: list[tuple[EvalQuestion, QuestionResult]]
 ) -> None:
     for share in Share:
         halves = zip(figures(one).counts(share), figures(other).counts(share), strict=True)
@@ -116,7 +116,7 @@ def test_a_threshold_is_met_by_the_very_share() -> None:
     assert found.below({Share.SILENCE: 1.0}) == [], "what there is nothing of misses nothing"
 
 
-def of_one(judged: EvalFigures) -> float | None:
+def of_one(judged: EvalMetrics) -> float | None:
     return judged.share(Share.RECALL)
 
 

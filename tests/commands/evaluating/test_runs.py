@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assembly import Unusable
-from commands.evaluating.judging import Got, figures
+from commands.evaluating.judging import QuestionResult, figures
 from commands.evaluating.questions import EvalQuestion
 from commands.evaluating.runs import SavedRun, read_run, render_got, render_summary
 from commands.evaluating.showing import became, expected
@@ -23,7 +23,7 @@ from tests.services.quickly import QUICKLY
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 COUNT = st.integers(0, 10**9)
 GOT = st.builds(
-    Got,
+    QuestionResult,
     outcome=st.sampled_from(OutcomeKind),
     level=st.none() | st.sampled_from(["answer", "point"]),
     reason=st.none() | TEXT,
@@ -39,7 +39,7 @@ GOT = st.builds(
 @QUICKLY
 @given(st.lists(st.tuples(TEXT, st.booleans(), GOT), max_size=4, unique_by=lambda each: each[:2]))
 def test_what_is_written_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, run: list[tuple[str, bool, Got]]
+    tmp_path_factory: pytest.TempPathFactory, run: list[tuple[str, bool, QuestionResult]]
 ) -> None:
     path = tmp_path_factory.mktemp("run") / "run.jsonl"
     asked = [(EvalQuestion(text=text, addressed=addressed, silent=True), got) for text, addressed, got in run]
@@ -123,13 +123,13 @@ def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None
         (SILENCE, "select: no sources"),
         (FAILURE, "Unavailable at gate"),
         (
-            Got(outcome=OutcomeKind.SKIPPED, step="gate", reason="not answerable", why="No."),
+            QuestionResult(outcome=OutcomeKind.SKIPPED, step="gate", reason="not answerable", why="No."),
             "gate: not answerable: No.",
         ),
-        (Got(outcome=OutcomeKind.CANCELLED), "cancelled"),
+        (QuestionResult(outcome=OutcomeKind.CANCELLED), "cancelled"),
     ],
 )
-def test_it_is_told_what_became_of_a_question(got: Got, said: str) -> None:
+def test_it_is_told_what_became_of_a_question(got: QuestionResult, said: str) -> None:
     assert became(got) == said
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commands.mcp_server.access import OpenThreads
+from commands.mcp_server.access import ReadableThreads
 from services.conversations import Post
 from services.conversations.records import render_post
 from services.documents.store import EmbeddedStore, Folders
@@ -167,7 +167,7 @@ async def test_a_model_that_is_down_leaves_the_passages(posted: Path) -> None:
 async def test_a_thread_is_closed_to_assistants_when_its_record_is_gone(tmp_path: Path) -> None:
     """As after `--forget` of who asked there."""
     posts = tmp_path / "posts.jsonl"
-    threads = OpenThreads(frozenset({HELP}), posts)
+    threads = ReadableThreads(frozenset({HELP}), posts)
     assert not await threads.admits(OPENED)
     record(posts, (OPENED, HELP, True))
     assert await threads.admits(OPENED)

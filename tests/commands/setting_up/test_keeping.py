@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.setting_up.answers import WrongAnswer
-from commands.setting_up.keeping import OwnFiles, covers, undisturbed
+from commands.setting_up.keeping import OperatorFiles, covers, signals_delayed
 from services.storage import files
 from settings import load
 from tests.commands.conftest import SECRET_KEY
@@ -34,7 +34,7 @@ def test_ctrl_c_while_files_are_written_waits_until_they_fit_together(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(files, "replace", interrupted)
-    own = OwnFiles(clone.config)
+    own = OperatorFiles(clone.config)
     own.keep(LLM)
     with pytest.raises(KeyboardInterrupt):
         own.write()
@@ -45,13 +45,13 @@ def test_ctrl_c_while_files_are_written_waits_until_they_fit_together(
 
 def test_signals_mean_afterwards_what_they_meant_before() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with undisturbed():
+    with signals_delayed():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_what_is_not_written_yet_counts_for_the_next_question(clone: Clone) -> None:
-    own = OwnFiles(clone.config)
+    own = OperatorFiles(clone.config)
     own.keep({"app.data_dir": "store"})
     assert own.settings.kb.links_file_path == clone.folder / "store/knowledge-base/links.txt"
     assert clone.written == {}
@@ -61,7 +61,7 @@ def test_what_is_not_written_yet_counts_for_the_next_question(clone: Clone) -> N
 def test_what_the_configuration_cannot_hold_is_a_wrong_answer(clone: Clone, values: dict[str, Any]) -> None:
     """Pitfall 22: the line repeats no value."""
     with pytest.raises(WrongAnswer, match=r"^ai_response\.llm") as caught:
-        OwnFiles(clone.config).tried(values)
+        OperatorFiles(clone.config).tried(values)
     assert SECRET_KEY not in str(caught.value)
 
 
