@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from commands.exit_codes import UNUSABLE
+from commands.arguments import UNUSABLE
 from model.version import VERSION
 
 
@@ -183,14 +183,14 @@ def days(text: str) -> float:
 
 def roles(text: str) -> tuple[str, ...]:
     """Parse the value of `--role`, such as `gateway,worker`, for argparse."""
-    from commands.roles import roles_of  # noqa: PLC0415
+    from commands.arguments import roles_of  # noqa: PLC0415
 
     return roles_of(text)
 
 
 def shards(text: str) -> tuple[range, int]:
     """Parse the value of `--shards`, such as `0-15/64`, for argparse."""
-    from commands.shards import shards_of  # noqa: PLC0415
+    from commands.arguments import shards_of  # noqa: PLC0415
 
     return shards_of(text)
 

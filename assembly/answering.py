@@ -1,13 +1,150 @@
-"""What answers single questions, in the graph and outside of it: the library, and the limits."""
+"""Opens what questions are answered with: library, search, embedder, language model and assistant; and an answerer for
+single questions outside of the bot.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
+from dataclasses import dataclass, replace
+from pathlib import Path
+
 from assembly.redaction import redactor_of
-from assembly.searching import point_rules
 from assembly.sources import SourceSetup, source_kinds
-from services.knowledge import DiskLibrary, JoinedLibrary, Library, OwnLibrary
-from settings import Settings
+from model.conversations import Conversation, Role, Turn
+from operators.pointing import PointRules
+from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
+from services.assistant.extractive import ExtractiveAssistant
+from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
+from services.llm import (
+    DiscreetEndpoint,
+    Endpoint,
+    EndpointSettings,
+    FewAtOnce,
+    Limiter,
+    RecordingEndpoint,
+    ReplayEndpoint,
+    StructuredLLM,
+    ToolLimits,
+    Usage,
+    image_adapter,
+    open_endpoint,
+    vectors_client,
+)
+from services.search import PassageStore, delete_passages
+from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.search.text import SiteGenerator
+from services.storage import DataFolder
+from services.team import PairPlaces
+from services.telemetry import number_of
+from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answer_rules import AnswerRules
+from streams.answers import Answerer
+
+KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
+"""Beside the index of each; they can be deleted, and are made again."""
+
+
+def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
+    """The configured endpoint, or the packaged model if it is installed; None: search by words only."""
+    if not isinstance(asked, str):
+        endpoint = EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value())
+        return EndpointEmbedder(endpoint, vectors_client)
+    return PackagedEmbedder() if asked == "packaged" and installed() else None
+
+
+@asynccontextmanager
+async def open_embedder(asked: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
+    """Open the configured embedder until the end of the block; None where search is by words only."""
+    embedder = embedder_of(asked)
+    try:
+        yield embedder
+    finally:
+        if embedder is not None:
+            await embedder.close()
+
+
+@asynccontextmanager
+async def open_search(
+    settings: Settings,
+    library: Library,
+    embedder: Embedder | None,
+    *,
+    read_only: bool = True,
+    alone: bool = True,
+    beside: LibrarySearch | None = None,
+) -> AsyncGenerator[LibrarySearch]:
+    """Search over `library`, closed at the end of the block.
+
+    `read_only`: what is kept is used, and changes stay in memory: a replay leaves the same bytes each time, and these
+    files name paths and times. `alone`: nothing else gives new passages their vectors. `beside`: searched as well.
+    """
+    kb = settings.kb
+    search = LibrarySearch(
+        library,
+        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only),
+        PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
+        embedder,
+        alone,
+        beside,
+    )
+    try:
+        yield search
+    finally:
+        search.close()
+
+
+def drop_team_passages(settings: Settings) -> bool:
+    """Delete what search keeps of the team's topics; the bot makes it again. Whether there was any. Blocking, and only
+    while no search is open. Raises OSError.
+    """
+    return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
+
+
+@contextmanager
+def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> Generator[LibrarySearch]:
+    """Open a search that also covers the team's internal topics, in memory, until the end of the block. `beside`: the
+    same for what is searched beside it.
+    """
+    with closing(PassageStore(None)) as topics:
+        yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
+
+
+def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:
+    """Make the rules of pointing to pages where there is no sure answer. `shared`: as for `addresses_of`."""
+    answering = settings.ai_response
+    return PointRules(
+        when_unsure=answering.when_unsure == "point",
+        by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
+        reply_language=answering.reply_language,
+        out_of_scope_hint=answering.out_of_scope_hint,
+        addresses=addresses_of(settings, shared),
+    )
+
+
+def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresses:
+    """Make what turns source ids into web addresses. For one server's settings, `shared` are the settings that all
+    servers share.
+    """
+    if shared is not None:
+        return replace(addresses_of(shared), own=addresses_of(settings))
+    base = settings.kb.source_base_url
+    bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
+    named = settings.kb.site_generator
+    made = {
+        folder: SiteGenerator(named) if named != "auto" else site_generator_of(settings.kb.sources_dir / folder)
+        for folder in bases
+    }
+    generators = {folder: generator for folder, generator in made.items() if generator is not None}
+    return Addresses(bases, generators, PairPlaces(DataFolder(settings.app.data_dir).places).address)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
@@ -55,3 +192,174 @@ def answer_rules(settings: Settings) -> AnswerRules:
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
         pointing=point_rules(settings),
     )
+
+
+Observe = Callable[[str, float], None]
+"""Called with the step and the real seconds of each LLM call."""
+
+
+def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
+    return EndpointSettings(
+        base_url=llm.base_url,
+        api_key=llm.api_key.get_secret_value(),
+        model=llm.model,
+        vram_limit=llm.vram_limit,
+        method=llm.structured_output_method,
+        timeout_seconds=llm.timeout_seconds,
+        max_retries=llm.max_retries,
+        retry_timeouts=llm.retry_timeouts,
+    )
+
+
+@asynccontextmanager
+async def open_llm(
+    settings: Settings,
+    llm: LLMSettings | None,
+    *,
+    record: Path | None = None,
+    replay: Path | None = None,
+    observe: Observe | None = None,
+    at_once: int | None = None,
+) -> AsyncGenerator[StructuredLLM | None]:
+    """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
+
+    `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
+    appends the exchanges of either.
+
+    Raises:
+        UnreadableExchanges: `replay` holds no exchange.
+        OSError: `record` cannot be written.
+    """
+    endpoint: Endpoint
+    if replay is not None:
+        endpoint = ReplayEndpoint(replay)
+    elif llm is not None:
+        endpoint = open_endpoint(endpoint_settings(llm))
+    else:
+        yield None
+        return
+    if at_once is not None:
+        endpoint = FewAtOnce(endpoint, at_once)
+    redact = redactor_of(settings).documentation_text
+    endpoint = DiscreetEndpoint(endpoint, redact)
+    if record is not None:
+        # The recording is to hold no secret either, neither of what is asked nor of what is replied.
+        endpoint = DiscreetEndpoint(RecordingEndpoint(endpoint, record), redact)
+    async with aclosing(endpoint):
+        method = "function_calling" if llm is None else llm.structured_output_method
+        adapter = image_adapter(settings.ai_response.llm_image_adapter)
+        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=observe)
+
+
+@asynccontextmanager
+async def open_llms(
+    settings: Settings,
+    *,
+    record: Path | None = None,
+    replay: Path | None = None,
+    observe: Observe | None = None,
+    at_once: int | None = None,
+) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
+    """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
+
+    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. `at_once`: calls at a time of
+    each; None: as many as there are. Raises as `open_llm`.
+    """
+
+    def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
+        return open_llm(settings, llm, record=record, replay=replay, observe=observe, at_once=at_once)
+
+    async with AsyncExitStack() as stack:
+        answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))
+        if settings.kb.llm is not None and replay is None:
+            knowledge = await stack.enter_async_context(client(settings.kb.llm))
+        yield answering, knowledge
+
+
+def assistant_of(
+    settings: Settings, search: Search, llm: StructuredLLM | None, shared: Settings | None = None
+) -> Assistant:
+    """Make the assistant over `llm`, or the extractive assistant over `search` where there is no model. `shared`: as
+    for `addresses_of`.
+    """
+    if llm is None:
+        addresses = addresses_of(settings, shared)
+        return ExtractiveAssistant(search, addresses, reply_language=settings.ai_response.reply_language)
+    files = settings.documents
+    limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
+    hint = settings.ai_response.out_of_scope_hint
+    return ModelAssistant(llm, tasks_of(settings.ai_response), limits, out_of_scope_hint=hint)
+
+
+def tasks_of(settings: AnswerSettings) -> Tasks:
+    return Tasks(
+        gate=settings.gating_prompt,
+        select=settings.selection_prompt,
+        generate=settings.answer_prompt,
+        verify=settings.verification_prompt,
+        project_introduction=settings.project_introduction,
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAnswering:
+    """The open parts that answer single questions. None of them writes to the data folder.
+
+    Attributes:
+        library: the sources that everybody may be answered from.
+        llm: None: there is no model.
+    """
+
+    answerer: Answerer
+    library: Library
+    search: Search
+    embedder: Embedder | None
+    llm: StructuredLLM | None
+
+
+@asynccontextmanager
+async def open_answering(
+    settings: Settings,
+    *,
+    record: Path | None = None,
+    replay: Path | None = None,
+    budget: Limiter | None = None,
+    usage: Usage | None = None,
+    guild_id: int | None = None,
+) -> AsyncGenerator[OpenAnswering]:
+    """Open an answerer for single questions outside of the bot, until the end of the block. `budget` and `usage` count
+    the answers (None: not counted). `guild_id`: the server in which questions are asked; None: a server without
+    knowledge of its own.
+    """
+    library = library_of(settings)
+    async with (
+        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
+        open_embedder(settings.search.embeddings) as embedder,
+        open_search(settings, library, embedder) as search,
+    ):
+        lacking = await search.unembedded()
+        if lacking:
+            lack = number_of(lacking, "passage has no vector yet", "passages have no vector yet")
+            log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
+
+        def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
+            answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
+            return OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
+
+        if guild_id is None:
+            yield opened(assistant_of(settings, search, llm), library, search, answer_rules(settings))
+            return
+        server = settings.servers[guild_id]
+        own, both = server_library(settings, guild_id, library)
+        rules = replace(answer_rules(server), pointing=point_rules(server, settings))
+        async with open_search(server, own, embedder, beside=search) as searching:
+            yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
+
+
+def conversation_of(settings: Settings, question: str) -> Conversation:
+    """A conversation that is one question, without secrets."""
+    text = redactor_of(settings).text(question.strip())
+    return Conversation((Turn(Role.USER, text, asked_now=True),))

@@ -14,9 +14,9 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import Parts
-from assembly.llm import endpoint_settings
 from clock import now
 from model.messages import Attachment, Message
 from operators import map_async, supervised

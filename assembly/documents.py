@@ -1,20 +1,19 @@
-"""Files of threads and people's runbooks: what is opened for them, and what looks after them beside the graph."""
+"""Opens the store of files and runbooks, the tools over it, and the background work that reads files and computes
+vectors.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from assembly.background import Background
-from assembly.document_tools import tools_over
-from assembly.llm import Observe, open_llm
+from assembly.answering import Observe, open_embedder, open_llm
 from assembly.redaction import secrets_of
-from assembly.searching import open_embedder
-from assembly.shared_documents import flush_shared_store, follow_other_processes
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import Viewing
@@ -28,6 +27,7 @@ from services.documents import (
     Runbooks,
     Tombstones,
     drop_topics,
+    fill,
     forget_evidence,
 )
 from services.documents.store import (
@@ -37,22 +37,136 @@ from services.documents.store import (
     Folders,
     StoreUnavailable,
     Together,
+    Weights,
     naming,
 )
-from services.documents.tools import AnswerCache
-from services.llm import StructuredLLM, Usage
+from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
+from services.llm import Asker, StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.storage import DataFolder
 from settings import EMBEDDED, DocumentSettings, Settings
 from streams.wiring import EvidenceRules
+
+
+def tools_over(
+    chosen: DocumentSettings,
+    store: DocumentStore,
+    embedder: Embedder | None,
+    asker: Asker | None,
+    *,
+    model: str,
+    usage: Usage,
+    reply_language: str,
+    answers: AnswerCache | None = None,
+    shares: Callable[[int], bool] | None = None,
+    internal_topics: Collection[str] = (),
+    server: int | None = None,
+) -> dict[str, DocumentQATool]:
+    """Build the document tools over a store, with weights, lifetimes and limits from the settings."""
+    ranking, cache = chosen.ranking, chosen.cache
+    seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
+    return build(
+        store=store,
+        embedder=embedder,
+        asker=asker,
+        model=model,
+        usage=usage,
+        reply_language=reply_language,
+        cache=answers,
+        weights=Weights(
+            prose=ranking.prose_weight,
+            window=ranking.window_weight,
+            pattern=ranking.pattern_weight,
+            leaf=ranking.leaf_weight,
+            identifier=ranking.identifier_weight,
+            identifier_bonus=ranking.identifier_bonus,
+            bm25_k1=ranking.bm25_k1,
+            bm25_b=ranking.bm25_b,
+        ),
+        lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
+        shares=shares,
+        internal_topics=internal_topics,
+        server=server,
+        store_seconds=chosen.store_timeout_seconds,
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """Runs work beside the graph, such as computing vectors of documents, and cancels it at the end."""
+
+    store: DocumentStore
+    embedder: Embedder | None
+    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def embed_soon(self, name: str, doc_id: str) -> None:
+        """Give a document its vectors, by the names of its collection and its own."""
+        if self.embedder is not None:
+            self.start(self._embed(name, doc_id))
+
+    async def _embed(self, name: str, doc_id: str) -> None:
+        try:
+            await fill(self.store, self.embedder, name, doc_id)
+        except StoreUnavailable as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+
+    async def close(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def follow_other_processes(
+    shared: Together,
+    cases: Cases,
+    runbooks: Runbooks,
+    background: Background,
+    forget_answers: Callable[[str], object],
+) -> None:
+    """Keep the lists of files, deleted files and runbooks current when other processes change them.
+
+    Raises StoreUnavailable.
+    """
+
+    def heard(name: str, there: bool) -> None:
+        if name.startswith(naming.CASE_PREFIX):
+            (cases.know if there else cases.forget)(int(name.removeprefix(naming.CASE_PREFIX)))
+            if not there:
+                forget_answers(name)
+        else:
+            background.start(look_again(name))
+
+    async def look_again(name: str) -> None:
+        try:
+            await runbooks.look_again(name)
+        except StoreUnavailable as error:
+            log.warning("%s: what another process has changed is not known yet: %s", name, error)
+
+    await cases.share(shared.notes)
+    await shared.store.follow(heard)
+
+
+async def flush_shared_store(shared: Together) -> None:
+    """Write pending documents to where other processes read them; log an error where that fails."""
+    try:
+        await shared.store.flush()
+    except StoreUnavailable as error:
+        log.error("documents: what was written last is not kept: %s", error)  # noqa: TRY400 (a line for the operator)
+
 
 READING_SECONDS = 60.0
 """Several times what a log of the largest size takes that is allowed."""
 
 BeforeAsking = Callable[[int | None], Awaitable[None]]
 """Awaited with the server's id before an answer looks anything up."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,35 +1,44 @@
-"""Settings in, the parts of the graph out: a builder for each, and `assemble`, which puts them together."""
+"""Builds from the settings everything a graph is wired to: rules, services, sinks, and the parts that single servers
+have of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from assembly.documents import Documents
+from assembly.answering import answer_rules, assistant_of, open_search, point_rules, server_library
+from assembly.data_folder import RunState
+from assembly.documents import Documents, evidence_rules
+from assembly.knowledge import knowledge_kept_current
 from assembly.redaction import redactor_of
-from assembly.rules import context_rules, follow_rules, graph_rules, route_rules, teams
-from assembly.searching import point_rules
-from assembly.state import RunState
-from assembly.team import capture_images
+from assembly.running import Meters
+from assembly.team import capture_images, curation_parts, curation_rules
 from model.outcomes import Outcome, Result
+from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant
 from services.conversations import (
     Context,
+    ContextRules,
     Follower,
+    FollowRules,
     History,
     InFlight,
     People,
     Router,
+    RouteRules,
     TeamActivity,
+    TeamIds,
     Typists,
     Viewing,
 )
 from services.discord import Access, Fetcher, Poster
-from services.knowledge import Library, LibrarySearch, Search
-from services.llm import ImageSource
+from services.knowledge import JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search
+from services.llm import ImageSource, StructuredLLM
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -38,9 +47,74 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
+from streams.conversations import WindowRules
 from streams.curation_parts import CurationParts
 from streams.desks import Desk
 from streams.wiring import EvidenceParts, Learning, Rules, Services, Sinks
+
+
+def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rules:
+    discord = settings.discord
+    return Rules(
+        screen=ScreenRules(
+            withheld=state.withheld,
+            allowed=discord.channel_allowlist,
+            denied=discord.channel_denylist,
+            servers={
+                guild_id: (server.discord.channel_allowlist, server.discord.channel_denylist)
+                for guild_id, server in settings.servers.items()
+            },
+            # As it was at the start: within a run, a late message is not an old one.
+            ended=state.seen_before.has_end,
+        ),
+        answers=answer_rules(settings),
+        window=WindowRules(
+            quiet=discord.message_batch_wait_seconds,
+            settle=discord.message_batch_settle_seconds,
+            longest=discord.message_batch_max_seconds,
+        ),
+        evidence=evidence_rules(settings.documents),
+        curation=curation_rules(settings, to_the_end=to_the_end),
+    )
+
+
+def context_rules(settings: Settings, state: RunState) -> ContextRules:
+    discord = settings.discord
+    return ContextRules(
+        reply_chain_max_depth=discord.reply_chain_max_depth,
+        grouping_seconds=discord.message_grouping_window_seconds,
+        withheld=state.withheld,
+        redact=redactor_of(settings).text,
+    )
+
+
+def route_rules(settings: Settings) -> RouteRules:
+    discord = settings.discord
+    return RouteRules(
+        reply_mode=discord.reply_mode,
+        reply_mode_by_channel={
+            channel: differs.reply_mode
+            for channel, differs in discord.channels.items()
+            if differs.reply_mode is not None
+        },
+        capture_channels=discord.capture_channels,
+        team_active_seconds=discord.team_active_seconds,
+        servers={guild_id: route_rules(server) for guild_id, server in settings.servers.items()},
+    )
+
+
+def follow_rules(settings: Settings) -> FollowRules:
+    """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
+    rules = FollowRules()
+    return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
+
+
+def teams(settings: Settings) -> dict[int, TeamIds]:
+    return {
+        guild_id: TeamIds(server.discord.team_member_ids, server.discord.team_role_ids)
+        for guild_id, server in settings.servers.items()
+    }
+
 
 REMEMBERED_WEEKS = 2
 """Files of the archive in which a capture finds the conversation that it continues."""
@@ -271,3 +345,82 @@ def assemble(
         state=state,
         captures=(captures.captures, *(server.captures.captures for server in servers.values())),
     )
+
+
+Libraries = Mapping[int, tuple[OwnLibrary, JoinedLibrary]]
+"""By server: its own library, and that together with the shared one."""
+
+
+def server_libraries(settings: Settings, shared: Library) -> Libraries:
+    return {guild_id: server_library(settings, guild_id, shared) for guild_id in settings.servers}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureOptions:
+    """Options for what is captured in servers.
+
+    Attributes:
+        asker: does knowledge work; None: the extractive curator does.
+        images: as for `assemble`.
+        rehearsal: nothing is written; to_the_end: as in `CaptureParts`.
+    """
+
+    asker: StructuredLLM | None = None
+    images: ImageSource | None = None
+    rehearsal: bool = False
+    to_the_end: bool = False
+
+
+@asynccontextmanager
+async def open_servers(
+    settings: Settings,
+    state: RunState,
+    libraries: Libraries,
+    search: LibrarySearch,
+    llm: StructuredLLM | None,
+    learners: CaptureOptions,
+    *,
+    read_only: bool = True,
+    alone: bool = True,
+) -> AsyncGenerator[dict[int, ServerParts]]:
+    """Open the parts of each server in `guilds` until the end of the block, by id. Each searches its own library
+    beside the shared `search`. Raises as `open_team`.
+    """
+    async with AsyncExitStack() as stack:
+        found: dict[int, ServerParts] = {}
+        for guild_id, (own, library) in libraries.items():
+            server = settings.servers[guild_id]
+            searching = await stack.enter_async_context(
+                open_search(server, own, search.embedder, read_only=read_only, alone=alone, beside=search)
+            )
+            usage = state.usage_of(guild_id)
+            curation = None if learners.rehearsal else curation_parts(server, learners.asker, usage)
+            found[guild_id] = ServerParts(
+                settings=server,
+                assistant=assistant_of(server, searching, llm, settings),
+                library=library,
+                search=searching,
+                captures=capture_parts(
+                    server,
+                    state,
+                    curation=curation,
+                    images=learners.images,
+                    rehearsal=learners.rehearsal,
+                    to_the_end=learners.to_the_end,
+                ),
+            )
+        yield found
+
+
+@asynccontextmanager
+async def server_knowledge_kept_current(
+    settings: Settings, asker: StructuredLLM | None, state: RunState, meters: Meters
+) -> AsyncGenerator[None]:
+    """Keep the knowledge base of each server current for as long as the block runs."""
+    uncounted = replace(meters, gauge=None)  # one operator of a name is measured, and it is that of the shared ones
+    async with AsyncExitStack() as stack:
+        for guild_id, server in settings.servers.items():
+            await stack.enter_async_context(
+                knowledge_kept_current(server, asker, state.usage_of(guild_id), meters=uncounted)
+            )
+        yield

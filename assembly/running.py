@@ -22,7 +22,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
-from assembly.llm import Observe
+from assembly.answering import Observe
 from clock import cancelled, patient_to_a_point
 from model.events import Event
 from model.outcomes import Result

@@ -1,34 +1,65 @@
-"""The slash commands of the running bot: what each of them does."""
+"""What the slash commands /ask, /privacy, /kb and /evidence do, and how they are opened in a Discord client."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+import re
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import discord
 
-from assembly.answering import library_of, server_library
-from assembly.callbacks import EvidenceCommands, Privacy, RunbookCommands
+from assembly.answering import assistant_of, for_team, library_of, server_library
 from assembly.documents import Documents
+from assembly.forgetting import (
+    TeamKnowledgeFiles,
+    forgotten_by_search,
+    open_learned,
+    settings_of_removed_servers,
+    surroundings,
+    taught,
+)
 from assembly.graph_parts import Parts, ServerParts
-from assembly.llm import assistant_of
 from assembly.redaction import redactor_of
-from assembly.searching import for_team
-from assembly.teachings import taught
 from model.conversations import Conversation, Role, Turn
-from model.messages import Author
+from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Assistant
-from services.conversations import Phrases, in_language, phrases
+from services.conversations import History, Phrases, Viewing, in_language, phrases
+from services.discord import AttachmentFailed, Attachments, inert
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.documents import (
+    FileRefused,
+    NoSuchRunbook,
+    Runbooks,
+    TooManyRunbooks,
+    amount,
+    check_file,
+    remove_file,
+    shown,
+    title_of,
+    unreadable,
+)
+from services.documents.store import Document, State, StoreUnavailable, naming
 from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
+from services.privacy import (
+    Forgotten,
+    forget_everywhere,
+    has_written,
+    note_documents,
+    still_held,
+    texts_everywhere,
+)
 from services.search import language_of
+from services.storage import in_thread
+from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
+from services.telemetry import number_of
 from settings import Settings
 from streams.answer_rules import AnswerRules
 from streams.answers import AIResult, Answerer, RequestContext
@@ -37,7 +68,291 @@ from streams.desks import Desk
 log = logging.getLogger(__name__)
 
 
-def shown(result: AIResult, said: Phrases) -> str:
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """Does what /privacy opt-out, opt-in and forget ask for.
+
+    Attributes:
+        taught: by the teams of all servers without knowledge of their own.
+        servers: by that of each other one.
+        others: archives that are kept elsewhere, and tell what a person wrote.
+        settings: of the data folder, whose other files are dealt with as well; None: it holds copies of what is
+            another's besides.
+    """
+
+    parts: Parts
+    taught: TeamKnowledgeFiles
+    servers: Sequence[TeamKnowledgeFiles] = ()
+    documents: Documents | None = None
+    others: Sequence[Path] = ()
+    settings: Settings | None = None
+
+    async def opt_out(self, call: Call) -> str:
+        said = phrases(call.language)
+        if call.user_id in self.parts.state.opt_outs:
+            return said.already_out
+        self.parts.services.in_flight.withdraw(call.user_id)
+        try:
+            await self.parts.state.opt_outs.add(call.user_id)
+        except OSError as error:
+            raise _unwritten(call, error) from error
+        finally:
+            if self.documents is not None:
+                await self.documents.leave_alone(call.user_id)
+        return f"{said.opted_out} {said.stays_until_forgotten}"
+
+    async def opt_in(self, call: Call) -> str:
+        if call.user_id not in self.parts.state.opt_outs:
+            return phrases(call.language).already_in
+        try:
+            await self.parts.state.opt_outs.discard(call.user_id)
+        except OSError as error:
+            raise _unwritten(call, error) from error
+        return phrases(call.language).opted_in
+
+    async def forget(self, call: Call) -> str:
+        """Forget the caller, first in memory and then in the files of the data folder, as `--forget` does. Gives the
+        reply.
+        """
+        try:
+            done = await self.remove(call.user_id)
+        except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
+            raise not_forgotten(call, error) from error
+        for line in done.left:
+            log.warning("/privacy forget: %s", line)
+        return summary(done, phrases(call.language))
+
+    async def remove(self, user_id: int) -> Forgotten:
+        """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
+        LibraryUnusable; what is removed by then stays removed.
+        """
+        services = self.parts.services
+        services.in_flight.withdraw(user_id)
+        services.posts.forget(user_id)
+        for captures in self.parts.captures:
+            captures.forget(user_id, REMOVED)
+        await self.parts.state.record.forget(user_id)
+        counted = await services.budget.forget(user_id)
+        for own in self.parts.state.servers.values():
+            counted |= await own.budget.forget(user_id)
+        gone, about = list[Settings](), None
+        if self.settings is not None:
+            gone = await in_thread(settings_of_removed_servers, self.settings)
+            about = await in_thread(surroundings, self.settings, running=True)
+        alone = [await in_thread(open_learned, each) for each in gone]
+        shared, servers = self.taught.learned, [*(server.learned for server in self.servers), *alone]
+        texts = await in_thread(texts_everywhere, [shared, *servers], user_id, self.others)
+        async with self._without_copies(user_id, gone):
+            done = await in_thread(forget_everywhere, shared, servers, user_id, texts, about)
+        folder = self.parts.state.folder
+        if self.documents is not None:
+            note_documents(done, folder, *await self.documents.forget(user_id))
+        if about is not None:
+            done.left += await in_thread(still_held, folder.root, texts, about.documents, done.left)
+        done.usage = done.usage or counted
+        return done
+
+    @asynccontextmanager
+    async def _without_copies(self, user_id: int, gone: Sequence[Settings]) -> AsyncGenerator[None]:
+        """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
+        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError, StoreUnavailable.
+        """
+        async with AsyncExitStack() as stack:
+            all_taught = self.taught, *self.servers
+            written = [each for each in all_taught if await in_thread(has_written, each.raw, user_id)]
+            dropped = await in_thread(forgotten_by_search, gone, user_id)
+            if (written or dropped) and self.documents is not None:
+                await stack.enter_async_context(self.documents.without_topics())
+            for each in written:
+                if each.search is not None:
+                    await stack.enter_async_context(each.search.without_team())
+            yield
+
+
+def not_forgotten(call: Call, error: Exception) -> CommandRefused:
+    log.error("/privacy forget: %s", error)
+    return CommandRefused(phrases(call.language).not_forgotten)
+
+
+def summary(done: Forgotten, said: Phrases, *, complete: bool = True) -> str:
+    """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
+    found = (
+        (done.turns, said.removed_turns),
+        (done.posts, said.removed_posts),
+        (done.topics, said.removed_topics),
+        (done.pending, said.removed_pending),
+        (done.votes, said.removed_votes),
+        (done.questions, said.removed_questions),
+        (done.files, said.removed_files),
+        (done.runbooks, said.removed_runbooks),
+        (done.exchanges, said.removed_exchanges),
+        (int(done.usage), said.removed_counts),
+        (done.ends, said.removed_ends),
+    )
+    lines = [f"- {say(count)}" for count, say in found if count]
+    removed = ["\n".join([said.removed, *lines])] if lines else [said.nothing_kept] if complete else []
+    follows = [] if complete else [said.rest_follows]
+    return "\n\n".join([*removed, *follows, f"{said.out_of_reach} {said.may_see_again}"])
+
+
+def _unwritten(call: Call, error: OSError) -> CommandRefused:
+    log.error("/privacy: %s", error)
+    return CommandRefused(phrases(call.language).not_written)
+
+
+_UNSAFE = re.compile(r"[^\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookCommands:
+    runbooks: Runbooks
+    attachments: Attachments
+
+    async def add(self, call: Call, document: Attachment | str, title: str | None) -> str:
+        try:
+            if isinstance(document, str):
+                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", document.encode()
+            else:
+                name = document.filename
+                check_file(name, document.size, self.runbooks.limits)
+                data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
+            with _store_errors(call):
+                kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+        except FileRefused as refused:
+            raise CommandRefused(inert(refused.told(call.language))) from refused
+        except TooManyRunbooks as refused:
+            raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
+        except AttachmentFailed as error:
+            log.warning("/kb add: %s", error)
+            raise CommandRefused(phrases(call.language).not_downloaded) from error
+        hidden = sum(kept.redactions.values())
+        said = phrases(call.language)
+        told = [said.kept(runbook_line(kept))]
+        if hidden:
+            told.append(said.secrets_hidden(hidden))
+        if not self.runbooks.shown_in_threads(call.user_id):
+            told += [said.runbooks_private, said.visibility_changes_that]
+        return " ".join(told)
+
+    async def list(self, call: Call) -> str:
+        with _store_errors(call):
+            known = await self.runbooks.documents(call.user_id)
+        said = phrases(call.language)
+        if not known:
+            return said.no_runbooks
+        where = said.shown_in_threads if self.runbooks.shown_in_threads(call.user_id) else said.runbooks_private
+        return "\n".join([said.your_runbooks, *(f"- {runbook_line(doc)}" for doc in known), "", where])
+
+    async def remove(self, call: Call, title: str) -> str:
+        try:
+            with _store_errors(call):
+                await self.runbooks.remove(call.user_id, title)
+        except NoSuchRunbook as error:
+            raise CommandRefused(phrases(call.language).no_such_runbook) from error
+        return phrases(call.language).removed_title(inert(title))
+
+    async def forget(self, call: Call) -> str:
+        with _store_errors(call):
+            count = await self.runbooks.forget(call.user_id)
+        said = phrases(call.language)
+        return said.removed_title(said.removed_runbooks(count)) if count else said.no_runbooks
+
+    async def show_in_threads(self, call: Call, *, shown: bool) -> str:
+        with _store_errors(call):
+            await self.runbooks.show_in_threads(call.user_id, shown=shown)
+        said = phrases(call.language)
+        return said.shown_in_threads if shown else said.runbooks_private
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceCommands:
+    documents: Documents
+    history: History
+    viewing: Viewing
+
+    async def list(self, call: Call) -> str:
+        documents = await self._documents(call)
+        said = phrases(call.language)
+        if not documents:
+            return said.no_files
+        return "\n".join([said.thread_files, *(f"- {file_line(doc, said)}" for doc in documents)])
+
+    async def delete(self, call: Call, filename: str) -> str:
+        wanted, name = filename.strip().casefold(), naming.case(str(call.place_id))
+        called = [
+            doc
+            for doc in await self._documents(call)
+            if wanted in {doc.filename.casefold(), shown(doc.filename).casefold()}
+        ]
+        if not called:
+            raise CommandRefused(phrases(call.language).no_such_file)
+        # Others may have posted files of the same name.
+        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
+        if not meant:
+            raise CommandRefused(phrases(call.language).not_yours)
+        with _store_errors(call):
+            await self.documents.call_off(
+                lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
+            )
+            for doc in meant:
+                await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
+            self.documents.answers.purge(name)
+        log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
+        return phrases(call.language).forgotten(inert(filename.strip()))
+
+    async def _documents(self, call: Call) -> tuple[Document, ...]:
+        """List the thread's files that the caller may see, without removed ones."""
+        if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
+            raise CommandRefused(phrases(call.language).not_a_thread)
+        if not await self._can_view(call):
+            log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
+            return ()
+        with _store_errors(call):
+            described = await self.documents.store.describe(naming.case(str(call.place_id)))
+        known = () if described is None else described.documents
+        return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
+
+    async def _can_view(self, call: Call) -> bool:
+        """Moderators see a private thread without being its member, and may delete its files."""
+        seen_in = call.place_id if call.can_view else None
+        return (call.can_view and call.is_moderator) or await self.viewing.can_view(
+            call.user_id, call.place_id, seen_in=seen_in
+        )
+
+
+def is_poster(doc: Document, user_id: int) -> bool:
+    return any(origin.uploader_id == user_id for origin in doc.origins)
+
+
+def runbook_line(doc: Document) -> str:
+    """A runbook, in a few words."""
+    return f"{inert(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
+
+
+def file_line(doc: Document, said: Phrases) -> str:
+    """A file of a thread, in a few words."""
+    name = inert(shown(doc.filename))
+    match doc.state:
+        case State.FAILED:
+            return inert(unreadable(doc))
+        case State.PENDING:
+            return said.being_read(name)
+        case _:
+            newer = "" if doc.current else f", {said.replaced_by_newer}"
+            return f"{name} ({doc.kind}, {amount(doc.size)}, {said.lines(doc.n_lines)}{newer})"
+
+
+@contextmanager
+def _store_errors(call: Call) -> Generator[None]:
+    """Turn errors of the document store during the block into a reply to the caller."""
+    try:
+        yield
+    except (StoreUnavailable, OSError) as error:
+        log.error("documents: %s", error)  # noqa: TRY400 (one line for the operator)
+        raise CommandRefused(phrases(call.language).unavailable) from error
+
+
+def answer_text(result: AIResult, said: Phrases) -> str:
     """Give the reply to `/ask`: the answer, or a short reason why there is none."""
     if result.reply_text is not None:
         return result.reply_text
@@ -121,7 +436,7 @@ def asking(
             result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
         parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return shown(result, phrases(in_language(here.reply_language, language_of(question))))
+        return answer_text(result, phrases(in_language(here.reply_language, language_of(question))))
 
     return ask
 

@@ -31,11 +31,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from pydantic import BaseModel, SecretStr
 
-from assembly.answering import answer_rules, library_of
-from assembly.llm import assistant_of, endpoint_settings
+from assembly.answering import answer_rules, assistant_of, endpoint_settings, library_of, open_embedder, open_search
 from assembly.redaction import redactor_of
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
-from assembly.searching import open_embedder, open_search
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.kb_update import fill
 from benchmarks.verdicts import verdict

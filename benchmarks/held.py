@@ -26,7 +26,7 @@ from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.kb_update import asking, fill, preparing, updated
 from benchmarks.taking_in import configuration, log
 from benchmarks.verdicts import verdict
-from commands.regenerating import rebuild
+from commands.regen import rebuild
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge.web.contents import read

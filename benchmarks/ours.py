@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from assembly.data_folder import read_state
 from assembly.graph_parts import Parts, assemble, capture_parts
 from assembly.running import collect_garbage_less_often, play
-from assembly.state import read_state
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
 from clock import VirtualLoop, now

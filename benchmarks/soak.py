@@ -25,13 +25,12 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from assembly.answering import library_of
+from assembly.answering import library_of, open_search
+from assembly.data_folder import autosave, read_state
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts
 from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
-from assembly.searching import open_search
 from assembly.sources import SourceSetup, source_kinds
-from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from benchmarks.day import DAY_SECONDS, START, team_ids
 from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outcomes_in, read_lines, resident_mb

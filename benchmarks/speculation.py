@@ -22,9 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import answer_rules, library_of
-from assembly.llm import assistant_of
-from assembly.searching import open_embedder, open_search
+from assembly.answering import answer_rules, assistant_of, library_of, open_embedder, open_search
 from benchmarks.day import sentence
 from benchmarks.evaluation.asking import ROOT, prepared
 from benchmarks.evaluation.questions import read

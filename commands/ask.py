@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assembly.asking import conversation_of, open_answering
+from assembly.answering import conversation_of, open_answering
 from assembly.knowledge import temporary_index
 from assembly.running import run_async
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from model.outcomes import OutcomeKind
 from services.search import Level
 from services.telemetry import number_of

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from assembly import Unusable
-from assembly.backups import copy_order, elsewhere
+from assembly.data_folder import copy_order, elsewhere
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyCount, FolderInUse, back_up

@@ -1,32 +1,335 @@
-"""`--check`: whether everything that the bot needs is in place. Writes nothing."""
+"""`--check`: prints one row for each thing the bot needs (files, folders, Discord, models, NATS) and whether it is in
+place. Writes nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
+from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from assembly.running import run_async
-from assembly.sources import documents_in
-from assembly.state import read_state
+from assembly import Unusable
+from assembly.answering import endpoint_settings, open_llm
+from assembly.data_folder import read_state
+from assembly.running import meters_of, run_async, serving
+from assembly.sources import SourceSetup, documents_in, repositories_of, sites_of, web_for
 from assembly.team import team_places
-from commands.check_links import links
-from commands.check_servers import servers
-from commands.exit_codes import DONE, UNUSABLE
-from commands.findings import STYLES, Finding, Verdict, judged, unwritable_because
-from services.knowledge import CannotList, belongs_to
-from services.storage import held_by_another, why
+from commands.arguments import DONE, UNUSABLE, requires_nats_extra
+from commands.dispatch import transport_problems
+from services.documents.store import SUFFIX, chroma_unreachable_because
+from services.knowledge import CannotList, belongs_to, read_links
+from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
+from services.search.embedding import REMEDY, installed
+from services.storage import DataFolder, held_by_another, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
-from settings import KnowledgeSettings, Settings, SettingsError, files_of, usable_token, variables_of
+from settings import (
+    EMBEDDED,
+    DocumentSettings,
+    KnowledgeSettings,
+    LLMSettings,
+    NatsSettings,
+    Settings,
+    SettingsError,
+    files_of,
+    usable_token,
+    variables_of,
+)
+from sinks.terminal import one_line
 from transport.address import ASK_FOR_CREDENTIALS, Address
+
+
+class Verdict(StrEnum):
+    """`WARNING`: the bot runs, with something missing; `MISSING`: it cannot do its work."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    MISSING = "missing"
+
+
+STYLES = {Verdict.OK: "green", Verdict.SKIPPED: "dim", Verdict.WARNING: "yellow", Verdict.MISSING: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`about`: a key of the configuration."""
+
+    about: str
+    verdict: Verdict
+    says: str
+
+
+def judged(about: str, trouble: str | None, otherwise: str, verdict: Verdict = Verdict.MISSING) -> Finding:
+    """Make a finding: `verdict` with the trouble, or OK where there is none."""
+    return Finding(about, Verdict.OK, otherwise) if trouble is None else Finding(about, verdict, trouble)
+
+
+def unwritable_because(folder: Path) -> str | None:
+    """Say why a folder cannot be used or created; None where it can."""
+    existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
+    if not existing.is_dir():
+        return "is not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return "cannot be written; check its permissions" if existing == folder else f"cannot be made in {existing}"
+    return None
+
+
+LINKS_KEY = "kb.links_file_path"
+LAST_ATTEMPT_FAILED = "the last attempt failed; app.py --init-kb tries again and says why"
+NOT_ASKED_YET = "not asked yet; app.py --init-kb does that, and so does the running bot"
+
+
+def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
+    """One row for each line that brings several sources or is wrong, and one for the single pages together."""
+    try:
+        found = read_links(kb.links_file_path)
+    except CannotList:
+        return  # said already
+    if found is None:
+        return
+    setup = SourceSetup(kb)
+    sites, repositories = sites_of(setup), repositories_of(setup)
+    if found.pages:
+        yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {number_of(len(found.pages), 'page')}")
+    for line in found.sites:
+        brought = sites.brought(line)
+        complete = brought is not None and brought.complete
+        count = "" if brought is None else number_of(len(brought.pages), "page")
+        note = "" if brought is None else brought.note
+        failed = brought is not None and brought.failed
+        yield _links_row(line.place, f"{line.kind}: {line.url}", count if complete else "", note, failed=failed)
+    for line in found.repositories:
+        copy = repositories.copy(line)
+        count = "" if copy is None or not copy.commit else number_of(len(copy.blobs), "file")
+        note = "" if copy is None else copy.note
+        where = f"git: {line.url}{'@' if line.branch else ''}{line.branch}{' ' if line.folder else ''}{line.folder}"
+        yield _links_row(line.place, where, count, note, failed=copy is not None and copy.failed)
+    for place, reason in found.left_out.items():
+        yield Finding(LINKS_KEY, Verdict.WARNING, f"{place}: {reason}")
+
+
+def _links_row(place: str, what: str, count: str, note: str, *, failed: bool) -> Finding:
+    said = f"{count}; left out: {note}" if note else count
+    if failed:
+        said = f"{said}; {LAST_ATTEMPT_FAILED}" if said else LAST_ATTEMPT_FAILED
+    return Finding(
+        LINKS_KEY, Verdict.OK if count and not failed else Verdict.WARNING, f"{place}: {what}: {said or NOT_ASKED_YET}"
+    )
+
+
+async def nats_rows(settings: Settings) -> list[Finding]:
+    """Check each NATS server and compare its streams with the settings; nothing for `transport: local`."""
+    if settings.local:
+        return []
+    try:
+        with requires_nats_extra():
+            from assembly.distributed.checking import look  # noqa: PLC0415 (nothing of it is imported for one process)
+        found = await look(settings)
+    except Unusable as error:
+        return [_nats_missing(str(error))]
+    usable = any(each.trouble is None for each in found.servers)
+    refused = any(each.trouble is not None and not each.silent for each in found.servers)
+    rows = [] if refused else [_credentials(settings.nats)]
+    for each in found.servers:
+        if each.trouble is None:
+            says = f"{each.server} is version {each.version}, and keeps streams (JetStream)"
+            rows.append(Finding("transport", Verdict.OK, says))
+        elif each.silent and usable:
+            rows.append(_nats_row(Verdict.WARNING, f"{each.trouble}; the others are used"))
+        else:
+            rows.append(_nats_missing(each.trouble))
+    rows += map(_nats_missing, [*found.wrong, *transport_problems(settings, rehearsal=settings.app.dry_run)])
+    if found.streams is not None and not found.wrong:
+        chosen = settings.nats
+        says = f"{number_of(len(found.streams), 'stream')}, made as nats.partitions and nats.replicas say"
+        if not found.streams:
+            says = "nothing is kept there yet: the first start, or --adopt, makes the streams"
+        rows.append(Finding("nats.partitions", Verdict.OK, f"{chosen.partitions}: {says}"))
+    return rows
+
+
+def _credentials(chosen: NatsSettings) -> Finding:
+    about, variable = "nats.credentials_env", chosen.credentials_env
+    path = os.environ.get(variable)
+    if not path:
+        return Finding(about, Verdict.SKIPPED, f"{variable} is not set: no credentials are shown")
+    return Finding(about, Verdict.OK, f"{variable} is {path}")
+
+
+def _nats_missing(line: str) -> Finding:
+    return _nats_row(Verdict.MISSING, line)
+
+
+def _nats_row(verdict: Verdict, line: str) -> Finding:
+    """`line`: begins with the key."""
+    about, _, says = line.partition(": ")
+    return Finding(about, verdict, says)
+
+
+class CheckResult(BaseModel):
+    """The form of the answer that a model is asked for in the check."""
+
+    ready: bool
+
+
+MODEL_CHECK_PROMPT = Prompt("You check a connection. Reply as you are told to.", "Say that you are ready.")
+MODEL_CHECK_TOKENS = 512
+"""Room for a model that thinks first."""
+CALLS_OF_AN_ANSWER = 3
+
+
+async def network_rows(settings: Settings) -> list[Finding]:
+    """Check everything that has to be asked over the network."""
+    rows = await asyncio.gather(
+        discord_rows(settings),
+        nats_rows(settings),
+        metrics_rows(settings),
+        renderer_rows(settings.kb),
+        document_rows(settings),
+        model_rows(settings),
+    )
+    return [finding for some in rows for finding in some]
+
+
+async def discord_rows(settings: Settings) -> list[Finding]:
+    """Check the token and that Discord lets the bot read messages."""
+    about = "discord.token"
+    try:
+        token = usable_token(settings)
+    except SettingsError:
+        return []  # said already
+    # Only now: discord.py takes a second to import.
+    from services.discord.live import identity  # noqa: PLC0415
+
+    bot = await identity(token)
+    if bot.refused is not None:
+        return [Finding(about, Verdict.MISSING, bot.refused)]
+    if bot.unknown is not None:
+        return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
+    name = one_line(bot.name)
+    return [Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")]
+
+
+async def metrics_rows(settings: Settings) -> list[Finding]:
+    """The port, listened on for a moment, as a start does."""
+    about, trouble = "metrics.port", None
+    if not settings.metrics.port:
+        return []
+    try:
+        async with serving(settings.metrics, meters_of(settings), lambda: None):
+            pass
+    except Unusable as error:
+        trouble = str(error).removeprefix(f"{about}: ")
+    return [judged(about, trouble, f"{settings.metrics.host}:{settings.metrics.port} is free")]
+
+
+async def renderer_rows(kb: KnowledgeSettings) -> list[Finding]:
+    """Check that web pages can be rendered, by opening the renderer as a start does."""
+    about = "kb.web_fetch_renderer"
+    if kb.web_fetch_renderer == "http":
+        return []
+    trouble = None
+    try:
+        async with web_for(kb):
+            pass
+    except Unusable as error:
+        trouble = str(error).removeprefix(f"{about} is ")
+    return [judged(about, trouble, kb.web_fetch_renderer)]
+
+
+async def document_rows(settings: Settings) -> list[Finding]:
+    """Files of threads and runbooks."""
+    chosen = settings.documents
+    if not chosen.enabled:
+        return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are ignored")]
+    rows = [embedder_row(settings)]
+    if settings.local:
+        rows.insert(0, store_row(chosen, DataFolder(settings.app.data_dir)))
+    if chosen.synthesis_llm is not None:
+        rows.append(model_row(settings, "documents.synthesis_llm", chosen.synthesis_llm, ""))
+    return list(await asyncio.gather(*rows))
+
+
+async def store_row(chosen: DocumentSettings, folder: DataFolder) -> Finding:
+    """Check that the document store can be reached or written."""
+    about = "documents.store"
+    if chosen.store != EMBEDDED:
+        trouble = await chroma_unreachable_because(chosen.store)
+        says = None if trouble is None else f"Chroma at {chosen.store} {trouble}; until then files are ignored"
+        return judged(about, says, f"Chroma at {chosen.store} is there", Verdict.WARNING)
+    for place in (folder.evidence, folder.runbooks):
+        trouble = unwritable_because(place)
+        if trouble is not None:
+            return Finding(about, Verdict.WARNING, f"{place} {trouble}; files are ignored")
+    threads, people = (sum(1 for _ in place.glob(f"*{SUFFIX}")) for place in (folder.evidence, folder.runbooks))
+    whose = number_of(people, "person", "people")
+    return Finding(about, Verdict.OK, f"embedded: files of {number_of(threads, 'thread')}, runbooks of {whose}")
+
+
+async def embedder_row(settings: Settings) -> Finding:
+    """Check that embeddings can be computed."""
+    about = "search.embeddings" if settings.documents.embeddings is None else "documents.embeddings"
+    at = settings.document_embeddings
+    if at == "none":
+        return Finding(about, Verdict.SKIPPED, "none: keyword search only")
+    if isinstance(at, str):
+        return judged(about, None if installed() else REMEDY, "the packaged model", Verdict.WARNING)
+    endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
+    trouble = await unreachable_because(endpoint)
+    says = None if trouble is None else f"{trouble}; until then documents have keyword search only"
+    return judged(about, says, f"{endpoint.name} is there", Verdict.WARNING)
+
+
+async def model_rows(settings: Settings) -> tuple[Finding, Finding]:
+    answering = settings.ai_response.llm
+    instead = (
+        "topics and descriptions go by words, no model is asked" if answering is None else "ai_response.llm is asked"
+    )
+    return await asyncio.gather(
+        model_row(settings, "ai_response.llm", answering, "null: answers quote the documents, no model is asked"),
+        model_row(settings, "kb.llm", settings.kb.llm, f"null: {instead}"),
+    )
+
+
+async def model_row(settings: Settings, about: str, llm: LLMSettings | None, if_none: str) -> Finding:
+    """Check that a model is reachable and answers one question in the requested form."""
+    if llm is None:
+        return Finding(about, Verdict.SKIPPED, if_none)
+    if (trouble := await unreachable_because(endpoint_settings(llm))) is not None:
+        return Finding(about, Verdict.MISSING, trouble)
+    return await try_model(settings, about, llm)
+
+
+async def try_model(settings: Settings, about: str, llm: LLMSettings) -> Finding:
+    """Ask a model one question and check the form and the speed of its answer."""
+    endpoint, begun = endpoint_settings(llm), time.perf_counter()
+    try:
+        async with open_llm(settings, llm) as asker:
+            if asker is not None:
+                await asker.ask(
+                    "check", MODEL_CHECK_PROMPT, CheckResult, Usage(), options=CallOptions(0, MODEL_CHECK_TOKENS, 0)
+                )
+    except LLMError as error:
+        return Finding(about, Verdict.MISSING, str(error))
+    seconds = time.perf_counter() - begun
+    says = f"{endpoint.name} answers in the wanted shape ({endpoint.method}) after {seconds:.1f} s"
+    limit = settings.ai_response.graph_timeout_seconds
+    if seconds * CALLS_OF_AN_ANSWER <= limit:
+        return Finding(about, Verdict.OK, says)
+    slow = f"{CALLS_OF_AN_ANSWER} such calls take longer than ai_response.graph_timeout_seconds ({limit:g})"
+    return Finding(about, Verdict.WARNING, f"{says}: too slow, as {slow}; raise it, or take a faster model")
+
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
@@ -42,11 +345,11 @@ def check(settings: Settings, config: Path) -> int:
     is missing, else 0.
     """
     found = [
-        configuration(config, os.environ),
-        token(settings),
-        *(on_disk(settings) if settings.local else in_nats(settings)),
-        log_file(settings),
-        *run_async(servers(settings)),
+        configuration_row(config, os.environ),
+        token_row(settings),
+        *(local_rows(settings) if settings.local else rows_with_nats(settings)),
+        log_file_row(settings),
+        *run_async(network_rows(settings)),
     ]
     console, width = Console(), max(len(finding.about) for finding in found)
     for finding in found:
@@ -56,31 +359,31 @@ def check(settings: Settings, config: Path) -> int:
     return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
 
 
-def on_disk(settings: Settings) -> Iterator[Finding]:
+def local_rows(settings: Settings) -> Iterator[Finding]:
     """Check the data folder, the knowledge and the team, for `transport: local`."""
-    yield from folders(settings)
-    yield held(settings)
-    yield from state(settings)
-    yield from knowledge(settings)
-    yield staff(settings)
-    yield team(settings)
-    yield from internal_topics(settings)
-    yield from guilds(settings)
+    yield from folder_rows(settings)
+    yield lock_row(settings)
+    yield from state_rows(settings)
+    yield from knowledge_rows(settings)
+    yield staff_row(settings)
+    yield team_row(settings)
+    yield from internal_topic_rows(settings)
+    yield from server_rows(settings)
 
 
-def in_nats(settings: Settings) -> Iterator[Finding]:
+def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     """Check what is on this machine where NATS holds the data: copies, and perhaps the documents."""
-    yield next(folders(settings))
+    yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.open_to_others) is not None:
         yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
     for about, each in (("", settings), *((f"guilds.{guild_id}.", own) for guild_id, own in settings.servers.items())):
-        yield replace(handed_on(each.kb), about=f"{about}kb.sources_dir")
-        yield replace(staff(each), about=f"{about}discord.team_member_ids")
+        yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")
+        yield replace(staff_row(each), about=f"{about}discord.team_member_ids")
 
 
-def handed_on(kb: KnowledgeSettings) -> Finding:
-    """Check the documents, which only the machine with the role `knowledge` needs."""
+def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
+    """Check the documents, which only the machine with the role `knowledge_rows` needs."""
     sources, about = kb.sources_dir, "kb.sources_dir"
     if not sources.is_dir():
         says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
@@ -92,14 +395,14 @@ def handed_on(kb: KnowledgeSettings) -> Finding:
     return Finding(about, Verdict.OK, f"{sources}, {says}")
 
 
-def configuration(config: Path, environ: Mapping[str, str]) -> Finding:
+def configuration_row(config: Path, environ: Mapping[str, str]) -> Finding:
     """List the configuration files and environment variables that were read, in their order."""
     read, absent = ([str(each) for each in files_of(config) if each.exists() is there] for there in (True, False))
     says = ", ".join([*read, *variables_of(environ)])
     return Finding("configuration", Verdict.OK, says + (f" (there is no {' and no '.join(absent)})" if absent else ""))
 
 
-def token(settings: Settings) -> Finding:
+def token_row(settings: Settings) -> Finding:
     trouble = None
     try:
         if not TOKEN.fullmatch(usable_token(settings)):
@@ -109,7 +412,7 @@ def token(settings: Settings) -> Finding:
     return judged("discord.token", trouble, "has the form of a bot token")
 
 
-def folders(settings: Settings) -> Iterator[Finding]:
+def folder_rows(settings: Settings) -> Iterator[Finding]:
     """Check the folders that the bot writes to."""
     for about, folder in (("app.data_dir", settings.app.data_dir), ("kb.team_raw_dir", settings.kb.team_raw_dir)):
         trouble = unwritable_because(folder)
@@ -117,7 +420,7 @@ def folders(settings: Settings) -> Iterator[Finding]:
         yield judged(about, None if trouble is None else f"{folder} {trouble}", found)
 
 
-def held(settings: Settings) -> Finding:
+def lock_row(settings: Settings) -> Finding:
     """Check that no other process holds the data folder, which would refuse a start."""
     root = settings.app.data_dir
     try:
@@ -127,7 +430,7 @@ def held(settings: Settings) -> Finding:
     return judged("app.data_dir", trouble, "no other process writes there")
 
 
-def state(settings: Settings) -> Iterator[Finding]:
+def state_rows(settings: Settings) -> Iterator[Finding]:
     """Read the saved state as a start does, and report an error."""
     try:
         run_async(_read(settings))
@@ -139,7 +442,7 @@ async def _read(settings: Settings) -> None:
     read_state(settings)
 
 
-def knowledge(settings: Settings) -> Iterator[Finding]:
+def knowledge_rows(settings: Settings) -> Iterator[Finding]:
     """Check documents, index and list of pages."""
     kb, sources = settings.kb, settings.kb.sources_dir
     if not sources.is_dir():
@@ -153,15 +456,15 @@ def knowledge(settings: Settings) -> Iterator[Finding]:
             count, says = 0, str(error)
         empty = None if count else f"{sources}, {says}; there is nothing to answer from"
         yield judged("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
-    yield file("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
+    yield file_row("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
-        yield file("kb.links_file_path", kb.links_file_path, "")
-        yield from links(kb)
+        yield file_row("kb.links_file_path", kb.links_file_path, "")
+        yield from links_rows(kb)
     else:
         yield Finding("kb.links_file_path", Verdict.SKIPPED, f"{kb.links_file_path} does not exist: no web pages")
 
 
-def file(about: str, path: Path, if_missing: str) -> Finding:
+def file_row(about: str, path: Path, if_missing: str) -> Finding:
     """A file to be read, which may still come."""
     if not path.exists():
         return Finding(about, Verdict.WARNING, f"{path} does not exist; {if_missing}")
@@ -170,14 +473,14 @@ def file(about: str, path: Path, if_missing: str) -> Finding:
     return judged(about, trouble, str(path))
 
 
-def staff(settings: Settings) -> Finding:
+def staff_row(settings: Settings) -> Finding:
     people, roles = len(settings.discord.team_member_ids), len(settings.discord.team_role_ids)
     nobody = None if people or roles else "nobody is in the team, so nothing is learned"
     configured = f"{number_of(people, 'person', 'people')} and {number_of(roles, 'role')}"
     return judged("discord.team_member_ids", nobody, configured, Verdict.WARNING)
 
 
-def team(settings: Settings) -> Finding:
+def team_row(settings: Settings) -> Finding:
     """Team knowledge, as far as the bot would refuse to start with it."""
     places, trouble = team_places(settings), None
     try:
@@ -190,15 +493,20 @@ def team(settings: Settings) -> Finding:
     return judged("kb.team_state_path", trouble, found)
 
 
-def guilds(settings: Settings) -> Iterator[Finding]:
-    """Check what single servers have of their own, with the keys under `guilds`."""
+def server_rows(settings: Settings) -> Iterator[Finding]:
+    """Check what single servers have of their own, with the keys under `server_rows`."""
     for guild_id, server in settings.servers.items():
         named = settings.guilds[guild_id].kb.sources_dir is not None
-        rows = [*own_documents(server, named=named), staff(server), team(server), *internal_topics(server)]
+        rows = [
+            *server_document_rows(server, named=named),
+            staff_row(server),
+            team_row(server),
+            *internal_topic_rows(server),
+        ]
         yield from (replace(row, about=f"guilds.{guild_id}.{row.about}") for row in rows)
 
 
-def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
+def server_document_rows(server: Settings, *, named: bool) -> Iterator[Finding]:
     """Check the documents of one server, of which there may be none. `named`: the folder was set by the operator."""
     kb, sources = server.kb, server.kb.sources_dir
     missing = f"{sources} is not a folder; put its documents there" if named and not sources.is_dir() else None
@@ -208,11 +516,11 @@ def own_documents(server: Settings, *, named: bool) -> Iterator[Finding]:
         says = str(error)
     yield judged("kb.sources_dir", missing, f"{sources}, {says}")
     if kb.links_file_path.exists():
-        yield file("kb.links_file_path", kb.links_file_path, "")
-        yield from links(kb)
+        yield file_row("kb.links_file_path", kb.links_file_path, "")
+        yield from links_rows(kb)
 
 
-def internal_topics(settings: Settings) -> Iterator[Finding]:
+def internal_topic_rows(settings: Settings) -> Iterator[Finding]:
     """Check that each internal topic exists; a misspelt name would hide nothing."""
     kb = settings.kb
     if not kb.internal_topics:
@@ -225,7 +533,7 @@ def internal_topics(settings: Settings) -> Iterator[Finding]:
     yield judged("kb.internal_topics", trouble, found, Verdict.WARNING)
 
 
-def log_file(settings: Settings) -> Finding:
+def log_file_row(settings: Settings) -> Finding:
     path = settings.logging.file.path
     if path is None:
         return Finding("logging.file.path", Verdict.SKIPPED, "the log goes to the console only")

@@ -10,13 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from assembly import Unusable
+from assembly.answering import drop_team_passages
+from assembly.data_folder import data_folder_locked
 from assembly.documents import store_of
-from assembly.folder import data_folder_locked
+from assembly.forgetting import everywhere, open_learned, surroundings
 from assembly.running import run_async
-from assembly.searching import drop_team_passages
-from assembly.teachings import everywhere, open_learned, surroundings
-from commands.exit_codes import DONE
-from commands.roles import requires_nats_extra
+from commands.arguments import DONE, requires_nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (

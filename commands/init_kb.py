@@ -11,17 +11,14 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of, server_library
-from assembly.folder import data_folder_locked
+from assembly.answering import library_of, open_embedder, open_llm, open_search, server_library
+from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.knowledge import knowledge_parts
-from assembly.llm import open_llm
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
-from assembly.searching import open_embedder, open_search
 from assembly.sources import most_frequent
-from assembly.state import tokens_counted
 from clock import now
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
 from reporting.cost import Prices
 from services.knowledge import (

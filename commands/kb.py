@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.folder import data_folder_locked
+from assembly.data_folder import data_folder_locked
 from assembly.team import open_team, team_places
 from clock import rfc3339
-from commands.exit_codes import DONE
+from commands.arguments import DONE
 from services.knowledge import is_topic_name, topic_name
 from services.team import Overview, Pair, corrections, overview, spoken
 from services.telemetry import number_of

@@ -9,14 +9,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.answering import library_of
+from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
 from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
+from assembly.data_folder import autosave, data_folder_locked, read_state
 from assembly.documents import documents_for
-from assembly.folder import data_folder_locked
-from assembly.graph_parts import assemble, capture_parts
-from assembly.indexing import search_kept_current
+from assembly.graph_parts import (
+    CaptureOptions,
+    assemble,
+    capture_parts,
+    open_servers,
+    server_knowledge_kept_current,
+    server_libraries,
+)
 from assembly.knowledge import knowledge_kept_current
-from assembly.llm import assistant_of, open_llms
+from assembly.reports import reporting_weekly
 from assembly.running import (
     GraphRun,
     collect_garbage_less_often,
@@ -28,15 +34,11 @@ from assembly.running import (
     stop_signal,
     use_one_malloc_arena,
 )
-from assembly.searching import open_embedder, open_search
-from assembly.servers import CaptureOptions, open_servers, server_knowledge_kept_current, server_libraries
+from assembly.search_updates import search_kept_current
 from assembly.slash_commands import slash_commands
-from assembly.state import autosave, read_state
 from assembly.team import curation_parts
-from assembly.weekly import reporting_weekly
 from clock import now
-from commands.exit_codes import DONE, FAILED
-from commands.roles import ROLES, requires_nats_extra
+from commands.arguments import DONE, FAILED, ROLES, requires_nats_extra
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client

@@ -14,19 +14,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.answering import library_of
+from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.data_folder import read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import assemble, capture_parts
-from assembly.indexing import IndexOnDemand
+from assembly.graph_parts import CaptureOptions, assemble, capture_parts, open_servers, server_libraries
 from assembly.knowledge import temporary_index
-from assembly.llm import assistant_of, open_llms
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
-from assembly.searching import open_embedder, open_search
-from assembly.servers import CaptureOptions, open_servers, server_libraries
-from assembly.state import read_state
+from assembly.search_updates import IndexOnDemand
 from assembly.team import FailedCurations, curation_parts
 from clock import VirtualLoop, patient_to_a_point
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of

@@ -12,9 +12,8 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.reports import read_costs, reported
 from assembly.running import run_async
-from reporting.document import Block, cost_document, document
+from reporting.document import Block, cost_document, document, markdown, page, show
 from reporting.reading import TimeSpan, newest
-from reporting.rendering import markdown, page, show
 from services.storage import DataFolder, files
 from settings import Settings
 

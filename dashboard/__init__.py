@@ -14,8 +14,8 @@ jinja2: import it only where the dashboard is on.
 
 # pyright: reportUnusedImport=false
 from dashboard.access import AccessControl
-from dashboard.knowledge import KnownSource
+from dashboard.display import DisplayRules
 from dashboard.meter import FlowMeter
+from dashboard.pages import DashboardData, Team
 from dashboard.serving import add_pages
-from dashboard.showing import DisplayRules
-from dashboard.sources import DashboardData, Team
+from dashboard.views import KnownSource

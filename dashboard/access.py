@@ -1,4 +1,4 @@
-"""Who may look, and from where: the token, sessions, names of this server, and forms that only its pages can send."""
+"""Who may look at the dashboard: token, sessions, allowed host names, and keys for forms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from yarl import URL
@@ -123,3 +124,17 @@ def _name_of(host: str) -> str:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+class AdmittedRequest(NamedTuple):
+    """One request that was let in.
+
+    Attributes:
+        session: empty for who sends the token with each request, and needs no key.
+        key: what forms of this session send along.
+        logged_in: whether there is something to log out of.
+    """
+
+    session: str
+    key: str
+    logged_in: bool

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from dashboard.display import DisplayRules, link_to, minute, seconds
 from dashboard.meter import Figures, FlowMeter, PartInProgress
-from dashboard.showing import DisplayRules, link_to, minute, seconds
 from model.messages import AuthorType
 
 BOX_WIDTH, BOX_HEIGHT = 190, 42

@@ -1,19 +1,135 @@
-"""The pages that only show something."""
+"""The pages: the data they read, their templates and headers, one handler for each, and the two forms that correct the
+team's views.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
 
 from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from yarl import URL
 
-from dashboard import answers, cost, flow, gaps, knowledge, processes, rendering
-from dashboard.showing import DisplayRules
-from dashboard.sources import DashboardData
-from dashboard.visits import AdmittedRequest
-from reporting.gaps import gaps as grouped
-from reporting.gaps import is_gap
+from dashboard import flow, views
+from dashboard.access import AdmittedRequest
+from dashboard.display import DisplayRules
+from dashboard.meter import FlowMeter
+from dashboard.views import KnownSource
+from model.processes import Fleet
+from reporting.cost import Costs
+from reporting.report import gaps as grouped
+from reporting.report import is_gap
+from services.knowledge import Search
+from services.team import LibraryUnwritable, Overview, corrections
+from services.telemetry import Ended
+
+
+class Team(Protocol):
+    """The team's library as the dashboard reads and corrects it."""
+
+    async def overview(self) -> Overview:
+        """What it holds. Raises OSError."""
+        ...
+
+    def address(self, qa_id: str) -> str | None:
+        """Give the Discord address of a pair."""
+        ...
+
+    async def correct(self, action: str, qa_id: str) -> str:
+        """`remove` or `restore` a pair, as `--kb` does; gives a line about it.
+
+        Raises:
+            CorrectionRefused: there is nothing to correct.
+            LibraryUnwritable, OSError: it could not be written.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardData:
+    """The data that the pages read.
+
+    Attributes:
+        entries: how the last parts ended, oldest first.
+        costs: what models were asked for in the last days; the days are given.
+        held: what the knowledge base holds.
+        may_correct: whether the team's library may be corrected here; else its pages only show it.
+        now: seconds since 1970, in the time of the stream.
+        fleet: who does the work, asked for each time; None: this process does all of it, and there is no page.
+    """
+
+    meter: FlowMeter
+    entries: Callable[[], Awaitable[Sequence[Ended]]]
+    costs: Callable[[int], Awaitable[Costs]]
+    held: Callable[[], Awaitable[Sequence[KnownSource]]]
+    search: Search
+    team: Team
+    may_correct: bool
+    now: Callable[[], float]
+    fleet: Callable[[], Awaitable[Fleet]] | None = None
+
+
+POLICY = (
+    "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # `no-referrer` would take the origin from our own forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+TYPES = {"app.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
+
+
+@cache
+def static_files() -> Mapping[str, bytes]:
+    folder = resources.files("dashboard") / "static"
+    return {name: (folder / name).read_bytes() for name in TYPES}
+
+
+@cache
+def templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def static_version() -> str:
+    """Hash the static files; their addresses contain it, so that browsers may cache them."""
+    return hashlib.sha256(b"".join(static_files().values())).hexdigest()[:12]
+
+
+def render_page(template: str, status: int = 200, **values: object) -> web.Response:
+    text = templates().get_template(template).render(version=static_version(), **values)
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers=HEADERS)
+
+
+def static_file(name: str) -> web.Response:
+    headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    return web.Response(body=static_files()[name], content_type=TYPES[name], charset="utf-8", headers=headers)
+
+
+def redirect(path: str) -> web.Response:
+    """Redirect to another page."""
+    return web.Response(status=303, headers={**HEADERS, "Location": path})
+
 
 LONGEST_QUERY = 1_000
 
@@ -37,9 +153,9 @@ class Pages:
 
     async def answers(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         query, result = _asked(request, "q"), _asked(request, "result")
-        rows = answers.rows(await self._sources.entries(), self._showing, query, result)
+        rows = views.answer_rows(await self._sources.entries(), self._showing, query, result)
         at = min(max(0, _number(request, "from")), len(rows))
-        before, after = max(0, at - answers.SHOWN), at + answers.SHOWN
+        before, after = max(0, at - views.SHOWN), at + views.SHOWN
         return self._page(
             "answers.html",
             visit,
@@ -48,68 +164,68 @@ class Pages:
             count=len(rows),
             query=query,
             result=result,
-            results=answers.results(),
+            results=views.result_kinds(),
             newer=_address("/answers", q=query, result=result, **{"from": str(before)}) if at else "",
             older=_address("/answers", q=query, result=result, **{"from": str(after)}) if after < len(rows) else "",
         )
 
     async def answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entry = answers.find(await self._sources.entries(), request.match_info["id"])
+        entry = views.find_answer(await self._sources.entries(), request.match_info["id"])
         if entry is None:
             return missing("It is not among the last ones any more, or never was.", "/answers")
         took = self._sources.meter.steps_of(entry.message_ids)
-        view = answers.view(entry, took, self._showing)
+        view = views.answer_view(entry, took, self._showing)
         return self._page("answer.html", visit, "answers", view=view, is_gap=is_gap(entry))
 
     async def gaps(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         found = await grouped(await self._sources.entries(), None)
-        views = [gaps.view(gap, self._showing) for gap in found]
-        return self._page("gaps.html", visit, "gaps", views=views, count=sum(view.count for view in views))
+        shown = [views.gap_view(gap, self._showing) for gap in found]
+        return self._page("gaps.html", visit, "gaps", views=shown, count=sum(view.count for view in shown))
 
     async def knowledge(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         entries, query, gap = await self._sources.entries(), _asked(request, "q"), _asked(request, "gap")
-        asked = answers.find(entries, gap) if gap else None
+        asked = views.find_answer(entries, gap) if gap else None
         words = asked.question if asked is not None else query
         found = await self._sources.search.find(words) if words else None
-        used = knowledge.uses(entries)
+        used = views.uses(entries)
         held = await self._sources.held()
-        team = knowledge.team_view(await self._sources.team.overview(), used, self._showing)
+        team = views.team_view(await self._sources.team.overview(), used, self._showing)
         return self._page(
             "knowledge.html",
             visit,
             "knowledge",
             query=self._showing.text(words) if asked is not None else query,
             from_gap=asked is not None,
-            found=None if found is None else knowledge.search_view(found, self._showing),
-            sources=knowledge.source_rows(held, used, self._sources.now()),
+            found=None if found is None else views.search_view(found, self._showing),
+            sources=views.source_rows(held, used, self._sources.now()),
             team=team,
             may_correct=self._sources.may_correct,
         )
 
     async def topic(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         team = self._sources.team
-        view = knowledge.topic_view(await team.overview(), request.match_info["name"], team.address, self._showing)
+        view = views.topic_view(await team.overview(), request.match_info["name"], team.address, self._showing)
         if view is None:
             return missing("There is no such topic any more.", "/knowledge")
         return self._page("topic.html", visit, "knowledge", view=view, may_correct=self._sources.may_correct)
 
     async def cost(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        view = cost.view(await self._sources.costs(cost.DAYS), self._showing)
-        return self._page("cost.html", visit, "cost", view=view, days=cost.DAYS)
+        view = views.cost_view(await self._sources.costs(views.DAYS), self._showing)
+        return self._page("cost.html", visit, "cost", view=view, days=views.DAYS)
 
     async def processes(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         if self._sources.fleet is None:
             return missing("One process does all of the work.", "/")
-        view = processes.view(await self._sources.fleet())
+        view = views.fleet_view(await self._sources.fleet())
         return self._page("processes.html", visit, "processes", view=view)
 
     def _page(self, template: str, visit: AdmittedRequest, section: str, **values: Any) -> web.Response:
         texts, several = self._showing.texts, self._sources.fleet is not None
-        return rendering.page(template, visit=visit, section=section, texts=texts, several=several, **values)
+        return render_page(template, visit=visit, section=section, texts=texts, several=several, **values)
 
 
 def missing(text: str, back: str) -> web.Response:
-    return rendering.page("message.html", 404, title="Not found", text=text, back=back)
+    return render_page("message.html", 404, title="Not found", text=text, back=back)
 
 
 def _asked(request: web.Request, name: str) -> str:
@@ -123,3 +239,51 @@ def _number(request: web.Request, name: str) -> int:
 
 def _address(path: str, **query: str) -> str:
     return str(URL.build(path=path, query={name: value for name, value in query.items() if value}))
+
+
+log = logging.getLogger(__name__)
+
+
+class CorrectionPages:
+    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
+        self._sources = sources
+        self._showing = showing
+
+    async def ask(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Show the page that asks for confirmation."""
+        qa_id, action = request.match_info["id"], request.match_info["action"]
+        held = await self._sources.team.overview()
+        topic = _topic_of(held, qa_id, action)
+        if topic is None or not self._sources.may_correct:
+            return missing(f"There is nothing to {action}.", "/knowledge")
+        pair = next((pair for each in held.topics.values() for pair in each.pairs if pair.id == qa_id), None)
+        shown = None if pair is None else views.pair_view(pair, held, self._sources.team.address, self._showing)
+        return self._page("confirm.html", visit, qa_id=qa_id, action=action, topic=topic, pair=shown)
+
+    async def correct(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        qa_id, action = request.match_info["id"], request.match_info["action"]
+        if not self._sources.may_correct:
+            return missing(f"There is nothing to {action}.", "/knowledge")
+        try:
+            told = await self._sources.team.correct(action, qa_id)
+        except corrections.CorrectionRefused as refused:
+            return self._page("corrected.html", visit, 409, told=str(refused), qa_id="", undo="")
+        except (LibraryUnwritable, OSError) as error:
+            log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
+            return self._page("corrected.html", visit, 500, told=f"It was not written: {error}", qa_id="", undo="")
+        log.info("dashboard: %s", told)
+        undo = "restore" if action == "remove" else "remove"
+        return self._page("corrected.html", visit, told=told, qa_id=qa_id, undo=undo)
+
+    def _page(self, template: str, visit: AdmittedRequest, status: int = 200, **values: object) -> web.Response:
+        texts, several = self._showing.texts, self._sources.fleet is not None
+        return render_page(template, status, visit=visit, section="knowledge", texts=texts, several=several, **values)
+
+
+def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
+    """The topic that a conversation is in, or was taken from (it may be none, which is empty); None: it is not that."""
+    if action == "remove":
+        return next(
+            (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None
+        )
+    return next((topic or "" for pair_id, topic in held.removed if pair_id == qa_id), None)

@@ -1,22 +1,76 @@
-"""The pages on an aiohttp application, and the guard before each of them."""
+"""The dashboard's routes on an aiohttp application, the access check before each, and the stream of live events."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
-from dashboard import rendering
-from dashboard.access import COOKIE, AccessControl, is_same_origin
-from dashboard.correcting import CorrectionPages
-from dashboard.live import EventStream
-from dashboard.pages import Pages
-from dashboard.showing import DisplayRules
-from dashboard.sources import DashboardData
-from dashboard.visits import AdmittedRequest
+from dashboard.access import COOKIE, AccessControl, AdmittedRequest, is_same_origin
+from dashboard.display import DisplayRules
+from dashboard.meter import FlowMeter
+from dashboard.pages import HEADERS, TYPES, CorrectionPages, DashboardData, Pages, redirect, render_page, static_file
 from services.team import LibraryUnusable
 from services.telemetry.exporter import CONNECTIONS, peer_of
+
+EVERY_SECONDS = 0.25
+HEARTBEAT_SECONDS = 10.0
+"""So that a closed page is noticed."""
+STREAMS = 20
+"""Pages that are kept fresh at the same time."""
+
+
+class EventStream:
+    def __init__(
+        self, meter: FlowMeter, content: Callable[[], str], pace: float, may_look: Callable[[AdmittedRequest], bool]
+    ) -> None:
+        """`content`: one event, as JSON. `pace`: how many seconds of the loop pass in a real one. `may_look`: whether
+        somebody who was let in still may.
+        """
+        self._meter = meter
+        self._content = content
+        self._pace = pace
+        self._may_look = may_look
+        self._open: set[asyncio.Event] = set()
+        self._closing = False
+
+    async def events(self, request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
+        if len(self._open) >= STREAMS or self._closing:
+            return web.Response(text="Too many pages are open.\n", status=503, headers=HEADERS)
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        changed = asyncio.Event()
+        self._open.add(changed)
+        self._meter.changed.append(changed.set)
+        try:
+            await response.prepare(request)
+            while not self._closing and self._may_look(visit):
+                changed.clear()
+                await response.write(f"data: {self._content()}\n\n".encode())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(HEARTBEAT_SECONDS * self._pace):
+                        await changed.wait()
+                if not self._closing:
+                    await asyncio.sleep(EVERY_SECONDS * self._pace)
+        except ConnectionError:
+            pass  # the page was closed
+        finally:
+            self._meter.changed.remove(changed.set)
+            self._open.discard(changed)
+        return response
+
+    def look_again(self) -> None:
+        """Somebody has logged out: streams of theirs end now."""
+        for changed in self._open:
+            changed.set()
+
+    async def close(self, _application: web.Application) -> None:
+        """End all streams, so that the server can close."""
+        self._closing = True
+        self.look_again()
+
 
 Handler = Callable[[web.Request, AdmittedRequest], Awaitable[web.StreamResponse]]
 log = logging.getLogger(__name__)
@@ -45,7 +99,7 @@ def add_pages(
     async def log_out(_request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         access.end(visit.session)
         live.look_again()
-        answer = rendering.see("/login")
+        answer = redirect("/login")
         answer.del_cookie(COOKIE, path="/")
         return answer
 
@@ -85,16 +139,16 @@ def _at_home(
     async def asked(request: web.Request) -> web.StreamResponse:
         if not access.is_allowed_host(request.headers.get("Host", "")):
             text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
-            return web.Response(text=text, status=421, headers=rendering.HEADERS)
+            return web.Response(text=text, status=421, headers=HEADERS)
         try:
             return await handler(request)
         except Unreadable:
-            return web.Response(text="This is no form of this dashboard.\n", status=400, headers=rendering.HEADERS)
+            return web.Response(text="This is no form of this dashboard.\n", status=400, headers=HEADERS)
         except ConnectionError:
             raise  # whoever asked is gone
         except (OSError, LibraryUnusable) as error:
             log.error("dashboard: %s", error)  # noqa: TRY400 (one line for the operator)
-            return rendering.page("message.html", 500, title="Not read", text=str(error), back="/")
+            return render_page("message.html", 500, title="Not read", text=str(error), back="/")
 
     return asked
 
@@ -107,12 +161,12 @@ def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request],
         session = access.session(cookie)
         if session is None:
             if request.method != "GET" or request.path == "/events":
-                return web.Response(text="Log in first.\n", status=401, headers=rendering.HEADERS)
-            return rendering.see("/login")
+                return web.Response(text="Log in first.\n", status=401, headers=HEADERS)
+            return redirect("/login")
         if request.method == "POST":
             form = await _form(request)
             if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
-                return rendering.page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
+                return render_page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
         _let_in(request)
         answer = await handler(
             request, AdmittedRequest(session, access.form_key(session), logged_in=bool(access.token))
@@ -131,7 +185,7 @@ async def _by_header(request: web.Request, handler: Handler, access: AccessContr
     if not access.accepts_token(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
         if wait > 0:
             return _slower(wait)
-        return web.Response(text="This is not the token.\n", status=401, headers=rendering.HEADERS)
+        return web.Response(text="This is not the token.\n", status=401, headers=HEADERS)
     _let_in(request)
     return await handler(request, AdmittedRequest("", "", logged_in=False))
 
@@ -141,15 +195,15 @@ _STRANGE_FORM = "This form was not sent from a page of this dashboard, or that p
 
 async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResponse:
     if not access.token:
-        return rendering.see("/")
+        return redirect("/")
     if request.method != "POST":
-        return rendering.page("login.html", wrong=False)
+        return render_page("login.html", wrong=False)
     address, form = _address(request), await _form(request)
     wait = access.seconds_to_wait(address)
     if not is_same_origin(request.headers) or not access.accepts_token(str(form.get("token", "")), address):
-        return _slower(wait) if wait > 0 else rendering.page("login.html", 401, wrong=True)
+        return _slower(wait) if wait > 0 else render_page("login.html", 401, wrong=True)
     _let_in(request)
-    answer = rendering.see("/")
+    answer = redirect("/")
     _set_cookie(request, answer, access.begin())
     return answer
 
@@ -175,13 +229,13 @@ def _let_in(request: web.Request) -> None:
 
 async def _static(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    if name not in rendering.TYPES:
-        return web.Response(text="There is no such file.\n", status=404, headers=rendering.HEADERS)
-    return rendering.file(name)
+    if name not in TYPES:
+        return web.Response(text="There is no such file.\n", status=404, headers=HEADERS)
+    return static_file(name)
 
 
 def _slower(wait: float) -> web.Response:
-    headers = {**rendering.HEADERS, "Retry-After": str(round(wait + 0.5))}
+    headers = {**HEADERS, "Retry-After": str(round(wait + 0.5))}
     return web.Response(text="Too many wrong tokens: try again later.\n", status=429, headers=headers)
 
 

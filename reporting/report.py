@@ -1,18 +1,185 @@
-"""What happened in some days, for who runs the bot."""
+"""What happened in a period: questions, answers, votes, what was taught, and groups of similar questions that had no
+answer.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.cost import Costs, Prices, costs
-from reporting.gaps import Embed, Gap, gaps, is_gap, reason_of
 from reporting.reading import TimeSpan, Voted
 from services.llm import StepTokens
+from services.search import ENGLISH, terms
+from services.search.embedding import Vectors
+from services.storage import in_thread
 from services.telemetry import Ended
+
+GAPS = frozenset(
+    {
+        Reason.NOT_ANSWERABLE,
+        Reason.NO_SOURCES,
+        Reason.SOURCES_UNAVAILABLE,
+        Reason.NO_ANSWER_IN_SOURCES,
+        Reason.UNSURE,
+        Reason.NO_CITATION,
+        Reason.TOO_LONG,
+        Reason.REJECTED,
+    }
+)
+"""Why a question that reached the gate got no answer that more or better pages might have given."""
+MOST = 2_000
+"""Questions that are grouped: the newest ones."""
+LIKE, LIKE_BY_WORDS = 0.55, 0.3
+"""From this cosine on two questions are one: of their vectors, or of their words."""
+ROUNDS = 3
+_LEAST = 1e-12
+"""Squared length: what has no words is like nothing."""
+
+_ADDRESS = re.compile(r"https?://\S+")
+"""Questions are not alike because they link to the same site."""
+
+Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Questions that are alike.
+
+    Attributes:
+        question: the one that is most like the others; the shortest of these.
+        asked: all of them, newest first.
+        askers: how many people asked.
+    """
+
+    question: str
+    asked: tuple[Ended, ...]
+    askers: int
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(map(reason_of, self.asked))
+
+
+POINTED = "pointed to a page"
+
+
+def reason_of(entry: Ended) -> str:
+    """Why there was no answer, in the words of outcomes."""
+    if entry.result is OutcomeKind.REPLIED:
+        return POINTED
+    return (entry.reason or "") if entry.result is OutcomeKind.SKIPPED else f"{entry.result}: {entry.reason}"
+
+
+def is_gap(entry: Ended) -> bool:
+    """Tell whether a question got no answer. Being pointed to a page counts as none."""
+    if not entry.question:
+        return False
+    if entry.result is OutcomeKind.REPLIED:
+        return entry.level == "point"
+    return entry.result is OutcomeKind.SKIPPED and entry.reason in GAPS
+
+
+async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:
+    """Group the unanswered of `entries`; the largest group first. `embed` None: by their words.
+
+    Raises what `embed` raises.
+    """
+    unanswered = [entry for entry in entries if is_gap(entry)][-MOST:]
+    if not unanswered:
+        return []
+    texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
+    vectors = None if embed is None else await embed(texts)
+    return await in_thread(_grouped, unanswered, texts, vectors)
+
+
+def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
+    """Blocking, for a second where there are `MOST`."""
+    if meaning is None:
+        vectors, like = _words(texts), LIKE_BY_WORDS
+    else:
+        vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
+    found = [_gap([unanswered[at] for at in members], vectors[members]) for members in _groups(vectors, like)]
+    return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
+
+
+def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
+    likeness: list[float] = (vectors @ vectors.mean(axis=0)).tolist()
+    # Of two questions, each is as typical as the other.
+    best = max(range(len(members)), key=lambda at: (round(likeness[at], 4), -len(members[at].question)))
+    newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
+    return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
+
+
+def _groups(vectors: Floats, like: float) -> list[list[int]]:
+    """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
+
+    Means are never made: their cosines follow from those of their members.
+    """
+    likeness = vectors @ vectors.T
+    sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
+    groups: list[list[int]] = []
+    for at, row in enumerate(likeness):
+        found = len(groups)
+        cosines = sums[:found, at] / _lengths(squares[:found])
+        best = int(np.argmax(cosines)) if found else 0
+        if not found or cosines[best] < like:
+            best = found
+            groups.append([])
+        groups[best].append(at)
+        squares[best] += 2 * sums[best, at] + row[at]
+        sums[best] += row
+    for _ in range(ROUNDS):
+        again = _chosen(likeness, groups, like)
+        if again == groups:
+            break
+        groups = again
+    return groups
+
+
+def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> list[list[int]]:
+    """The groups, once every row has chosen among them anew."""
+    sums = np.stack([likeness[group].sum(axis=0) for group in groups])
+    squares = np.array([row[group].sum() for row, group in zip(sums, groups, strict=True)], dtype=np.float32)
+    cosines = sums / _lengths(squares)[:, None]
+    again: list[list[int]] = [[] for _ in groups]
+    chosen: list[int] = np.argmax(cosines, axis=0).tolist()
+    for at, best in enumerate(chosen):
+        if cosines[best, at] < like:
+            again.append([at])
+        else:
+            again[best].append(at)
+    return [group for group in again if group]
+
+
+def _lengths(squares: Floats) -> Floats:
+    return np.sqrt(np.maximum(squares, _LEAST))
+
+
+def _words(texts: Sequence[str]) -> Floats:
+    """Vectors of the words of each text; a rare word weighs more."""
+    counted = [Counter(terms(text, ENGLISH)) for text in texts]
+    held_by = Counter(word for counts in counted for word in counts)
+    places = {word: place for place, word in enumerate(sorted(held_by))}
+    vectors = np.zeros((len(texts), max(len(places), 1)), dtype=np.float32)
+    for at, counts in enumerate(counted):
+        for word, count in counts.items():
+            vectors[at, places[word]] = (1 + np.log(count)) * np.log(1 + len(texts) / held_by[word])
+    return _unit(vectors)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+
 
 TAUGHT_TITLE = 100
 """Characters of what somebody was taught."""

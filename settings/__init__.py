@@ -13,11 +13,20 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 """
 
 # pyright: reportUnusedImport=false
-from settings.draft import files_of, local_file, read_yaml
-from settings.editing import with_values, with_variables
 from settings.errors import SettingsError, dotted, find
 from settings.kinds import EMBEDDED
-from settings.loading import begun_model, from_dotenv, load, usable_token, variables_of
+from settings.loading import (
+    begun_model,
+    files_of,
+    from_dotenv,
+    load,
+    local_file,
+    read_yaml,
+    usable_token,
+    variables_of,
+    with_values,
+    with_variables,
+)
 from settings.sections import (
     AnswerSettings,
     ChannelSettings,

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretS
 
 from settings import prompts
 from settings.kinds import (
+    LOCAL,
     Addresses,
     AddressesOrNone,
     ApiKey,
@@ -31,12 +32,14 @@ from settings.kinds import (
     MinutesOrOff,
     OutputMethod,
     OwnToken,
+    Partitions,
     PathBeside,
     PathOrNone,
     Port,
     QaIdOrEmpty,
     Rate,
     Renderer,
+    Replicas,
     ReplyLanguage,
     ReplyLanguageOrNone,
     ReplyMode,
@@ -55,6 +58,7 @@ from settings.kinds import (
     TextOrNone,
     TopicNames,
     TopicNamesOrNone,
+    Transport,
     Url,
     ValueHelp,
     Weight,
@@ -67,7 +71,6 @@ from settings.kinds import (
     section,
     setting,
 )
-from settings.transports import LOCAL, Partitions, Replicas, Transport
 
 GUILDS = "guilds"
 """The folder in `app.data_dir` where each server has one of its own, with the same layout."""

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel
 from reactivex.subject import Subject
 
+from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
 from assembly.graph_parts import Parts, assemble, capture_parts
 from assembly.running import GraphRun
-from assembly.state import read_state
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing

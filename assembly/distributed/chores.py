@@ -10,13 +10,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import reactivex as rx
 
 from assembly.bot import resume, sweeping
+from assembly.data_folder import RunState
 from assembly.distributed.process import GATHERED, Process
 from assembly.distributed.shared import Shared
 from assembly.documents import Documents
-from assembly.reports import reported
+from assembly.reports import reported, reporting_weekly
 from assembly.running import in_background
-from assembly.state import RunState
-from assembly.weekly import reporting_weekly
 from reporting.reading import TimeSpan
 from reporting.report import Report
 from services.storage import files, in_thread

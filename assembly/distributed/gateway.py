@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from assembly.distributed.process import Process
-from assembly.rules import teams
+from assembly.graph_parts import teams
 from clock.backoff import Backoff
 from services.conversations import People
 from services.discord import GatewayRefused, Health

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from assembly.answering import open_llms
+from assembly.data_folder import read_state
 from assembly.distributed.process import EVERYTHING, Process
+from assembly.graph_parts import server_knowledge_kept_current
 from assembly.knowledge import knowledge_kept_current
-from assembly.llm import open_llms
 from assembly.running import Meters, in_background
-from assembly.servers import server_knowledge_kept_current
-from assembly.state import read_state
 from clock import now
 from services.storage import files
 from services.telemetry import number_of

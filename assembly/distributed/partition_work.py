@@ -9,11 +9,11 @@ from pathlib import Path
 
 from reactivex.subject import Subject
 
-from assembly.callbacks import Privacy
 from assembly.distributed.forgetting import Duties
+from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
 from assembly.running import GraphRun
-from assembly.teachings import TeamKnowledgeFiles
+from assembly.slash_commands import Privacy
 from services.discord import Dispatch
 from services.privacy import Forgotten
 from services.storage import DataFolder, files, in_thread

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assembly.callbacks import not_forgotten, summary
+from assembly.data_folder import read_state
 from assembly.distributed.forgetting import forgotten_across
 from assembly.distributed.process import Process
 from assembly.distributed.shared import Shared
 from assembly.documents import Documents
+from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import Parts
-from assembly.slash_commands import slash_commands
-from assembly.state import read_state
-from assembly.teachings import TeamKnowledgeFiles, taught
+from assembly.slash_commands import not_forgotten, slash_commands, summary
 from clock import run_blocking
 from model.events import Event
 from services.conversations import phrases

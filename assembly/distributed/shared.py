@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assembly.bot import DiscordParts
+from assembly.data_folder import RunState
 from assembly.documents import Documents
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.running import Meters
-from assembly.state import RunState
 from model.outcomes import Result
 from services.assistant import Assistant
 from services.knowledge import Library, LibrarySearch

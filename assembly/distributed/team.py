@@ -12,18 +12,15 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from assembly.answering import library_of
-from assembly.callbacks import Privacy
+from assembly.answering import assistant_of, library_of, open_llms, open_search
+from assembly.data_folder import read_state
 from assembly.distributed.forgetting import duties_of
 from assembly.distributed.process import EVERYTHING, Process
 from assembly.distributed.standing import Standing
-from assembly.graph_parts import assemble, capture_parts
-from assembly.llm import assistant_of, open_llms
+from assembly.forgetting import taught
+from assembly.graph_parts import CaptureOptions, assemble, capture_parts, open_servers, server_libraries
 from assembly.running import GraphRun, Meters
-from assembly.searching import open_search
-from assembly.servers import CaptureOptions, open_servers, server_libraries
-from assembly.state import read_state
-from assembly.teachings import taught
+from assembly.slash_commands import Privacy
 from assembly.team import curation_parts
 from clock import now
 from model.events import Event

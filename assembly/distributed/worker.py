@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from reactivex.subject import Subject
 
-from assembly.answering import library_of
+from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
 from assembly.bot import open_discord
+from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.chores import chores
 from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
 from assembly.distributed.other_roles import followed, handing_over
@@ -22,15 +23,10 @@ from assembly.distributed.people import PeopleDesk, keep_feedback_key, open_desk
 from assembly.distributed.process import EVERYTHING, Process
 from assembly.distributed.shared import Shared
 from assembly.distributed.standing import Standing, fleet_of
-from assembly.documents import documents_for, embedded_store
-from assembly.graph_parts import Parts
-from assembly.indexing import search_kept_current
-from assembly.llm import assistant_of, open_llms
+from assembly.documents import documents_for, embedded_store, flush_shared_store
+from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
 from assembly.running import GraphRun, Meters, in_background
-from assembly.searching import open_embedder, open_search
-from assembly.servers import CaptureOptions, open_servers, server_libraries
-from assembly.shared_documents import flush_shared_store
-from assembly.state import RunState, autosave, read_state
+from assembly.search_updates import search_kept_current
 from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode

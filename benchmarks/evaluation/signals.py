@@ -15,8 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.answering import library_of
-from assembly.searching import embedder_of, open_search
+from assembly.answering import embedder_of, library_of, open_search
 from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import prepared
 from benchmarks.evaluation.data import OTHER_WORDS, of_one_documentation

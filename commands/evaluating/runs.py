@@ -1,20 +1,23 @@
-"""A run as JSON Lines, which `--json` prints, `--save` keeps and `--baseline` reads: a line a question, and a summary.
-
-No line holds a time, so that two runs over the same knowledge give the same bytes.
-"""
+"""One run of `--eval`: its JSON Lines form, its progress and saved state meanwhile, and its report for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assembly import Unusable
-from commands.evaluating.judging import EvalMetrics, QuestionResult, grade
+from commands.evaluating.judging import Change, Comparison, EvalMetrics, Grade, QuestionResult, grade
 from commands.evaluating.questions import EvalQuestion, Share
+from commands.progress import Count
 from model.outcomes import OutcomeKind
+from reporting.cost import Expense, Price
+from reporting.document import Block, Sentence, TableRows, Title
+from services.assistant import first_quote, key_of
+from services.storage import files
+from services.telemetry import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
             finished = "summary" in row
             if not finished:
                 key = (_text(row["question"]), bool(row["addressed"]))
-                got[key], keys[key] = _got(row), _text(row["key"])
+                got[key], keys[key] = _parsed_result(row), _text(row["key"])
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             if torn and number == len(lines) and line[: len(_BEGINS)] == _BEGINS[: len(line)]:
                 break
@@ -105,7 +108,7 @@ _BEGINS = '{"question": '
 """So begins each line but the last, which is written with all others."""
 
 
-def _got(row: Mapping[str, Any]) -> QuestionResult:
+def _parsed_result(row: Mapping[str, Any]) -> QuestionResult:
     return QuestionResult(
         outcome=OutcomeKind(row["outcome"]),
         level=_text_or_none(row["level"]),
@@ -132,3 +135,234 @@ def _text_or_none(value: object) -> str | None:
 def _line(fields: Mapping[str, object]) -> str:
     # Half a surrogate pair, which a model may write, fits into no file.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+@dataclass(slots=True)
+class EvalRun:
+    """Attributes:
+    price: of the model's tokens; None: unknown.
+    save: where the run is kept; None: nowhere.
+    key: changes with everything that all replies depend on.
+    got: by `EvalQuestion.key`; resumed: how many of them an earlier run had asked.
+    """
+
+    questions: Sequence[EvalQuestion]
+    price: Price | None
+    save: Path | None
+    key: str = ""
+    got: dict[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
+    resumed: int = 0
+    spent: Expense = field(default_factory=Expense)
+
+    def resume(self, earlier: SavedRun) -> None:
+        """Take over what an earlier run has got, where it would be got again. Raises OSError: nothing can be saved."""
+        if self.save is not None:
+            files.append(self.save, b"")  # now, and not when something has been paid for
+        for question in self.questions:
+            got = earlier.got.get(question.key)
+            if got is not None and not got.failed and earlier.keys[question.key] == self._key(question):
+                self._take(question, got)
+                self.resumed += 1
+
+    def add(self, question: EvalQuestion, got: QuestionResult) -> None:
+        """Raises OSError: it cannot be saved."""
+        self._take(question, got)
+        if self.save is not None:
+            files.append(self.save, f"{self._rendered(question)}\n".encode(), own_line=True)
+
+    def finish(self, summary: str) -> None:
+        """Save all in the order of the file, and as finished unless something failed. Raises OSError."""
+        if self.save is not None:
+            lines = [*self.lines, *([] if self.failed else [summary])]
+            files.replace(self.save, "".join(f"{line}\n" for line in lines).encode())
+
+    @property
+    def left(self) -> list[EvalQuestion]:
+        return [each for each in self.questions if each.key not in self.got]
+
+    @property
+    def failed(self) -> int:
+        return sum(got.failed for got in self.got.values())
+
+    @property
+    def judged(self) -> list[tuple[EvalQuestion, QuestionResult]]:
+        """In the order of the file."""
+        return [(each, self.got[each.key]) for each in self.questions if each.key in self.got]
+
+    @property
+    def lines(self) -> list[str]:
+        return [self._rendered(question) for question, _ in self.judged]
+
+    @property
+    def count(self) -> Count:
+        spent = self.spent
+        cost = "" if spent.money is None else f", cost {spent.money:.4f}"
+        more = f"{spent.tokens:,} tokens{cost}" if spent.calls else ""
+        return Count(len(self.got), len(self.questions), "question", more)
+
+    def _take(self, question: EvalQuestion, got: QuestionResult) -> None:
+        self.got[question.key] = got
+        prompt, completion = (sum(counts[at] for counts in got.tokens.values()) for at in (0, 1))
+        self.spent.add(got.llm_calls, prompt, completion, self.price)
+
+    def _rendered(self, question: EvalQuestion) -> str:
+        return render_got(question, self.got[question.key], self._key(question))
+
+    def _key(self, question: EvalQuestion) -> str:
+        return key_of(self.key, *map(str, question.key))
+
+
+def unfinished(save: Path | None, option: str) -> SavedRun:
+    """Read the results of an earlier run that was cut off. Raises Unusable: it was finished, or the file is something
+    else.
+    """
+    if save is None or not save.exists():
+        return SavedRun()
+    found = read_run(save, option, torn=True)
+    if found.finished:
+        raise Unusable(f"{option}: {save} holds a finished run; name another file, or remove it")
+    return found
+
+
+LINE = 100
+"""Characters of a question, and of what was said, in a table."""
+_ABOUT = {
+    Share.PRECISION: "answers that are right",
+    Share.RECALL: "questions that are answered rightly",
+    Share.SHOWN: "the same, or pointed to what answers",
+    Share.SILENCE: "silent where silence is right",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalReport:
+    """A run to its end.
+
+    Attributes:
+        todo: questions that are not asked yet; resumed: that an earlier run had asked.
+        not_indexed: sources that are expected and that no index names.
+        seconds: that it took; spent: what models were asked for, also by the earlier run.
+    """
+
+    name: str
+    judged: Sequence[tuple[EvalQuestion, QuestionResult]]
+    least: Mapping[Share, float]
+    figures: EvalMetrics
+    todo: int
+    resumed: int
+    not_indexed: Sequence[str]
+    seconds: float
+    spent: Expense
+    baseline: Comparison | None = None
+
+    @property
+    def below(self) -> str:
+        """Which thresholds are not met, in words; empty where all are."""
+        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.least))
+        return ", ".join(missed)
+
+
+def eval_document(report: EvalReport) -> Iterator[Block]:
+    """All that there is to tell, the figures last, where a terminal shows them."""
+    graded = [(question, got, grade(question, got)) for question, got in report.judged]
+    yield Title(f"{number_of(len(graded), 'question')} of {report.name}", 1)
+    rows = [
+        (each, question_text(question), expected_text(question), result_text(got)) for question, got, each in graded
+    ]
+    yield TableRows(("", "question", "expected", "got"), rows)
+    wrong = [(question, got) for question, got, each in graded if each is Grade.WRONG]
+    if wrong:
+        yield Title("Wrong")
+        said = [(question_text(question), expected_text(question), _cited(got), _said(got)) for question, got in wrong]
+        yield TableRows(("question", "expected", "answered from", "with"), said)
+    if report.not_indexed:
+        yield Title("Expected, and in no index")
+        yield TableRows(("source",), [(each,) for each in report.not_indexed])
+    yield Title("Figures")
+    yield from _figure_blocks(report)
+    if report.baseline is not None:
+        yield from _comparison_blocks(report.baseline)
+
+
+def question_text(question: EvalQuestion) -> str:
+    return _short(question.text) + (" (to the bot)" if question.addressed else "")
+
+
+def expected_text(question: EvalQuestion) -> str:
+    if question.silent:
+        return "silence"
+    words = " or ".join(f"“{each}”" for each in question.words)
+    return " with ".join(filter(None, [" or ".join(question.sources), words]))
+
+
+def result_text(got: QuestionResult) -> str:
+    """Say which sources an answer is from, or why there is none."""
+    if got.outcome is OutcomeKind.REPLIED:
+        return f"{'pointed to ' if got.points else ''}{_cited(got)}"
+    at = f"{got.step}: " if got.step and got.outcome is OutcomeKind.SKIPPED else ""
+    return f"{at}{got.reason or got.outcome}" + (f": {_short(got.why)}" if got.why else "")
+
+
+def _figure_blocks(report: EvalReport) -> Iterator[Block]:
+    found = report.figures
+    grades = [f"{count} {each}" for each, count in found.grades.items() if count]
+    yield Sentence(
+        f"{number_of(found.questions, 'question')}: {', '.join(grades)}."
+        + (f" {report.todo} more to be decided." if report.todo else "")
+    )
+    below = found.below(report.least)
+    rows: list[tuple[str, ...]] = []
+    for each in Share:
+        some, whole = found.counts(each)
+        wanted = report.least.get(each)
+        least = "" if wanted is None else f"{wanted:.3f}{' (missed)' if each in below else ''}"
+        rows.append((each, _ABOUT[each], f"{some} of {whole}", _percent(found, each), least))
+    yield TableRows(("figure", "", "", "share", "at least"), rows, frozenset({2, 3}))
+    yield Sentence(spent_in_words(report.spent) + f" It took {report.seconds:.1f} s." + _resumed(report.resumed))
+
+
+def spent_in_words(spent: Expense) -> str:
+    if not spent.calls:
+        return "No model was asked."
+    question_text = (
+        f"{number_of(spent.calls, 'LLM call')}, {spent.prompt:,} tokens in prompts, {spent.completion:,} in replies"
+    )
+    return f"{question_text}." if spent.money is None else f"{question_text}, cost {spent.money:.4f}."
+
+
+def _resumed(count: int) -> str:
+    return f" {number_of(count, 'question')} had been asked by an earlier run." if count else ""
+
+
+def _comparison_blocks(found: Comparison) -> Iterator[Block]:
+    yield Title("Compared with the baseline")
+    counts = [f"{len(found.better)} better", f"{len(found.worse)} worse"]
+    counts += [f"{count} {what}" for count, what in ((found.new, "new"), (found.gone, "gone")) if count]
+    yield Sentence(", ".join(counts) + f"; of {number_of(found.after.questions, 'question')} that both runs asked:")
+    rows = [(each, _percent(found.before, each), _percent(found.after, each)) for each in Share]
+    yield TableRows(("figure", "baseline", "now"), rows, frozenset({1, 2}))
+    for title, changes in (("Worse", found.worse), ("Better", found.better)):
+        if changes:
+            yield Title(title, 3)
+            yield TableRows(("question", "baseline", "now"), list(map(_changed, changes)))
+
+
+def _changed(change: Change) -> tuple[str, ...]:
+    return question_text(change.question), change.before, change.after
+
+
+def _percent(found: EvalMetrics, share: Share) -> str:
+    return "–" if (part := found.share(share)) is None else f"{part:.3f}"
+
+
+def _cited(got: QuestionResult) -> str:
+    return ", ".join(got.sources) or "no source"
+
+
+def _said(got: QuestionResult) -> str:
+    return _short(first_quote(got.reply) or got.reply)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"

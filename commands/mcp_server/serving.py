@@ -13,20 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 from assembly import Unusable
-from assembly.answering import library_of
-from assembly.asking import conversation_of, open_answering
-from assembly.document_tools import tools_over
-from assembly.documents import store_of
+from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
+from assembly.documents import store_of, tools_over
 from assembly.knowledge import temporary_index
-from assembly.llm import open_llm
 from assembly.redaction import redactor_of
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
-from assembly.searching import addresses_of, open_embedder
-from commands.exit_codes import DONE
-from commands.mcp_server.access import ReadableThreads
-from commands.mcp_server.files import FileTools
-from commands.mcp_server.knowledge import NO_INDEX, KnowledgeTools
-from commands.mcp_server.tools import QuestionBudget, ServedTool
+from commands.arguments import DONE
+from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, QuestionBudget, ReadableThreads, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.storage import DataFolder
 from services.telemetry import raise_descriptor_limit
@@ -71,13 +64,13 @@ def check_http(chosen: McpSettings) -> None:
 
 async def over_stdio(settings: Settings) -> None:
     # Only now: no other command needs the extra, or should wait for its import.
-    from commands.mcp_server import protocol, stdio  # noqa: PLC0415
+    from commands.mcp_server import protocol  # noqa: PLC0415
 
     with stop_signal() as stopped:
         if sys.stdin.isatty():
             print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
         async with served_tools(settings) as tools:
-            await stdio.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
+            await protocol.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
 
 
 async def over_http(settings: Settings) -> None:

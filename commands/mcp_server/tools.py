@@ -1,16 +1,32 @@
-"""What a tool is for an assistant: words about it, the form of its arguments, and what comes back."""
+"""The tools that `--mcp` offers: their description, arguments and results; search, read_source and ask; and files of
+threads that the operator has opened.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from clock import now
+from model.conversations import Conversation
+from model.outcomes import OutcomeKind, Reason
+from services.assistant import Addresses
+from services.conversations import read_posts
+from services.documents import QAResult, Status, ToolContext, amount
+from services.documents.store import DocumentStore, StoreUnavailable, naming
+from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
+from services.knowledge import Library, Search, SourceUnavailable, as_shown
 from services.llm import Limiter, misfit
+from services.search import Hit, Level
+from services.storage import Signature, confined, in_thread
+from services.telemetry import number_of
+from sinks.terminal import one_line
+from streams.answers import AIResult, Answerer
 
 QUESTION_CHARS = 1_000
 _KEPT = "\n\t\u200c\u200d"
@@ -100,3 +116,453 @@ def visible(words: str) -> str:
     if words.isascii() and words.isprintable():
         return words
     return "".join(each for each in words if each in _KEPT or unicodedata.category(each)[0] != "C")
+
+
+EXCERPT_CHARS = 900
+MOST_HITS, USUAL_HITS = 20, 5
+MOST_CHARS, USUAL_CHARS = 50_000, 20_000
+MOST_OFFSET = 10**9
+ID_CHARS = 2_000
+NO_INDEX = "There is no index yet, so nothing can be found. Whoever runs this server makes it: python app.py --init-kb"
+
+_MODEL = "It is slower than search and costs tokens of this server's own model: look around with search."
+_NO_MODEL = "This server has no model of its own: what it gives are passages, quoted."
+_LIKELY = {
+    Level.ANSWER: "the first of them probably answer it",
+    Level.POINT: "they are related, and may not answer it",
+    Level.SILENCE: "probably none of them answers it",
+}
+
+
+class FoundPassage(BaseModel):
+    source_id: str = Field(description="Give it to read_source, letter by letter.")
+    title: str
+    section: str = Field(description="The headings above the passage, outermost first.")
+    excerpt: str
+    score: float = Field(description="0 to 1; comparable within one search only.")
+    url: str | None = Field(description="Where people read it; null: not known.")
+
+
+class FoundPassages(BaseModel):
+    confidence: float = Field(description="How likely one of the first three sources answers the query, 0 to 1.")
+    level: Literal["answer", "point", "silence"] = Field(
+        description="What that means: it probably answers; it is related; probably nothing here answers."
+    )
+    passages: list[FoundPassage] = Field(description="Best first.")
+    more: int = Field(description="How many more passages were found.")
+
+
+class SourceText(BaseModel):
+    source_id: str
+    url: str | None = Field(description="Where people read it; null: not known.")
+    text: str
+    offset: int = Field(description="Where `text` begins, in characters.")
+    total_chars: int
+    next_offset: int | None = Field(description="Where to read on; null: that was all.")
+
+
+class GivenAnswer(BaseModel):
+    outcome: Literal["answered", "pointed", "nothing found", "no answer"] = Field(
+        description="answered: from the sources; pointed: it only says where to look; nothing found: it says so; "
+        "no answer: see reason."
+    )
+    answer: str | None
+    sources: list[str] = Field(description="Ids of the sources of the answer; read_source takes them.")
+    reason: str | None = Field(description="Why there is no answer.")
+    path: dict[str, Any] = Field(description="What each step decided.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeTools:
+    """Over the sources that everybody may be answered from.
+
+    Attributes:
+        conversation: of a question.
+        allowance: for questions that cost something; None: they cost nothing.
+    """
+
+    library: Library
+    search: Search
+    answerer: Answerer
+    addresses: Addresses
+    conversation: Callable[[str], Conversation]
+    allowance: QuestionBudget | None
+
+    def tools(self) -> Sequence[ServedTool]:
+        return (
+            ServedTool(
+                name="search",
+                title="Search documentation and team answers",
+                description="Finds passages of the documentation and of what the team told users, by words and by "
+                "meaning. Use it to look things up: behaviour, settings, errors, how something was solved before. "
+                "Gives short excerpts with the ids of their sources, best first, and how likely they answer. "
+                "Costs nothing: search again in other words, and read the whole source with read_source.",
+                parameters=form(
+                    ("query",),
+                    query=text("A question or a few words, in the language of the documentation if you can."),
+                    limit=number("How many passages.", 1, MOST_HITS, USUAL_HITS),
+                ),
+                result=FoundPassages,
+                run=self._search,
+            ),
+            ServedTool(
+                name="read_source",
+                title="Read a source",
+                description="Gives the text of one source: a document, a web page, or a topic of the team's answers "
+                "(ids that begin with team:, where only what stands behind Team: is the team's word). Needs an id from "
+                "search or ask. Long sources come in pieces: go on at next_offset.",
+                parameters=form(
+                    ("source_id",),
+                    source_id=text("As search gave it, such as kb:guides/setup.md.", ID_CHARS),
+                    offset=number("Where to begin, in characters.", 0, MOST_OFFSET, 0),
+                    max_chars=number("How much to read.", 1, MOST_CHARS, USUAL_CHARS),
+                ),
+                result=SourceText,
+                run=self._read,
+            ),
+            ServedTool(
+                name="ask",
+                title="Ask for a finished answer",
+                description="Answers one question as the bot answers users: checked, from the sources alone, with the "
+                "sources named; or says that there is no answer, and why. "
+                f"{_MODEL if self.allowance is not None else _NO_MODEL} "
+                "Each question stands alone, so put everything that matters into it.",
+                parameters=form(("question",), question=text("One complete question, as a person would ask it.")),
+                result=GivenAnswer,
+                run=self._ask,
+            ),
+        )
+
+    async def _search(self, arguments: Mapping[str, Any]) -> ToolResult:
+        await self._indexed()
+        limit = _within(arguments.get("limit", USUAL_HITS), 1, MOST_HITS)
+        found = await self.search.find(arguments["query"])
+        passages = [self._passage(hit) for hit in found.hits[:limit]]
+        content = FoundPassages(
+            confidence=round(found.confidence, 2),
+            level=found.level.value,
+            passages=passages,
+            more=len(found.hits) - len(passages),
+        )
+        if not passages:
+            return ToolResult("Nothing was found. Try other words: those that the documentation would use.", content)
+        lines = [f"Best first; {_LIKELY[found.level]} (confidence {found.confidence:.0%})."]
+        for number_, each in enumerate(passages, 1):
+            lines += ["", *_passage_lines(number_, each)]
+        return ToolResult("\n".join(lines), content)
+
+    def _passage(self, hit: Hit) -> FoundPassage:
+        kept = hit.kept
+        shown = kept.text if len(kept.text) <= EXCERPT_CHARS else f"{kept.text[:EXCERPT_CHARS]}…"
+        return FoundPassage(
+            source_id=hit.source_id,
+            title=one_line(kept.title),
+            section=" › ".join(one_line(head) for head in kept.headings if head),
+            excerpt=shown,
+            score=round(hit.score, 2),
+            url=self.addresses.section(kept),
+        )
+
+    async def _read(self, arguments: Mapping[str, Any]) -> ToolResult:
+        await self._indexed()
+        source_id = arguments["source_id"].strip().strip("`")
+        try:
+            source = await self.library.load(source_id)
+        except SourceUnavailable as why:
+            raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
+        whole = as_shown(source.text, {})
+        offset = min(_within(arguments.get("offset", 0), 0, MOST_OFFSET), len(whole))
+        piece = whole[offset : offset + _within(arguments.get("max_chars", USUAL_CHARS), 1, MOST_CHARS)]
+        end = offset + len(piece)
+        content = SourceText(
+            source_id=source_id,
+            url=self.addresses.of(source_id),
+            text=piece,
+            offset=offset,
+            total_chars=len(whole),
+            next_offset=end if end < len(whole) else None,
+        )
+        rest = "" if end == len(whole) else f"; go on with offset {end}"
+        where = f"\n{content.url}" if content.url else ""
+        return ToolResult(
+            f"{one_line(source_id)}, characters {offset} to {end} of {len(whole)}{rest}{where}\n\n{piece}", content
+        )
+
+    async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
+        await self._indexed()
+        if self.allowance is not None:
+            await self.allowance.spend()
+        result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
+        reason, path = result.debug["reason"], dict(_path(result))
+        if result.debug["result"] == OutcomeKind.FAILED:
+            raise CallRefused(
+                f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
+            )
+        if reason == Reason.BUDGET:  # without a model answers cost nothing, and may be counted all the same
+            raise used_up("limits.answers_per_day")
+        if not result.should_reply or result.reply_text is None:
+            content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
+            return ToolResult(f"There is no answer: {reason}.{_why(path)}", content)
+        content = GivenAnswer(
+            outcome=_outcome(path),
+            answer=result.reply_text,
+            sources=list(result.citations),
+            reason=None,
+            path=path,
+        )
+        cited = f"\n\nSources: {', '.join(map(one_line, result.citations))}" if result.citations else ""
+        head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
+        return ToolResult(f"{head}{result.reply_text}{cited}", content)
+
+    async def _indexed(self) -> None:
+        if not await self.library.index():
+            raise CallRefused(NO_INDEX)
+
+
+def _passage_lines(place: int, each: FoundPassage) -> Iterator[str]:
+    yield f"{place}. {one_line(each.source_id)}" + (f" › {each.section}" if each.section else "") + f" ({each.score})"
+    if each.url:
+        yield f"   {each.url}"
+    yield from (f"   {line}".rstrip() for line in each.excerpt.split("\n"))
+
+
+def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
+    """The decisions of the steps, without how long they took and how they ended."""
+    for step, decision in result.debug.items():
+        if isinstance(decision, Mapping) and step != "tokens":
+            yield step, decision
+
+
+def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing found"]:
+    pointed = path.get("point")
+    if pointed is None:
+        return "answered"
+    return "nothing found" if pointed["level"] == Level.SILENCE else "pointed"
+
+
+def _why(path: Mapping[str, Any]) -> str:
+    """Give the gate's reason, where the gate ended the answer."""
+    said = path.get("gate", {}).get("reason")
+    return f" {one_line(str(said))}" if said else ""
+
+
+def _within(value: int, least: int, most: int) -> int:
+    return min(max(value, least), most)
+
+
+@dataclass(slots=True)
+class ReadableThreads:
+    """The threads that the operator has opened to assistants.
+
+    Attributes:
+        channels: channels and threads, as named by the operator.
+        posts: the bot's record of its posts.
+    """
+
+    channels: frozenset[int]
+    posts: Path
+    _known: tuple[Signature | None, Mapping[int, int]] = field(default=(None, {}))
+
+    async def admits(self, thread_id: int) -> bool:
+        """Tell whether assistants may read the files of a thread."""
+        return thread_id in self.channels or await self.channel_of(thread_id) in self.channels
+
+    async def channel_of(self, thread_id: int) -> int | None:
+        """Give the channel in which the bot opened a thread; None where it did not or no longer knows."""
+        seen = confined.look(self.posts)
+        if seen is None:
+            return None
+        if self._known[0] != seen:
+            self._known = seen, await in_thread(_opened, self.posts)
+        return self._known[1].get(thread_id)
+
+
+def _opened(posts: Path) -> dict[int, int]:
+    """The channel of each thread that the bot opened."""
+    return {post.place_id: post.asked_in for post in read_posts(posts) if post.opened_thread}
+
+
+MOST_THREADS = 200
+MOST_PASSAGES, USUAL_PASSAGES = 20, 5
+_NO_FILES = "There are no files here. list_files shows the threads that have some."
+_UNAVAILABLE = "The files cannot be read just now; try again later."
+_THREAD = text("The id of the thread, as list_files gives it.", 20)
+_WHICH = "Needs `thread_id` from list_files: that one is meant by this thread."
+_DONE = frozenset({Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING})
+"""What was looked up, whatever came of it."""
+
+
+class PostedFile(BaseModel):
+    name: str
+    kind: str
+    size: int = Field(description="In bytes.")
+    lines: int
+    uploaded_at: str = Field(description="RFC 3339, UTC.")
+    state: str = Field(description="ready, lexical (searchable by words only), pending, or failed.")
+
+
+class PostedThread(BaseModel):
+    thread_id: str
+    channel_id: str | None = Field(description="Where the bot opened the thread; null: it did not.")
+    files: list[PostedFile]
+
+
+class PostedThreads(BaseModel):
+    threads: list[PostedThread] = Field(description="The newest first.")
+    more: int = Field(description="How many more threads have files.")
+
+
+class CitedLines(BaseModel):
+    file: str
+    line_start: int
+    line_end: int
+    timestamp: str | None
+
+
+class FileAnswer(BaseModel):
+    status: str = Field(description="ok, not_found, indexing, refused_irrelevant or synthesis_error.")
+    answer: str
+    citations: list[CitedLines]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTools:
+    """Over the files of threads.
+
+    Attributes:
+        by_name: the document tools.
+        allowance: for questions that cost something; None: they cost nothing.
+    """
+
+    store: DocumentStore
+    by_name: Mapping[str, DocumentQATool]
+    threads: ReadableThreads
+    allowance: QuestionBudget | None
+
+    def tools(self) -> Sequence[ServedTool]:
+        described = f"{query_file.USE}\n{query_file.RULES}\n{query_file.OTHERWISE}"
+        meaning, _, _ = self.by_name[CASE].config.description.partition("Not for")
+        return (
+            ServedTool(
+                name="list_files",
+                title="List files posted in threads",
+                description="Lists the files (logs, configurations, code, notes) that users posted in support threads "
+                "which are open to you, by thread. Use it first: the other two tools about files need a thread_id "
+                "from here. Files are gone when their thread is closed.",
+                parameters=form(),
+                result=PostedThreads,
+                run=self._list,
+            ),
+            ServedTool(
+                name=query_file.NAME,
+                title="Query lines of posted files",
+                description=f"{_WHICH}\n{described}",
+                parameters={
+                    **query_file.PARAMETERS,
+                    "properties": {"thread_id": _THREAD, **query_file.PARAMETERS["properties"]},
+                    "required": ["thread_id"],
+                },
+                result=FileAnswer,
+                run=self._query,
+            ),
+            ServedTool(
+                name=CASE,
+                title="Ask about posted files",
+                description=f"{_WHICH}\n{meaning}"
+                f"When you know the words, {query_file.NAME} counts, groups and lists lines in one call. "
+                "Not for general knowledge: use search or ask.",
+                parameters=form(
+                    ("thread_id", "question"),
+                    thread_id=_THREAD,
+                    question=text("One complete question, with every name, number and time that matters in it."),
+                    k=number("How many passages to read; 3 to 10 is useful.", 1, MOST_PASSAGES, USUAL_PASSAGES),
+                ),
+                result=FileAnswer,
+                run=self._answer,
+            ),
+        )
+
+    async def _list(self, _arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            names = await self.store.list_collections(naming.CASE_PREFIX)
+            ids = [int(name.removeprefix(naming.CASE_PREFIX)) for name in names]
+            mine = sorted([each for each in ids if await self.threads.admits(each)], reverse=True)
+            listed = [await self._thread(each) for each in mine[:MOST_THREADS]]
+        except StoreUnavailable:
+            raise CallRefused(_UNAVAILABLE) from None
+        threads = [each for each in listed if each.files]
+        content = PostedThreads(threads=threads, more=len(mine) - len(listed))
+        if not threads:
+            return ToolResult("No files have been posted in the threads that are open to you.", content)
+        lines = [line for thread in threads for line in _listed(thread)]
+        return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
+
+    async def _thread(self, thread_id: int) -> PostedThread:
+        described = await self.store.describe(naming.case(str(thread_id)))
+        channel = await self.threads.channel_of(thread_id)
+        files = [
+            PostedFile(
+                name=one_line(doc.filename),
+                kind=doc.kind,
+                size=doc.size,
+                lines=doc.n_lines,
+                uploaded_at=doc.origin.uploaded_at,
+                state=doc.state.value,
+            )
+            for doc in (() if described is None else described.documents)
+            if doc.current or not doc.state.searchable
+        ]
+        return PostedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)
+
+    async def _query(self, arguments: Mapping[str, Any]) -> ToolResult:
+        toolset = await self._toolset(arguments["thread_id"])
+        asked = {name: value for name, value in arguments.items() if name != "thread_id"}
+        return _given(query_file.NAME, await toolset.query(asked), toolset)
+
+    async def _answer(self, arguments: Mapping[str, Any]) -> ToolResult:
+        toolset = await self._toolset(arguments["thread_id"])
+        await toolset.ready()
+        if CASE not in {tool.name for tool in toolset.tools}:
+            raise CallRefused(_NO_FILES)
+        if self.allowance is not None:
+            await self.allowance.spend()
+        k = min(max(arguments.get("k", USUAL_PASSAGES), 1), MOST_PASSAGES)
+        return _given(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
+
+    async def _toolset(self, thread: str) -> Toolset:
+        """What may be looked up in a thread. Raises CallRefused, with the same words whether or not there is one."""
+        if not (thread.isascii() and thread.isdigit()) or not await self.threads.admits(int(thread)):
+            raise CallRefused(_NO_FILES)
+        try:
+            described = await self.store.describe(naming.case(thread))
+        except StoreUnavailable:
+            raise CallRefused(_UNAVAILABLE) from None
+        if described is None:
+            raise CallRefused(_NO_FILES)
+        context = ToolContext(
+            guild_id=described.collection.guild_id, thread_id=int(thread), asker_id=0, asker_can_view=True
+        )
+        return Toolset({CASE: self.by_name[CASE]}, context)
+
+
+def _listed(thread: PostedThread) -> list[str]:
+    where = f" of channel {thread.channel_id}" if thread.channel_id else ""
+    files = [
+        f"  {file.name} ({file.kind}, {amount(file.size)}, {number_of(file.lines, 'line')}, {file.state})"
+        for file in thread.files
+    ]
+    return [f"Thread {thread.thread_id}{where}:", *files]
+
+
+def _given(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
+    """Raises CallRefused: nothing was looked up."""
+    if result.status not in _DONE:
+        raise CallRefused(result.answer)
+    citations = [
+        CitedLines(
+            file=one_line(each.source), line_start=each.line_start, line_end=each.line_end, timestamp=each.timestamp
+        )
+        for each in result.citations
+    ]
+    content = FileAnswer(status=result.status.value, answer=result.answer, citations=citations)
+    return ToolResult(toolset.text(name, result), content)

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.answering import library_of
-from assembly.asking import open_answering
-from assembly.searching import open_search
+from assembly.answering import library_of, open_answering, open_search
 from model.conversations import Conversation, Role, Turn
 from settings import Settings
 from streams.answers import RequestContext
@@ -56,7 +54,7 @@ async def test_passages_that_have_no_vector_are_told(
     def embedder_of(_: object) -> HashingEmbedder:
         return HashingEmbedder()
 
-    monkeypatch.setattr("assembly.searching.embedder_of", embedder_of)
+    monkeypatch.setattr("assembly.answering.embedder_of", embedder_of)
     async with open_answering(settings):
         pass
     warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

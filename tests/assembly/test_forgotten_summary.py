@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assembly.callbacks import summary
+from assembly.slash_commands import summary
 from services.conversations import phrases
 from services.privacy import Forgotten
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import reactivex as rx
 
 from assembly.answering import library_of
+from assembly.data_folder import read_state
 from assembly.graph_parts import assemble, capture_parts
-from assembly.state import read_state
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind

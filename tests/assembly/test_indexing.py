@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from assembly.answering import open_embedder
 from assembly.documents import Documents, documents_for, store_of
-from assembly.indexing import IndexOnDemand, failed, search_kept_current
-from assembly.searching import open_embedder
+from assembly.search_updates import IndexOnDemand, failed, search_kept_current
 from clock import now
 from operators import Overflow
 from services.documents.store import naming
@@ -84,7 +84,7 @@ async def test_a_store_that_cannot_be_written_is_a_line_in_the_log(
     async def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("the disk is full")
 
-    monkeypatch.setattr("assembly.indexing.index_global", broken)
+    monkeypatch.setattr("assembly.search_updates.index_global", broken)
     settings = configured(tmp_path)
     async with (
         documents_for(settings, None, Uploads(), None) as documents,
@@ -123,7 +123,7 @@ async def test_each_embedder_is_closed_by_whoever_opened_it(tmp_path: Path, monk
     def made(_: object) -> Embedder:
         return Closing()
 
-    monkeypatch.setattr("assembly.searching.embedder_of", made)
+    monkeypatch.setattr("assembly.answering.embedder_of", made)
     endpoint = {"base_url": "http://127.0.0.1:9", "model": "m", "api_key": "k"}
     settings = configured(tmp_path, documents={"embeddings": endpoint})
     async with open_embedder("packaged") as searching:

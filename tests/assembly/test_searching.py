@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assembly.searching import for_team
+from assembly.answering import for_team
 from services.search import PassageStore
 from tests.searching import by_words
 from tests.world import Shelf

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assembly import state as module
-from assembly.state import autosave, read_state
+from assembly import data_folder as module
+from assembly.data_folder import autosave, read_state
 from model.messages import DISCORD_EPOCH_MS, Author, Message
 from model.outcomes import Removed
 from services.conversations import read_marks, render_marks

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from assembly.reports import reported
-from assembly.weekly import LOOK_SECONDS, WEEK, WeeklyReport, reporting_weekly
+from assembly.reports import LOOK_SECONDS, WEEK, WeeklyReport, reported, reporting_weekly
 from clock import VirtualLoop, now, rfc3339
 from model.messages import Author, Message, Place, PlaceKind, snowflake_at
 from model.outcomes import Reason
@@ -183,7 +182,7 @@ def two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def said(_: Report) -> str:
         return f"**The last week.** {'a' * 1500}\n{'b' * 1500}"
 
-    monkeypatch.setattr("assembly.weekly.posted", said)
+    monkeypatch.setattr("assembly.reports.posted", said)
 
 
 @pytest.mark.usefixtures("two_pieces")

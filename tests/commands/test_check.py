@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import app
-from commands import check, check_servers
-from commands.findings import Finding, Verdict
+from commands import check
+from commands.check import Finding, Verdict
 from services.documents.store.chroma import chroma_unreachable_because
 from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
@@ -23,13 +23,13 @@ from tests.loopback.llm_server import LLMServer
 def findings(config: Path) -> dict[str, Finding]:
     settings = load(config)
     found = [
-        check.token(settings),
-        *check.folders(settings),
-        *check.knowledge(settings),
-        check.staff(settings),
-        check.team(settings),
-        *check.internal_topics(settings),
-        check.log_file(settings),
+        check.token_row(settings),
+        *check.folder_rows(settings),
+        *check.knowledge_rows(settings),
+        check.staff_row(settings),
+        check.team_row(settings),
+        *check.internal_topic_rows(settings),
+        check.log_file_row(settings),
     ]
     return {finding.about: finding for finding in found}
 
@@ -71,7 +71,7 @@ def test_the_table_begins_with_what_was_read(
     for name in [name for name in os.environ if name.upper().startswith("APP__")]:
         monkeypatch.delenv(name)
     local, dotenv = config.with_name("config.local.yaml"), config.with_name(".env")
-    assert check.configuration(config, {}).says == f"{config} (there is no {local} and no {dotenv})"
+    assert check.configuration_row(config, {}).says == f"{config} (there is no {local} and no {dotenv})"
     local.write_text("discord: {team_member_ids: [5, 6, 7]}\n")
     dotenv.write_text(f"APP__DISCORD__TOKEN={SECRET_TOKEN}\n")
     monkeypatch.setenv("app__app__dry_run", "true")
@@ -172,7 +172,7 @@ async def test_a_model_that_answers_is_there(config: Path) -> None:
     async with LLMServer() as server:
         with_llm(config, server.base_url)
         settings = await asyncio.to_thread(load, config)
-        answering, learning = await check_servers.models(settings)
+        answering, learning = await check.model_rows(settings)
     assert answering.verdict is Verdict.OK
     assert learning.verdict is Verdict.SKIPPED
 
@@ -194,7 +194,7 @@ def test_a_cursor_that_would_stop_all_learning_is_missing(config: Path) -> None:
 
 def about_documents(config: Path, yaml: str) -> dict[str, Finding]:
     config.write_text(yaml)
-    return {finding.about: finding for finding in asyncio.run(check_servers.documents(load(config)))}
+    return {finding.about: finding for finding in asyncio.run(check.document_rows(load(config)))}
 
 
 def closed_port() -> int:
@@ -261,7 +261,7 @@ async def test_servers_for_documents_that_answer_are_there(settings_with: Callab
         at = str(server.make_url("")).rstrip("/")
         embeddings = f"{{base_url: '{llm.base_url}', api_key: {SECRET_KEY}, model: tiny}}"
         settings = settings_with(f"documents: {{store: '{at}', embeddings: {embeddings}}}\n")
-        assert [finding.verdict for finding in await check_servers.documents(settings)] == [Verdict.OK, Verdict.OK]
+        assert [finding.verdict for finding in await check.document_rows(settings)] == [Verdict.OK, Verdict.OK]
         assert "HTTP 404" in (await chroma_unreachable_because(f"{at}/elsewhere") or "")
         assert "did not answer" in (await chroma_unreachable_because(f"{at}/slow", timeout_seconds=0.05) or "")
 
@@ -273,17 +273,17 @@ def test_a_renderer_that_a_start_would_refuse_is_missing(
     kb = settings_with("kb: {web_fetch_renderer: browser}\n").kb
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
     monkeypatch.delitem(sys.modules, "services.knowledge.web.browser", raising=False)
-    (found,) = asyncio.run(check_servers.renderer(kb))
+    (found,) = asyncio.run(check.renderer_rows(kb))
     assert (found.about, found.verdict) == ("kb.web_fetch_renderer", Verdict.MISSING)
     assert found.says.startswith("`browser`, which needs the extra of that name: make extra-browser")
 
 
 def test_pages_fetched_as_they_are_need_no_line(settings_with: Callable[[str], Settings]) -> None:
-    assert asyncio.run(check_servers.renderer(settings_with("").kb)) == []
+    assert asyncio.run(check.renderer_rows(settings_with("").kb)) == []
 
 
 def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
-    found = asyncio.run(check_servers.models(load(config)))
+    found = asyncio.run(check.model_rows(load(config)))
     assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commands.check_links import FAILED, NOT_YET, links
-from commands.findings import Finding, Verdict
+from commands.check import LAST_ATTEMPT_FAILED, NOT_ASKED_YET, Finding, Verdict, links_rows
 from settings import load
 from tests.commands.kb_folder import Base, html
 from tests.commands.test_init_kb_sites import urlset
@@ -14,7 +13,7 @@ from tests.loopback.web_server import page, status
 
 
 def rows(base: Base) -> list[tuple[Verdict, str]]:
-    found: list[Finding] = list(links(load(base.root / "config.yaml").kb))
+    found: list[Finding] = list(links_rows(load(base.root / "config.yaml").kb))
     assert {finding.about for finding in found} <= {"kb.links_file_path"}
     return [(finding.verdict, finding.says) for finding in found]
 
@@ -32,8 +31,8 @@ def test_each_line_tells_what_it_brings(base: Base) -> None:
     base.link(*lines)
     (base.root / "config.yaml").write_text("kb: {}\n")
     assert rows(base)[1:3] == [
-        (Verdict.WARNING, f"links.txt, line 2: sitemap: {origin}/sitemap.xml: {NOT_YET}"),
-        (Verdict.WARNING, f"links.txt, line 3: git: {origin}/mill@main docs: {NOT_YET}"),
+        (Verdict.WARNING, f"links.txt, line 2: sitemap: {origin}/sitemap.xml: {NOT_ASKED_YET}"),
+        (Verdict.WARNING, f"links.txt, line 3: git: {origin}/mill@main docs: {NOT_ASKED_YET}"),
     ]
     assert base.run() == 0
     assert rows(base) == [
@@ -59,12 +58,12 @@ def test_a_line_that_could_not_be_had_says_so(base: Base) -> None:
     base.link(f"sitemap: {url}", f"git: {base.server.origin}/nothing")
     assert base.run() == 1
     failed = [f"links.txt, line 1: sitemap: {url}: ", f"links.txt, line 2: git: {base.server.origin}/nothing: "]
-    assert rows(base) == [(Verdict.WARNING, f"{line}{FAILED}") for line in failed]
+    assert rows(base) == [(Verdict.WARNING, f"{line}{LAST_ATTEMPT_FAILED}") for line in failed]
     base.serve("/sitemap.xml", page(urlset((one, ""))))
     base.run()
     base.serve("/sitemap.xml", status(500))
     base.run()
-    assert rows(base)[0] == (Verdict.WARNING, f"{failed[0]}1 page; {FAILED}")
+    assert rows(base)[0] == (Verdict.WARNING, f"{failed[0]}1 page; {LAST_ATTEMPT_FAILED}")
 
 
 def test_a_list_that_is_not_there_or_cannot_be_read_has_no_rows(base: Base) -> None:

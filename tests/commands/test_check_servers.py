@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from commands import check_servers
-from commands.findings import Finding, Verdict
+from commands import check
+from commands.check import Finding, Verdict
 from services.telemetry import why_unreached
 from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY
@@ -33,7 +33,7 @@ def written(config: Path, yaml: str) -> Settings:
 
 async def about_discord(config: Path, token: str) -> Finding:
     settings = await asyncio.to_thread(written, config, f"discord: {{token: '{token}'}}\n")
-    (found,) = await check_servers.discord(settings)
+    (found,) = await check.discord_rows(settings)
     assert token not in found.says
     return found
 
@@ -114,7 +114,7 @@ async def test_a_model_is_asked_one_question_and_what_comes_of_it_is_told(
         settings = await asyncio.to_thread(
             with_model, config, server.base_url, timeout_seconds=0.3 if "0.3 s" in says else 5
         )
-        answering, _ = await check_servers.models(settings)
+        answering, _ = await check.model_rows(settings)
     assert answering.verdict is Verdict.MISSING
     assert says in answering.says
     assert SECRET_KEY not in answering.says
@@ -124,7 +124,7 @@ async def test_a_model_is_asked_one_question_and_what_comes_of_it_is_told(
 async def test_a_model_that_answers_in_the_wanted_shape_is_there(config: Path, method: str) -> None:
     async with LLMServer() as server:
         settings = await asyncio.to_thread(with_model, config, server.base_url, structured_output_method=method)
-        answering, _ = await check_servers.models(settings)
+        answering, _ = await check.model_rows(settings)
         assert len(server.seen) == 2
     assert answering.verdict is Verdict.OK
     assert f"answers in the wanted shape ({method}) after" in answering.says
@@ -135,7 +135,7 @@ async def test_a_model_that_is_too_slow_for_an_answer_is_a_warning(config: Path)
         settings = await asyncio.to_thread(with_model, config, server.base_url)
         answering = settings.ai_response.model_copy(update={"graph_timeout_seconds": 0.06})
         settings = settings.model_copy(update={"ai_response": answering})
-        answering, _ = await check_servers.models(settings)
+        answering, _ = await check.model_rows(settings)
     assert answering.verdict is Verdict.WARNING
     assert "too slow" in answering.says
 
@@ -143,17 +143,17 @@ async def test_a_model_that_is_too_slow_for_an_answer_is_a_warning(config: Path)
 async def test_a_model_for_files_has_a_row_of_its_own(config: Path) -> None:
     async with LLMServer() as server:
         yaml = f"documents:\n  synthesis_llm: {{base_url: '{server.base_url}', api_key: k, model: tiny}}\n"
-        found = await check_servers.documents(await asyncio.to_thread(written, config, yaml))
+        found = await check.document_rows(await asyncio.to_thread(written, config, yaml))
     assert ("documents.synthesis_llm", Verdict.OK) in [(each.about, each.verdict) for each in found]
 
 
 async def test_a_server_without_tls_is_told_from_one_that_is_not_there(config: Path) -> None:
     async with LLMServer() as server:
         settings = await asyncio.to_thread(with_model, config, server.base_url.replace("http:", "https:"))
-        found, _ = await check_servers.models(settings)
+        found, _ = await check.model_rows(settings)
     assert "it does not speak TLS there: write http:// instead of https://" in found.says
     settings = await asyncio.to_thread(with_model, config, server.base_url)
-    found, _ = await check_servers.models(settings)
+    found, _ = await check.model_rows(settings)
     assert "nothing listens there (connection refused)" in found.says
 
 

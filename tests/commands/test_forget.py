@@ -8,9 +8,8 @@ import pytest
 from rich.console import Console
 
 import app
-from assembly.answering import library_of
+from assembly.answering import library_of, open_search
 from assembly.documents import store_of
-from assembly.searching import open_search
 from commands.forget import show
 from services.documents.indexing import index_team
 from services.documents.store.embedded import EmbeddedStore

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clock import Deadlock, VirtualLoop, now
-from commands import regenerating
+from commands import regen
 from services.llm import Asker
 from services.team import Pair
 from settings import Settings, load
@@ -84,16 +84,14 @@ def run(
     async def thinking(*_: object, **__: object) -> AsyncGenerator[Asker]:
         yield model
 
-    monkeypatch.setattr(regenerating, "open_llm", thinking)
+    monkeypatch.setattr(regen, "open_llm", thinking)
 
     async def timed() -> Ran:
         if die_at is not None:
             task = asyncio.current_task()
             assert task is not None
             asyncio.get_running_loop().call_later(die_at, lambda: (die(), task.cancel()))
-        report = await regenerating.rebuild(
-            settings_in(folder, at_once, describe), restart=False, record=None, replay=None
-        )
+        report = await regen.rebuild(settings_in(folder, at_once, describe), restart=False, record=None, replay=None)
         assert not report.given_up
         return Ran(now() - start, model)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands import regenerating
+from commands import regen
 from services.assistant.curator import ClassificationResult, TopicPiece
 from services.llm.endpoint import BadOutput, Rejected, Unavailable
 from services.storage import files
@@ -57,7 +57,7 @@ def thinks(monkeypatch: pytest.MonkeyPatch) -> Thinks:
         def curator_of(*_: object) -> ScriptedCurator:
             return curator
 
-        monkeypatch.setattr(regenerating, "curator_of", curator_of)
+        monkeypatch.setattr(regen, "curator_of", curator_of)
         return curator
 
     return use
@@ -403,9 +403,9 @@ def built(data: Path) -> Build:
     build = Build(DataFolder(data).regeneration, places_in(data))
     lines: list[Decision] = [added(PAIRS[1], "new"), added(PAIRS[2], "old"), decided(PAIRS[3], Action.SKIPPED)]
     store(data, PAIRS[4])
-    found = regenerating.planned(build)
+    found = regen.planned(build)
     build.begin(found, "key", lines[0].at)
-    library = regenerating.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
+    library = regen.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
     for each in lines:
         library.decide(each)
     build.finish(replace(found, left_out=((PAIRS[0].id, "…"), (PAIRS[4].id, "…"))), By.LLM, lines[0].at)

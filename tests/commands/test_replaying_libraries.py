@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assembly import indexing
+from assembly import search_updates
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
@@ -47,7 +47,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_a_thread(_: object) -> Embedder:
         return InAThread()
 
-    monkeypatch.setattr("assembly.searching.embedder_of", in_a_thread)
+    monkeypatch.setattr("assembly.answering.embedder_of", in_a_thread)
 
 
 def a_day(*, files: bool = True) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ async def test_a_replay_without_files_makes_nothing_searchable(
     async def never(*_: object) -> None:
         raise AssertionError("nobody looks anything up")
 
-    monkeypatch.setattr(indexing, "index_shared", never)
+    monkeypatch.setattr(search_updates, "index_shared", never)
     async with LLMServer() as server:
         await played(tmp_path / "day", server, capsys, files=False)
         assert not tools_of(server)

@@ -2,7 +2,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from commands.shards import shards_of
+from commands.arguments import shards_of
 
 
 @pytest.mark.parametrize(

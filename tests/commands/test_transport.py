@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.roles import roles_of
+from commands.arguments import roles_of
 
 ROOT = Path(__file__).parents[2]
 IMPORTS = """

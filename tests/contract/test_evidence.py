@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from assembly.callbacks import EvidenceCommands, Privacy
-from assembly.teachings import TeamKnowledgeFiles
+from assembly.forgetting import TeamKnowledgeFiles
+from assembly.slash_commands import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.conversations import phrases

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from assembly.answering import library_of
-from assembly.llm import tasks_of
+from assembly.answering import library_of, tasks_of
 from services.assistant.answering import ModelAssistant
 from services.llm.endpoint import Reply, Request
 from services.llm.prompting import parse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboard.gaps import view
+from dashboard.views import gap_view
 from model.outcomes import Reason
-from reporting.gaps import gaps
+from reporting.report import gaps
 from services.telemetry import Ended
 from tests.dashboard.made import REPLIED, UNANSWERED, showing
 
@@ -18,16 +18,16 @@ def asked(number: int, question: str, author_id: int = 5) -> Ended:
 async def test_a_gap_tells_how_many_people_asked_why_there_was_no_answer_and_what_came_nearest() -> None:
     entries = [asked(1, "quota?"), replace(asked(2, "quota?", 6), reason=Reason.UNSURE)]
     (gap,) = await gaps(entries, None)
-    shown = view(gap, showing(texts=True))
+    shown = gap_view(gap, showing(texts=True))
     assert (shown.id, shown.title, shown.count, shown.people) == ("2", "quota?", 2, 2)
     assert shown.reasons == "unsure (1), no answer in sources (1)"
     assert shown.nearest == "kb:restore.md"
     assert shown.asked[0].link == "https://discord.com/channels/1/20/2"
-    assert "quota" not in str(view(gap, showing()))
+    assert "quota" not in str(gap_view(gap, showing()))
 
 
 async def test_a_gap_whose_search_found_nothing_names_no_page() -> None:
     (gap,) = await gaps([replace(REPLIED, level="point", path={"select": {}})], None)
-    assert (view(gap, showing()).nearest, view(gap, showing()).reasons) == ("", "pointed to a page")
+    assert (gap_view(gap, showing()).nearest, gap_view(gap, showing()).reasons) == ("", "pointed to a page")
     (other,) = await gaps([replace(UNANSWERED, path={"select": 3})], None)
-    assert view(other, showing()).nearest == ""
+    assert gap_view(other, showing()).nearest == ""

@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import TestClient
 from yarl import URL
 
-from dashboard import live
+from dashboard import serving
 from dashboard.access import FREE_TRIES
 from reporting.cost import Prices
 from services.llm import StepTokens
@@ -334,7 +334,7 @@ async def next_event(response: aiohttp.ClientResponse) -> dict[str, Any]:
 
 
 async def test_events_bring_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(serving, "EVERY_SECONDS", 0.0)
     box = Box()
     async with served(box) as client, client.get("/events") as response:
         assert response.content_type == "text/event-stream"
@@ -344,9 +344,9 @@ async def test_events_bring_what_has_changed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_page_that_was_closed_is_noticed_and_pages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr(live, "STREAMS", 1)
+    monkeypatch.setattr(serving, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(serving, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(serving, "STREAMS", 1)
     box = Box()
     async with served(box) as client:
         async with client.get("/events") as response:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.processes import spans, view
+from dashboard.views import fleet_view, spans
 from model.processes import Fleet, ProcessStatus
 from tests.dashboard.made import NASTY, Box, page, served
 
@@ -32,7 +32,7 @@ REST = ProcessStatus(
 
 
 def test_a_process_is_one_line() -> None:
-    shown = view(Fleet((WORKER, REST), ROLES, 4))
+    shown = fleet_view(Fleet((WORKER, REST), ROLES, 4))
     assert shown.missing == []
     assert not shown.mixed
     first, second = shown.rows
@@ -40,23 +40,23 @@ def test_a_process_is_one_line() -> None:
     assert first.results == "3,400 skipped, 1,200 replied, 2 failed"
     assert (first.memory, first.up, first.failures) == ("182 MiB", "1.5 min", 2)
     assert (second.memory, second.up, second.results) == ("–", "2.3 d", "")
-    assert view(Fleet((replace(REST, uptime_seconds=7200.0),), ROLES, 0)).rows[0].up == "2.0 h"
+    assert fleet_view(Fleet((replace(REST, uptime_seconds=7200.0),), ROLES, 0)).rows[0].up == "2.0 h"
 
 
 def test_what_nobody_does_is_said() -> None:
-    assert view(Fleet((WORKER,), ROLES, 6)).missing == [
+    assert fleet_view(Fleet((WORKER,), ROLES, 6)).missing == [
         "Nobody plays the role gateway.",
         "Nobody plays the role team.",
         "Nobody plays the role knowledge.",
         "Nobody owns partitions 2, 4–5: their messages wait.",
     ]
-    assert view(Fleet((WORKER,), ("worker",), 4)).missing == ["Nobody owns partition 2: its messages wait."]
-    assert view(Fleet((), ("worker",), 1)).missing[0] == "Nobody plays the role worker."
+    assert fleet_view(Fleet((WORKER,), ("worker",), 4)).missing == ["Nobody owns partition 2: its messages wait."]
+    assert fleet_view(Fleet((), ("worker",), 1)).missing[0] == "Nobody plays the role worker."
 
 
 def test_a_partition_with_two_owners_and_versions_that_differ_are_said() -> None:
     other = replace(REST, partitions={0: 0, 2: 0}, version="0.2.0")
-    shown = view(Fleet((WORKER, other), ROLES, 4))
+    shown = fleet_view(Fleet((WORKER, other), ROLES, 4))
     assert shown.missing == [
         "Two processes say that they own partition 0: one of them has lost it and does not know yet."
     ]

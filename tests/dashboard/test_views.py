@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard import answers, cost, knowledge
+from dashboard import views
+from dashboard.display import DisplayRules, ago, link_to, plain, seconds, size
 from dashboard.meter import StepDuration
-from dashboard.showing import DisplayRules, ago, link_to, plain, seconds, size
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -19,7 +19,7 @@ ENTRIES = [REPLIED, UNANSWERED, CAPTURED]
 
 
 def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None:
-    newest, _, oldest = answers.rows(ENTRIES, showing())
+    newest, _, oldest = views.answer_rows(ENTRIES, showing())
     assert (newest.kind, newest.result, newest.who) == ("capture", "captured", "12e12e12")
     assert (oldest.id, oldest.result, oldest.took, oldest.tokens) == ("a1", "replied", "1.5 s", 2310)
     assert oldest.where == "#channel-20"
@@ -27,7 +27,7 @@ def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None
 
 
 def test_what_only_points_says_so() -> None:
-    assert answers.row_of(replace(REPLIED, level="point"), showing()).reason == "only points"
+    assert views.answer_row(replace(REPLIED, level="point"), showing()).reason == "only points"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_what_only_points_says_so() -> None:
     ],
 )
 def test_a_search_finds_what_is_shown(query: str, texts: bool, ids: list[str]) -> None:
-    assert [row.id for row in answers.rows(ENTRIES, showing(texts=texts), query)] == ids
+    assert [row.id for row in views.answer_rows(ENTRIES, showing(texts=texts), query)] == ids
 
 
 def test_a_result_can_be_asked_for() -> None:
-    assert [row.id for row in answers.rows(ENTRIES, showing(), "", "skipped")] == ["b1"]
+    assert [row.id for row in views.answer_rows(ENTRIES, showing(), "", "skipped")] == ["b1"]
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
@@ -58,7 +58,7 @@ def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> N
         StepDuration("generate", 1.0),
         StepDuration("generate", 0.5),
     )
-    view = answers.view(REPLIED, took, showing())
+    view = views.answer_view(REPLIED, took, showing())
     steps = {step.name: step for step in view.steps}
     assert list(steps) == ["gather", "gate", "select", "load", "tools", "generate", "verify"]
     assert (steps["gate"].took, steps["gate"].tokens) == ("250 ms", "100 + 10")
@@ -74,7 +74,7 @@ def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> N
 
 
 def test_texts_and_names_of_peoples_files_are_shown_only_where_that_is_asked_for() -> None:
-    hidden, shown = (answers.view(REPLIED, (), showing(texts=texts)) for texts in (False, True))
+    hidden, shown = (views.answer_view(REPLIED, (), showing(texts=texts)) for texts in (False, True))
     assert (hidden.question, hidden.reply) == (None, None)
     assert shown.question == REPLIED.question
     assert shown.reply == REPLIED.reply
@@ -90,33 +90,33 @@ def test_texts_and_names_of_peoples_files_are_shown_only_where_that_is_asked_for
 
 def test_odd_paths_are_shown_as_far_as_they_go() -> None:
     entry = replace(REPLIED, path={"select": {"ranked": [["kb:a", "x"], ["kb:b"]]}, "odd": 7, "load": {"loaded": []}})
-    steps = {step.name: step for step in answers.view(entry, (), showing()).steps}
+    steps = {step.name: step for step in views.answer_view(entry, (), showing()).steps}
     assert steps["select"].ranked == ()
     for ranked in (3, {"a": 1}, [7], "ab", [["kb:a", 1, 2]]):
         odd = replace(REPLIED, path={"select": {"ranked": ranked, "selected": 5}})
-        assert answers.ranked_of(odd, showing()) == ()
+        assert views.ranked_of(odd, showing()) == ()
     some = replace(REPLIED, path={"select": {"ranked": [["kb:a", 1], ["kb:b"]], "selected": 5}})
-    assert answers.ranked_of(some, showing()) == (("kb:a", "1.00", False),)
+    assert views.ranked_of(some, showing()) == (("kb:a", "1.00", False),)
     assert steps["odd"].facts == ()
     assert steps["load"].facts[0].value == "none"
 
 
 def test_one_part_is_found_by_its_id() -> None:
-    assert answers.find(ENTRIES, "b1") is UNANSWERED
-    assert answers.find(ENTRIES, "ff") is None
-    assert answers.id_of(replace(REPLIED, message_ids=())) == "0"
+    assert views.find_answer(ENTRIES, "b1") is UNANSWERED
+    assert views.find_answer(ENTRIES, "ff") is None
+    assert views.id_of(replace(REPLIED, message_ids=())) == "0"
 
 
 def test_sources_tell_state_size_age_and_use_and_troubled_ones_come_first() -> None:
-    good = knowledge.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
-    bad = knowledge.KnownSource("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
-    first, second = knowledge.source_rows([good, bad], knowledge.uses(ENTRIES), AT)
+    good = views.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
+    bad = views.KnownSource("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
+    first, second = views.source_rows([good, bad], views.uses(ENTRIES), AT)
     assert (first.url, first.size, first.age, first.used) == ("https://example.org/a", "–", "–", 0)
     assert (second.url, second.size, second.age, second.used) == ("", "2 KiB", "2 h ago", 2)
 
 
 def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
-    view = knowledge.search_view(FOUND, showing())
+    view = views.search_view(FOUND, showing())
     assert (view.level, view.confidence, view.more) == ("answer", "60%", 0)
     assert [(hit.source, hit.score, hit.meaning, hit.words) for hit in view.hits] == [
         ("kb:restore.md", "0.90", "0.50", "1.25"),
@@ -124,15 +124,15 @@ def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
     ]
     assert view.hits[0].headings == "Guide › Quotas"
     assert [hit.text[:7] for hit in view.hits] == ["Restore", ""]  # topics are made of messages
-    assert knowledge.search_view(FOUND, showing(texts=True)).hits[1].text == "My quota is full"
-    assert knowledge.search_view(NOTHING, showing()).why == []
+    assert views.search_view(FOUND, showing(texts=True)).hits[1].text == "My quota is full"
+    assert views.search_view(NOTHING, showing()).why == []
 
 
 def test_long_passages_are_cut_and_words_alone_are_told() -> None:
     signals = FOUND.signals
     assert signals is not None
     long = FOUND.hits[0]._replace(kept=FOUND.hits[0].kept._replace(text="x" * 5000), cosine=None)
-    view = knowledge.search_view(FOUND._replace(hits=(long,), signals=signals._replace(best_cosine=None)), showing())
+    view = views.search_view(FOUND._replace(hits=(long,), signals=signals._replace(best_cosine=None)), showing())
     assert len(view.hits[0].text) < 1000
     assert view.hits[0].meaning == "–"
     assert view.why[0][1] == "words only"
@@ -141,10 +141,10 @@ def test_long_passages_are_cut_and_words_alone_are_told() -> None:
 async def test_topics_have_their_pairs_and_where_each_came_from() -> None:
     team = FakeTeam()
     held = await team.overview()
-    shown = knowledge.team_view(held, knowledge.uses(ENTRIES), showing())
+    shown = views.team_view(held, views.uses(ENTRIES), showing())
     assert shown.summary == "1 topic with 2 conversations; 4 captured in all; 1 to be filed; 1 could not be filed"
     assert [(topic.name, topic.pairs, topic.description) for topic in shown.topics] == [("quota", 2, "")]
-    view = knowledge.topic_view(held, "quota", team.address, showing())
+    view = views.topic_view(held, "quota", team.address, showing())
     assert view is not None
     assert [pair.link for pair in view.pairs] == ["https://discord.com/channels/1/20/2", ""]
     assert view.pairs[0].notes == [
@@ -152,11 +152,11 @@ async def test_topics_have_their_pairs_and_where_each_came_from() -> None:
         "superseded in part by qa_20260202_031057.000000",
     ]
     assert "quota is full" not in str(view)
-    told = knowledge.topic_view(held, "quota", team.address, showing(texts=True))
+    told = views.topic_view(held, "quota", team.address, showing(texts=True))
     assert told is not None
     assert told.pairs[0].turns[0].text == PAIR.turns[0].text
     assert told.pairs[0].notes[1].endswith(": snapshots are pruned by themselves")
-    assert knowledge.topic_view(held, "none", team.address, showing()) is None
+    assert views.topic_view(held, "none", team.address, showing()) is None
 
 
 def test_cost_adds_up_by_day_step_and_channel() -> None:
@@ -165,7 +165,7 @@ def test_cost_adds_up_by_day_step_and_channel() -> None:
         "2026-02-02": {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 500, 500)},
     }
     period = TimeSpan(AT - 30 * 86_400, AT + 86_400)
-    view = cost.view(costs(days, ENTRIES, period, Prices(PRICE, Price(0.0, 20.0))), showing())
+    view = views.cost_view(costs(days, ENTRIES, period, Prices(PRICE, Price(0.0, 20.0))), showing())
     assert (view.total.calls, view.total.prompt, view.total.completion) == (4, 1_001_500, 600)
     assert view.total.money == "2.01"
     assert [row.money for row in view.by_step] == ["2.00", "0.01"]
@@ -181,15 +181,18 @@ def test_channels_of_one_name_have_a_row_each() -> None:
     spent = costs({}, [], TimeSpan(AT, AT + 1), Prices())
     spent.channels = {1: Expense(1, 100, 0), 2: Expense(1, 900, 0)}
     named = DisplayRules(False, str, lambda _: "#help")
-    assert [(row.name, row.prompt) for row in cost.view(spent, named).by_channel] == [("#help", 100), ("#help", 900)]
+    assert [(row.name, row.prompt) for row in views.cost_view(spent, named).by_channel] == [
+        ("#help", 100),
+        ("#help", 900),
+    ]
 
 
 def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> None:
     days = {"2026-02-01": {"gate": StepTokens(1, 1000, 100), "summarise": StepTokens(1, 10, 0)}}
     period = TimeSpan(AT - 30 * 86_400, AT + 86_400)
-    view = cost.view(costs(days, [], period, Prices(answering=PRICE)), showing())
+    view = views.cost_view(costs(days, [], period, Prices(answering=PRICE)), showing())
     assert (view.priced, view.total.money, [row.money for row in view.by_step]) == (False, "", ["0.0030", ""])
-    nothing = cost.view(costs({}, [], period, Prices()), showing())
+    nothing = views.cost_view(costs({}, [], period, Prices()), showing())
     assert (nothing.by_day, nothing.by_channel) == ([], [])
 
 

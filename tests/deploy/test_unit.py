@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assembly.running import CANCELLED_GRACE_SECONDS
-from commands.exit_codes import UNUSABLE
+from commands.arguments import UNUSABLE
 from settings import Settings, load
 
 ROOT = Path(__file__).parents[2]

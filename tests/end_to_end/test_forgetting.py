@@ -15,7 +15,7 @@ from aiohttp import web
 
 from commands.forget import forget
 from commands.live import LiveOptions
-from commands.regenerating import rebuild
+from commands.regen import rebuild
 from model.outcomes import OutcomeKind
 from services.documents.indexing import index_team
 from services.documents.store.collection_files import Folders

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from commands.live import LiveOptions
-from commands.regenerating import RebuildReport, rebuild
+from commands.regen import RebuildReport, rebuild
 from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reporting.gaps
+import reporting.report
 from model.outcomes import OutcomeKind, Reason
-from reporting.gaps import GAPS, gaps, is_gap, reason_of
+from reporting.report import GAPS, gaps, is_gap, reason_of
 from services.search.embedding import Vectors
 from services.telemetry import Ended
 from tests.reporting.asked import MONDAY, asked
@@ -92,13 +92,13 @@ async def test_each_question_is_in_one_gap(entries: list[Ended]) -> None:
 async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitfall 64: two thousand of them take half a second."""
     threads: set[int] = set()
-    real = reporting.gaps.terms
+    real = reporting.report.terms
 
     def heard(text: str, language: str) -> list[str]:
         threads.add(threading.get_ident())
         return real(text, language)
 
-    monkeypatch.setattr(reporting.gaps, "terms", heard)
+    monkeypatch.setattr(reporting.report, "terms", heard)
     await gaps([asked(text) for text in LANTERNS], None)
     assert threads
     assert threading.get_ident() not in threads

@@ -9,9 +9,8 @@ from rich.console import Console
 
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
-from reporting.document import document, summary
+from reporting.document import document, markdown, page, show, summary
 from reporting.reading import TimeSpan, Voted
-from reporting.rendering import markdown, page, show
 from reporting.report import Knowledge, Report, Taught, report
 from services.llm import StepTokens
 from tests.reporting.asked import DAY, MONDAY, asked

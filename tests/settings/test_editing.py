@@ -10,8 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from settings.editing import with_values, with_variables
-from settings.loading import from_dotenv
+from settings.loading import from_dotenv, with_values, with_variables
 from settings.reference import render_config
 
 ROLES, MEMBERS = ("discord", "team_role_ids"), ("discord", "team_member_ids")

@@ -14,8 +14,8 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 import streams.captures
+from assembly.data_folder import read_state
 from assembly.graph_parts import Parts, assemble, capture_parts
-from assembly.state import read_state
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop

@@ -14,8 +14,8 @@ from nats.aio.client import Client
 from assembly.distributed import people as module
 from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
 from assembly.distributed.process import Process, open_process
+from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
-from assembly.teachings import TeamKnowledgeFiles
 from services.knowledge import LibrarySearch
 from services.llm import Budget, BudgetLimits
 from services.privacy import pseudonym_key

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commands.evaluating.asking import question_result
 from commands.evaluating.judging import QuestionResult
+from commands.evaluating.steps import question_result
 from model.outcomes import OutcomeKind
 from streams.answers import AIResult
 

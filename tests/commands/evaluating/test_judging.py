@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.evaluating.comparing import compared
-from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, figures, fits, grade
+from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, compared, figures, fits, grade
 from commands.evaluating.questions import EvalQuestion, Share
 from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, pointer, question
 from tests.services.quickly import QUICKLY

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from assembly import Unusable
 from commands.evaluating.judging import QuestionResult, figures
 from commands.evaluating.questions import EvalQuestion
-from commands.evaluating.runs import SavedRun, read_run, render_got, render_summary
-from commands.evaluating.showing import became, expected
-from commands.evaluating.underway import EvalRun, unfinished
+from commands.evaluating.runs import (
+    EvalRun,
+    SavedRun,
+    expected_text,
+    read_run,
+    render_got,
+    render_summary,
+    result_text,
+    unfinished,
+)
 from model.outcomes import OutcomeKind
 from reporting.cost import Price
 from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, question
@@ -130,10 +137,10 @@ def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None
     ],
 )
 def test_it_is_told_what_became_of_a_question(got: QuestionResult, said: str) -> None:
-    assert became(got) == said
+    assert result_text(got) == said
 
 
 def test_it_is_told_what_is_expected() -> None:
-    assert expected(question(silent=True)) == "silence"
-    assert expected(question(sources=("kb:a", "kb:b"), words=("x", "y"))) == "kb:a or kb:b with “x” or “y”"
-    assert expected(question(words=("x",))) == "“x”"
+    assert expected_text(question(silent=True)) == "silence"
+    assert expected_text(question(sources=("kb:a", "kb:b"), words=("x", "y"))) == "kb:a or kb:b with “x” or “y”"
+    assert expected_text(question(words=("x",))) == "“x”"

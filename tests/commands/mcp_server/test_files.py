@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commands.mcp_server.access import ReadableThreads
+from commands.mcp_server.tools import ReadableThreads
 from services.conversations import Post
 from services.conversations.records import render_post
 from services.documents.store import EmbeddedStore, Folders

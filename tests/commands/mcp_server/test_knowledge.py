@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from assembly.answering import library_of
-from assembly.searching import open_search
+from assembly.answering import library_of, open_search
 from services.knowledge import LibrarySearch
 from services.search import Found
 from settings import load

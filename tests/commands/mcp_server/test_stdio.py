@@ -11,8 +11,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from commands.mcp_server.protocol import LONGEST
 from commands.mcp_server.serving import AT_TERMINAL
-from commands.mcp_server.stdio import LONGEST
 from services.storage import lock
 from tests.commands.mcp_server.assistant import call, data, words
 from tests.commands.mcp_server.conftest import traces_in

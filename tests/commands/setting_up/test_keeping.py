@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from commands.setting_up.answers import WrongAnswer
-from commands.setting_up.keeping import OperatorFiles, covers, signals_delayed
+from commands.setting_up.answers import OperatorFiles, WrongAnswer, covers, signals_delayed
 from services.storage import files
 from settings import load
 from tests.commands.conftest import SECRET_KEY

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted
 from services.storage import lock
 from services.storage.backups import DamagedDatabase

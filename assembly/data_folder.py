@@ -1,11 +1,16 @@
-"""What a run starts from and leaves in the data folder, saved soon after it changes."""
+"""The data folder: locked for one writer, what a run reads from it at start and saves, and the order in which a backup
+copies it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,16 +34,130 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
-from services.storage import DataFolder, files
-from settings import GuildLimitSettings, LimitSettings, Settings
+from services.storage import DataFolder, close_to_others, files, lock
+from services.storage.backups import CopyOrder
+from services.telemetry import number_of
+from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
 from sinks.record import OutcomeRecord
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def data_folder_locked(settings: Settings, command: str) -> Generator[None]:
+    """Lock the data folder for as long as the block runs, and close it to other users. `command` is shown to whoever
+    finds it locked, such as `app.py --regen`.
+
+    What an earlier version or a copy has left open is closed as well. The operator's documents, and the folders that
+    lead to them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
+    """
+    with lock(settings.app.data_dir, command):
+        for guild_id, server in settings.servers.items():
+            if settings.guilds[guild_id].kb.sources_dir is None:
+                server.kb.sources_dir.mkdir(parents=True, exist_ok=True)  # where its documents are put
+        kbs = [each.kb for each in (settings, *settings.servers.values())]
+        documents = {path for kb in kbs for path in (kb.sources_dir, kb.links_file_path)}
+        closed = close_to_others(private_paths(settings), documents)
+        if closed:
+            what = number_of(closed, "file or folder", "files and folders")
+            log.info("%s: %s could be read by other users, and cannot any more", settings.app.data_dir, what)
+        yield
+
+
+def private_paths(settings: Settings) -> set[Path]:
+    """Give the paths that must be closed to other users of the machine."""
+    kb, log_file = settings.kb, settings.logging.file.path
+    places = {settings.app.data_dir, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
+    places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
+    if log_file is not None:
+        places |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")}
+    return places
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+"""What the handler of the log names an earlier file by."""
+
+
+def copy_order(settings: Settings) -> CopyOrder:
+    """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
+
+    The marks of what is done come first: they vouch for all else. Then answers: those being posted before those that
+    are recorded, as they go from the one to the other. Then what the team taught: topics, the decisions that they are
+    made of, captures that wait, the archive that all of these are about. Likewise the index, what it is made of, and
+    the pages. Last is what keeps something from being used (deleted files, runbooks that are not shown, people who
+    opted out): the newest of these holds for all.
+    """
+    folder = DataFolder(settings.app.data_dir)
+    first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
+    for each in (settings, *settings.servers.values()):
+        own, kb = DataFolder(each.app.data_dir), each.kb
+        first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
+        first += (own.pending, kb.index_path, kb.index_cache_path)
+        # The places of captures are noted after these.
+        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
+    last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
+    return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings), *_secrets(settings)))
+
+
+def _secrets(settings: Settings) -> Iterator[Path]:
+    """Token and keys: a backup goes to places where these must not be."""
+    root = settings.app.data_dir
+    if root.is_dir():
+        yield from (path for path in root.iterdir() if path.name == ".env" or path.name.startswith(".env."))
+
+
+def elsewhere(settings: Settings) -> Iterator[str]:
+    """Name the bot's files that a backup does not contain, each with the reason in brackets."""
+    for path in _secrets(settings):
+        yield f"{path} (it holds secrets; keep it apart)"
+    root = os.path.realpath(settings.app.data_dir)
+    for above, each in (("", settings), *((f"guilds.{name}.", server) for name, server in settings.servers.items())):
+        yield from _outside(root, each.kb, above)
+    if settings.documents.store != "embedded":
+        yield f"documents.store (what the server at {settings.documents.store} keeps)"
+
+
+def _outside(root: str, kb: KnowledgeSettings, above: str) -> Iterator[str]:
+    for key in (
+        "sources_dir",
+        "links_file_path",
+        "index_path",
+        "index_cache_path",
+        "web_fetch_cache_dir",
+        "team_raw_dir",
+        "team_topics_dir",
+        "team_index_path",
+        "team_index_cache_path",
+        "team_state_path",
+    ):
+        (place,) = _plain(getattr(kb, key))
+        if not place.is_relative_to(root):
+            yield f"{above}kb.{key} ({place} lies outside of app.data_dir)"
+
+
+def _logs(settings: Settings) -> Iterator[Path]:
+    path = settings.logging.file.path
+    if path is not None:
+        yield path
+        there = path.parent.iterdir() if path.parent.is_dir() else ()
+        for each in there:
+            base, _, tail = each.name.rpartition(".")
+            if base == path.name and _DAY.fullmatch(tail):
+                yield each
+
+
+def _plain(*places: Path) -> tuple[Path, ...]:
+    """Make paths absolute and resolve links in their folders, so that they can be compared; a link itself stays a
+    link.
+    """
+    plain = (Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (as said)
+    return tuple(Path(os.path.realpath(place.parent), place.name) for place in plain)
+
 
 SAVE_SECONDS = 2.0
 """What a crash may lose: catch-up repeats that much, and finds in the threads what was answered."""
 MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,12 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of
-from assembly.folder import data_folder_locked
+from assembly.answering import assistant_of, library_of
+from assembly.data_folder import data_folder_locked, read_state
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
-from assembly.llm import assistant_of
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
-from assembly.state import read_state
 from clock import VirtualLoop, patient_to_a_point
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted, kept_when_interrupted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
+from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from services.knowledge import LibrarySearch
 from services.privacy import Learned, Surroundings, has_written

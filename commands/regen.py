@@ -15,14 +15,13 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.folder import data_folder_locked
-from assembly.llm import open_llm
+from assembly.answering import open_llm
+from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
-from assembly.state import tokens_counted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
-from commands.exit_codes import DONE, FAILED
+from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
 from operators.foreseeing import Guesses
 from reporting.cost import Prices

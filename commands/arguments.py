@@ -1,0 +1,57 @@
+"""Exit codes, and the values of command line options that need more than argparse: roles and ranges of shards. Imports
+nothing heavy, so that app.py can use it for --help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from assembly import Unusable
+
+DONE, FAILED, UNUSABLE = 0, 1, 2
+"""Done; finished with failures or cut off; nothing done, since configuration or input cannot be used."""
+
+
+ROLES = ("gateway", "worker", "team", "knowledge")
+
+
+def roles_of(text: str) -> tuple[str, ...]:
+    """Parse a list of roles, such as `gateway,worker`, for argparse."""
+    asked = [each.strip() for each in text.split(",")]
+    if unknown := [each for each in asked if each not in ROLES]:
+        raise argparse.ArgumentTypeError(f"there is no role {unknown[0]!r}: write some of {','.join(ROLES)}")
+    return tuple(role for role in ROLES if role in asked)
+
+
+@contextmanager
+def requires_nats_extra() -> Generator[None]:
+    """Turn a missing `nats` package during an import into Unusable."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
+
+
+MOST_SHARDS = 100_000  # no bot has so many; a slip of the hand does
+
+_WRITTEN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?/([0-9]{1,9})", re.ASCII)
+
+
+def shards_of(text: str) -> tuple[range, int]:
+    """Parse a range of shards for argparse: `0-15/64` is shards 0 to 15 of 64, `3/64` is one shard."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError("write the first and the last shard and how many there are: 0-15/64, or 3/64")
+    first, last, count = int(found[1]), int(found[2] or found[1]), int(found[3])
+    if not 0 < count <= MOST_SHARDS:
+        raise argparse.ArgumentTypeError(f"there are 1 to {MOST_SHARDS:,} shards in all, not {count}: 0-15/64")
+    if last < first:
+        raise argparse.ArgumentTypeError(f"the first shard comes first: {last}-{first}/{count}")
+    if last >= count:
+        raise argparse.ArgumentTypeError(f"shards are counted from 0: the last of {count} is {count - 1}")
+    return range(first, last + 1), count

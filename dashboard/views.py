@@ -1,0 +1,628 @@
+"""Functions from values to frozen dataclasses that the templates show: answers, gaps, knowledge, cost and processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
+from dashboard.display import seconds as duration
+from dashboard.meter import StepDuration
+from model.messages import AuthorType
+from model.outcomes import OutcomeKind
+from model.processes import Fleet, ProcessStatus
+from reporting.cost import Costs, Expense
+from reporting.report import Gap, reason_of
+from services.knowledge import bare_name
+from services.search import Found
+from services.team import Overview, Pair, spoken
+from services.telemetry import Ended, number_of
+
+SHOWN = 100
+"""Rows of one page."""
+_QUESTION_CHARS = 160
+
+
+class AnswerRow(NamedTuple):
+    """One part in the list."""
+
+    id: str
+    at: str
+    result: str
+    reason: str
+    kind: str
+    who: str
+    where: str
+    sources: tuple[str, ...]
+    took: str
+    tokens: int
+    excerpt: str
+
+
+class Fact(NamedTuple):
+    name: str
+    value: str
+
+
+class Ranked(NamedTuple):
+    source: str
+    score: str
+    chosen: bool
+
+
+class StepView(NamedTuple):
+    """A step of a path: what it decided, and how long it took, where that is known."""
+
+    name: str
+    facts: tuple[Fact, ...]
+    ranked: tuple[Ranked, ...]
+    took: str
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """One part with its path.
+
+    Attributes:
+        question, reply: None where texts are not shown; empty where there is none.
+        asked_at, sent_to: addresses in Discord.
+    """
+
+    row: AnswerRow
+    question: str | None
+    reply: str | None
+    asked_at: str
+    sent_to: str
+    level: str
+    qa_id: str
+    calls: int
+    steps: Sequence[StepView]
+
+
+_ORDER = ("gather", "permit", "files", "announce", "gate", "select", "load", "tools", "retrieve", "generate", "point")
+_LATER = ("verify", "hold", "reply", "extract", "summarise_images", "archive")
+
+
+def answer_rows(entries: Sequence[Ended], showing: DisplayRules, query: str = "", result: str = "") -> list[AnswerRow]:
+    """The newest first, that hold all words of `query` in what is shown of them."""
+    words = query.casefold().split()
+    found: list[AnswerRow] = []
+    for entry in reversed(entries):
+        if result and entry.result != result:
+            continue
+        row = answer_row(entry, showing)
+        if all(word in _searchable(row, entry, showing) for word in words):
+            found.append(row)
+    return found
+
+
+def _searchable(row: AnswerRow, entry: Ended, showing: DisplayRules) -> str:
+    shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
+    return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
+
+
+def answer_row(entry: Ended, showing: DisplayRules) -> AnswerRow:
+    text = " ".join(showing.text(entry.question).split())
+    return AnswerRow(
+        id_of(entry),
+        minute(entry.at),
+        str(entry.result),
+        entry.reason or ("only points" if entry.level == "point" else ""),
+        "capture" if entry.author_type is AuthorType.TEAM_MEMBER else "question",
+        showing.person(entry.author_id),
+        showing.place(entry.place_id),
+        tuple(map(showing.source, entry.sources)),
+        seconds(entry.seconds),
+        sum(map(sum, entry.tokens.values())),
+        text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…",
+    )
+
+
+def id_of(entry: Ended) -> str:
+    """Give the id of an outcome in addresses of the dashboard."""
+    return f"{entry.message_ids[0] if entry.message_ids else 0:x}"
+
+
+def find_answer(entries: Sequence[Ended], answer_id: str) -> Ended | None:
+    """The newest with this id."""
+    return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
+
+
+def answer_view(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
+    """`took`: how long its steps took, if that is known."""
+    reply_place = entry.reply_place_id
+    return AnswerView(
+        answer_row(entry, showing),
+        showing.text(entry.question) if showing.texts else None,
+        showing.text(entry.reply) if showing.texts else None,
+        link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None),
+        "" if reply_place is None else link_to(entry.guild_id, reply_place),
+        entry.level or "",
+        entry.qa_id or "",
+        entry.llm_calls,
+        steps_of(entry, took, showing),
+    )
+
+
+def steps_of(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> list[StepView]:
+    """List every step with a decision or a known duration, in the order of the flow."""
+    spent: dict[str, float] = {}
+    for each in took:
+        spent[each.step] = spent.get(each.step, 0.0) + each.seconds
+    known = {*entry.path, *spent, *entry.tokens}
+    order = [name for name in (*_ORDER, *_LATER) if name in known]
+    order += sorted(known.difference(order))
+    return [_step(name, entry, spent.get(name), showing) for name in order]
+
+
+def _step(name: str, entry: Ended, spent: float | None, showing: DisplayRules) -> StepView:
+    decided: object = entry.path.get(name)
+    facts: list[Fact] = []
+    ranked: tuple[Ranked, ...] = ()
+    if isinstance(decided, Mapping):
+        known = cast("Mapping[str, Any]", decided)
+        if name == "select":
+            ranked = ranked_of(entry, showing)
+        facts = [Fact(key, _fact_text(name, key, value, showing)) for key, value in known.items() if key != "ranked"]
+    elif isinstance(decided, (list, tuple)):
+        facts = [Fact(name, _fact_text(name, name, cast("Sequence[object]", decided), showing))]
+    prompt, completion = entry.tokens.get(name, (0, 0))
+    tokens = f"{prompt:,} + {completion:,}" if prompt or completion else ""
+    return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)
+
+
+def ranked_of(entry: Ended, showing: DisplayRules) -> tuple[Ranked, ...]:
+    """Read what search ranked for the question, best first. Malformed parts of the record are left out."""
+    found: list[Ranked] = []
+    match entry.path.get("select"):
+        case {"ranked": [*pairs], **rest}:
+            chosen = cast("object", rest.get("selected"))
+            for pair in cast("Sequence[object]", pairs):
+                match pair:
+                    case [str() as source, (int() | float()) as score]:
+                        picked = isinstance(chosen, (list, tuple)) and source in chosen
+                        found.append(Ranked(showing.source(source), f"{score:.2f}", picked))
+                    case _:
+                        pass
+        case _:
+            pass
+    return tuple(found)
+
+
+def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        values = [str(each) for each in cast("Sequence[object]", value)]
+        if step == "verify" and not showing.texts:  # they may quote the question
+            return str(len(values))
+        if step != "tools" and key != "issues":
+            values = list(map(showing.source, values))
+        return ", ".join(map(plain, values)) or "none"
+    return plain(str(value))
+
+
+def result_kinds() -> list[str]:
+    return [str(each) for each in OutcomeKind]
+
+
+class Asked(NamedTuple):
+    id: str
+    at: str
+    where: str
+    who: str
+    link: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapView:
+    """A gap as it is shown.
+
+    Attributes:
+        id: of its newest question, for a search with its words.
+        title: that question, where texts are shown; else empty.
+        nearest: the page that the search ranked first for one of them.
+    """
+
+    id: str
+    title: str
+    count: int
+    people: int
+    reasons: str
+    nearest: str
+    asked: Sequence[Asked]
+
+
+def gap_view(gap: Gap, showing: DisplayRules) -> GapView:
+    newest = gap.asked[0]
+    reasons = gap.reasons
+    return GapView(
+        id_of(newest),
+        showing.text(newest.question),
+        len(gap.asked),
+        gap.askers,
+        ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
+        next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), ""),
+        [_asked(entry, showing) for entry in gap.asked],
+    )
+
+
+def _asked(entry: Ended, showing: DisplayRules) -> Asked:
+    last = entry.message_ids[-1] if entry.message_ids else None
+    link = link_to(entry.guild_id, entry.place_id, last)
+    where, who = showing.place(entry.place_id), showing.person(entry.author_id)
+    return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), showing.text(entry.question))
+
+
+HITS = 20
+_PASSAGE_CHARS = 900
+_DAY, _MINUTE = 10, 16
+"""Characters of a time stamp."""
+
+
+class KnownSource(NamedTuple):
+    """A source of the knowledge base as it is known.
+
+    Attributes:
+        id: with its namespace.
+        state: in a few words.
+        trouble: whether that needs somebody.
+        size: in bytes; None: not known.
+        changed_at: when its text was last read anew, seconds since 1970; None: not known.
+    """
+
+    id: str
+    kind: str
+    state: str
+    trouble: bool
+    size: int | None
+    changed_at: float | None
+    description: str
+
+
+class SourceRow(NamedTuple):
+    id: str
+    url: str
+    kind: str
+    state: str
+    trouble: bool
+    size: str
+    age: str
+    used: int
+    description: str
+
+
+class HitRow(NamedTuple):
+    """A passage that a search found, and what it was ranked by."""
+
+    source: str
+    url: str
+    headings: str
+    score: str
+    meaning: str
+    words: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """The result of a search on the dashboard.
+
+    Attributes:
+        level: what the bot would do with it: `answer`, `point` or `silence`.
+        why: the signs that this was told from.
+    """
+
+    level: str
+    confidence: str
+    why: Sequence[tuple[str, str]]
+    hits: Sequence[HitRow]
+    more: int
+
+
+class TopicRow(NamedTuple):
+    name: str
+    pairs: int
+    first: str
+    last: str
+    used: int
+    description: str
+
+
+class PairTurnView(NamedTuple):
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """A captured conversation.
+
+    Attributes:
+        link: where in Discord it comes from; empty where that is not known.
+        turns: without texts where these are not shown.
+        notes: what it replaces, and what has corrected it.
+    """
+
+    id: str
+    said_at: str
+    link: str
+    turns: Sequence[PairTurnView]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TeamView:
+    topics: Sequence[TopicRow]
+    removed: Sequence[tuple[str, str]]
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    name: str
+    description: str
+    pairs: Sequence[PairView]
+
+
+def uses(entries: Iterable[Ended]) -> Counter[str]:
+    """Count how often each source was cited, or selected where nothing was cited."""
+    return Counter(source for entry in entries for source in set(entry.sources))
+
+
+def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> list[SourceRow]:
+    """Make the rows of sources, those with trouble first."""
+    rows = [
+        SourceRow(
+            plain(each.id),
+            url_of(each.id),
+            each.kind,
+            each.state,
+            each.trouble,
+            size(each.size),
+            "–" if each.changed_at is None else ago(each.changed_at, now),
+            used[each.id],
+            plain(each.description),
+        )
+        for each in held
+    ]
+    return sorted(rows, key=lambda row: not row.trouble)
+
+
+def url_of(source_id: str) -> str:
+    bare = bare_name(source_id)
+    return bare if bare.startswith(("http://", "https://")) else ""
+
+
+def search_view(found: Found, showing: DisplayRules) -> SearchView:
+    """Show the best hits of a search with the signals they were ranked by."""
+    signals = found.signals
+    why: list[tuple[str, str]] = []
+    if signals is not None:
+        best, mean = (
+            "words only" if each is None else f"{each:.2f}" for each in (signals.best_cosine, signals.mean_cosine)
+        )
+        why = [
+            ("nearest by meaning (cosine)", best),
+            ("all passages by meaning (mean cosine)", mean),
+            ("words in the best passage (BM25)", f"{signals.keywords:.2f}"),
+            ("words that occur nowhere", f"{signals.absent:.0%}"),
+            ("pages that both orders have among their first five", str(signals.agreement)),
+            ("words that the best passage covers", f"{signals.coverage:.0%}"),
+        ]
+    hits = [
+        HitRow(
+            showing.source(hit.source_id),
+            url_of(hit.source_id),
+            " › ".join(plain(head) for head in hit.kept.headings if head),
+            f"{hit.score:.2f}",
+            "–" if hit.cosine is None else f"{hit.cosine:.2f}",
+            f"{hit.keywords:.2f}",
+            _passage(hit.source_id, hit.kept.text, showing),
+        )
+        for hit in found.hits[:HITS]
+    ]
+    return SearchView(str(found.level), f"{found.confidence:.0%}", why, hits, len(found.hits) - len(hits))
+
+
+def _passage(source_id: str, text: str, showing: DisplayRules) -> str:
+    """Shorten a passage; text from topics is shown only where texts may be shown."""
+    shown = showing.text(text) if source_id.startswith("team:") else plain(text)
+    return shown if len(shown) <= _PASSAGE_CHARS else f"{shown[:_PASSAGE_CHARS]}…"
+
+
+def team_view(held: Overview, used: Counter[str], showing: DisplayRules) -> TeamView:
+    topics: list[TopicRow] = []
+    for name, topic in held.topics.items():
+        days = [pair.said_at[:_DAY] for pair in topic.pairs]
+        description = showing.text(held.descriptions.get(name, ""))
+        topics.append(TopicRow(name, len(days), days[0], days[-1], used[f"team:{name}.txt"], description))
+    pairs = sum(topic.pairs for topic in topics)
+    says = f"{number_of(len(topics), 'topic')} with {number_of(pairs, 'conversation')}; {held.captured} captured in all"
+    for count, what in ((held.undecided, "to be filed"), (held.failed, "could not be filed")):
+        says += f"; {count} {what}" if count else ""
+    removed = [(pair_id, topic or "") for pair_id, topic in held.removed]
+    return TeamView(topics, removed, says)
+
+
+def topic_view(
+    held: Overview, name: str, address: Callable[[str], str | None], showing: DisplayRules
+) -> TopicView | None:
+    """Show one topic with its conversations; None: there is no such topic."""
+    topic = held.topics.get(name)
+    if topic is None:
+        return None
+    pairs = [pair_view(pair, held, address, showing) for pair in topic.pairs]
+    return TopicView(name, showing.text(held.descriptions.get(name, "")), pairs)
+
+
+def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], showing: DisplayRules) -> PairView:
+    notes = [f"replaces {', '.join(replaced)}"] if (replaced := held.replaced.get(pair.id)) else []
+    for by, what in held.corrected.get(pair.id, ()):
+        says = f": {showing.text(what)}" if showing.texts else ""
+        notes.append(f"superseded in part by {by.id}{says}")
+    turns = [PairTurnView(label, showing.text(turn.text)) for label, turn in spoken(pair)]
+    return PairView(pair.id, said_at(pair), address(pair.id) or "", turns, notes)
+
+
+def said_at(pair: Pair) -> str:
+    return pair.said_at[:_MINUTE].replace("T", " ")
+
+
+DAYS = 30
+ELSEWHERE = "all else"
+_PENNIES = 0.01
+
+
+class CostRow(NamedTuple):
+    """`money`: empty where a price is unknown; `share`: of the largest of its table, in per cent."""
+
+    name: str
+    calls: int
+    prompt: int
+    completion: int
+    money: str
+    share: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostView:
+    """`priced`: whether all prices are known."""
+
+    total: CostRow
+    by_day: Sequence[CostRow]
+    by_step: Sequence[CostRow]
+    by_channel: Sequence[CostRow]
+    priced: bool
+
+
+def cost_view(costs: Costs, showing: DisplayRules) -> CostView:
+    """Days the newest first; steps and channels the largest first, then what belongs to no channel."""
+    channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
+    if costs.elsewhere.calls or costs.elsewhere.tokens:
+        channels.append((ELSEWHERE, costs.elsewhere))
+    return CostView(
+        _cost_rows([("all", costs.total)])[0],
+        _cost_rows(sorted(costs.days.items(), reverse=True)),
+        _cost_rows(sorted(costs.steps.items(), key=lambda item: (-item[1].tokens, item[0]))),
+        _cost_rows(channels),
+        costs.total.money is not None,
+    )
+
+
+def _cost_rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
+    """Make rows of names and expenses; names may occur twice."""
+    largest = max((each.tokens for _, each in known), default=0)
+    return [
+        CostRow(
+            name,
+            each.calls,
+            each.prompt,
+            each.completion,
+            money(each.money),
+            round(100 * each.tokens / largest) if largest else 0,
+        )
+        for name, each in known
+    ]
+
+
+def money(amount: float | None) -> str:
+    """Format an amount in the currency of the prices; empty where unknown."""
+    if amount is None:
+        return ""
+    return f"{amount:.4f}" if 0 < amount < _PENNIES else f"{amount:,.2f}"
+
+
+DAY, HOUR = 86_400.0, 3600.0
+
+
+class ProcessRow(NamedTuple):
+    name: str
+    roles: str
+    partitions: str
+    owned: int
+    in_flight: int
+    results: str
+    failures: int
+    memory: str
+    up: str
+    version: str
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """`missing`: what nobody does or two do, a sentence each; `mixed`: whether versions differ."""
+
+    rows: Sequence[ProcessRow]
+    missing: Sequence[str]
+    mixed: bool
+
+
+def fleet_view(fleet: Fleet) -> FleetView:
+    return FleetView(
+        [_process_row(each) for each in fleet.processes],
+        list(_missing(fleet)),
+        len({each.version for each in fleet.processes}) > 1,
+    )
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Write numbers as ranges, such as `0–3, 7`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in found)
+
+
+def _process_row(status: ProcessStatus) -> ProcessRow:
+    results = sorted(status.results.items(), key=lambda item: (-item[1], item[0]))
+    return ProcessRow(
+        plain(status.name),
+        plain(", ".join(status.roles)),
+        spans(status.partitions),
+        len(status.partitions),
+        status.in_flight,
+        plain(", ".join(f"{count:,} {result}" for result, count in results)),
+        status.failures,
+        f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
+        _up(status.uptime_seconds),
+        plain(status.version),
+        plain(status.connection),
+    )
+
+
+def _missing(fleet: Fleet) -> Iterable[str]:
+    played = {role for each in fleet.processes for role in each.roles}
+    for role in fleet.roles:
+        if role not in played:
+            yield f"Nobody plays the role {role}."
+    owners: dict[int, int] = {}
+    for each in fleet.processes:
+        for partition in each.partitions:
+            owners[partition] = owners.get(partition, 0) + 1
+    unowned = [partition for partition in range(fleet.partitions) if partition not in owners]
+    if unowned:
+        yield f"Nobody owns {_named(unowned)}: {'its' if len(unowned) == 1 else 'their'} messages wait."
+    twice = [partition for partition, count in owners.items() if count > 1]
+    if twice:
+        # The stream lets one of them write; the other is about to notice.
+        yield f"Two processes say that they own {_named(twice)}: one of them has lost it and does not know yet."
+
+
+def _named(partitions: Sequence[int]) -> str:
+    return f"partition{'s' if len(partitions) > 1 else ''} {spans(partitions)}"
+
+
+def _up(seconds: float) -> str:
+    if seconds >= DAY:
+        return f"{seconds / DAY:.1f} d"
+    return f"{seconds / HOUR:.1f} h" if seconds >= HOUR else duration(seconds)
