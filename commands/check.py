@@ -375,7 +375,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     """Check what is on this machine where NATS holds the data: copies, and perhaps the documents."""
     yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
-    if (server := address.open_to_others) is not None:
+    if (server := address.unprotected_server) is not None:
         yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
     for about, each in (("", settings), *((f"guilds.{guild_id}.", own) for guild_id, own in settings.servers.items())):
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")

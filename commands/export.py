@@ -22,9 +22,9 @@ from settings import Settings
 from sinks.terminal import one_line
 
 if TYPE_CHECKING:
-    from transport.moving import Moved
+    from transport.moving import MigrationProgress
 
-Move = Callable[[Settings, Path, "Moved"], Coroutine[Any, Any, None]]
+Move = Callable[[Settings, Path, "MigrationProgress"], Coroutine[Any, Any, None]]
 
 NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of knowledge again (documents)."
 
@@ -37,14 +37,14 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if error.name != "nats":
             raise
         raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
-    moved = moving.Moved()
+    moved = moving.MigrationProgress()
     with terminated_as_interrupted():
         if options.export is None:
             return adopt(settings, options.adopt, moving.adopt, moved)
         return export(settings, options.export, moving.export, moved)
 
 
-def adopt(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
+def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
     """Gives the exit code: 1 where a database is damaged."""
     _check_named("--adopt", folder)
     if not folder.is_dir():
@@ -62,7 +62,7 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
     return DONE
 
 
-def export(settings: Settings, folder: Path, move: Move, moved: Moved) -> int:
+def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
     """Gives the exit code."""
     _check_named("--export", folder)
     try:
@@ -85,12 +85,12 @@ def _check_named(option: str, folder: Path) -> None:
         raise Unusable(f"{option} needs the name of a folder")
 
 
-def _told(moved: Moved) -> AbstractContextManager[None]:
+def _told(moved: MigrationProgress) -> AbstractContextManager[None]:
     """Tell how far it is while the block runs."""
     return counted(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
 
 
-def _sum(moved: Moved) -> str:
+def _sum(moved: MigrationProgress) -> str:
     collections = number_of(moved.collections, "collection of documents", "collections of documents")
     return f"{number_of(len(moved.paths), 'file')} and {collections}"
 

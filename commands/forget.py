@@ -59,8 +59,8 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
     Unusable, OSError: nobody was asked.
     """
     with requires_nats_extra():
-        from assembly.distributed.forgetting import forget_from_outside  # noqa: PLC0415 (nothing of it is imported for one process)
-    result = run_async(forget_from_outside(settings, user_id, PROCESSES_SECONDS))
+        from assembly.distributed.forgetting import forget_from_command  # noqa: PLC0415 (nothing of it is imported for one process)
+    result = run_async(forget_from_command(settings, user_id, PROCESSES_SECONDS))
     show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS))
     return DONE
 

@@ -1,4 +1,4 @@
-"""Acknowledgements that are checked, instead of each being waited for.
+"""Send acknowledgements without waiting for each, and check every two seconds that the server has them.
 
 One that is lost while the server restarts or changes its leader would bring its message back after ten minutes. To
 await the confirmation of each costs more than all the rest of a message's way. So they are sent, and the server is
@@ -23,7 +23,7 @@ AGAIN_SECONDS = 0.02
 log = logging.getLogger(__name__)
 
 
-class Acknowledging:
+class AckSender:
     """The acknowledgements of one consumer. `unacknowledged` asks the server; `held`: how many are none yet."""
 
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 
 CREDENTIALS = re.compile(
     rb"-----BEGIN NATS USER JWT-----\r?\n[^\n]+\n.*-----BEGIN USER NKEY SEED-----\nSU[A-D][A-Z2-7]{55}\n", re.DOTALL
@@ -31,7 +31,7 @@ class Address:
     credentials_env: str = "NATS_CREDS"
 
     @property
-    def open_to_others(self) -> str | None:
+    def unprotected_server(self) -> str | None:
         """A server on another machine that this process shows nothing to, so that everybody who reaches it may read and
         write what people say; None: there is none.
         """
@@ -41,7 +41,7 @@ class Address:
 
     @property
     def credentials(self) -> str | None:
-        """The path of the file; None: the variable is not set. Raises Unfit: it cannot be used."""
+        """The path of the file; None: the variable is not set. Raises ServersUnusable: it cannot be used."""
         path, variable = os.environ.get(self.credentials_env, ""), f"nats.credentials_env: {self.credentials_env}"
         if not path:
             return None
@@ -49,14 +49,14 @@ class Address:
             content = Path(path).read_bytes()
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise Unfit(f"{variable}: {path} cannot be read ({why}); correct or unset the variable") from None
+            raise ServersUnusable(f"{variable}: {path} cannot be read ({why}); correct or unset the variable") from None
         if not CREDENTIALS.search(content):
-            raise Unfit(
+            raise ServersUnusable(
                 f"{variable}: {path} is no file of NATS credentials, as `nsc generate creds` writes it; correct or "
                 "unset the variable"
             )
         if find_spec("nkeys") is None:
-            raise Unfit(f"{variable}: files of credentials need the package nkeys; run `make extra-nats`")
+            raise ServersUnusable(f"{variable}: files of credentials need the package nkeys; run `make extra-nats`")
         return path
 
 

@@ -1,4 +1,4 @@
-"""What all workers are told: servers, their channels, roles and threads."""
+"""Follow the stream PLACES: servers, their channels, roles and threads, which every worker needs."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -20,7 +20,7 @@ from transport.connection import streams_of
 from transport.fence import read_stream
 from transport.layout import PLACES
 from transport.places import FOLDED
-from transport.wire import parsed
+from transport.wire import parse_dispatch
 
 ALL = "places.>"
 AGAIN_SECONDS = 1.0
@@ -28,8 +28,8 @@ AGAIN_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-class Broadcast:
-    """Everything said of places so far, and what comes: in the order of each server.
+class PlacesFollower:
+    """Keeps the dispatches about each server since its last GUILD_CREATE, and passes each new one on, in order.
 
     `heard`: called with each dispatch that is new.
     """
@@ -39,7 +39,7 @@ class Broadcast:
         self._last = 0
         self._by_server: dict[str, list[Dispatch]] = {}
 
-    def so_far(self) -> Iterator[Dispatch]:
+    def dispatches_so_far(self) -> Iterator[Dispatch]:
         """What a newcomer has to be told."""
         for said in self._by_server.values():
             yield from said
@@ -79,7 +79,7 @@ class Broadcast:
         if number <= before:
             return
         self._last = number
-        dispatch = parsed(message.data)
+        dispatch = parse_dispatch(message.data)
         if dispatch is None:
             return
         server = message.subject.rpartition(".")[2]

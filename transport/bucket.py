@@ -1,4 +1,4 @@
-"""Values that several processes change, each change made from the value that was there."""
+"""A key-value bucket with compare-and-set writes; calls are retried until the server answers."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 
 
 class KeyBucket:
-    """Values by key, with their revisions. What the server does not answer is asked again, and the log says so once."""
+    """Read and write values by key, with their revisions. Every call is repeated until the server answers; the log says
+    once that it does not.
+    """
 
     def __init__(self, streams: JetStreamContext, name: str) -> None:
         self._streams, self.name, self._stream, self._prefix = streams, name, f"KV_{name}", f"$KV.{name}."
@@ -54,8 +56,10 @@ class KeyBucket:
         return await self._answer(ask)
 
     async def put(self, key: str, value: bytes, revision: int | None = None, seconds: float | None = None) -> bool:
-        """Whether the value is there: only if the last one had that revision, if any is named. `seconds`: how long it
-        is kept. One that is there and whose answer was lost may be said not to be.
+        """Write a value; returns whether it was written.
+
+        `revision`: write only if the key still has this revision (0: only if there is no value). `seconds`: the server
+        deletes the value after so long. If the answer to a successful write is lost, the retry may return False.
         """
         headers = {} if revision is None else {LAST: str(revision)}
 
@@ -72,8 +76,8 @@ class KeyBucket:
 
         return await self._answer(send)
 
-    async def mark_gone(self, key: str, seconds: float) -> None:
-        """Tell who follows, for so long, that there is none any more; after that nothing is left of it."""
+    async def purge_with_ttl(self, key: str, seconds: float) -> None:
+        """Delete a key and leave a marker that watchers see; the server deletes the marker itself after `seconds`."""
         headers = {OPERATION: PURGE, ROLLUP: "sub"}
         await self._answer(
             lambda: self._streams.publish(
@@ -82,7 +86,7 @@ class KeyBucket:
         )
 
     async def remove(self, keys: str) -> None:
-        """So that nothing is left of them, not even their names."""
+        """Purge keys (a subject, perhaps with wildcards) without leaving markers: watchers are not told."""
         await self._answer(lambda: self._streams.purge_stream(self._stream, subject=self._prefix + keys))
 
     async def everything(self) -> dict[str, bytes]:
@@ -116,7 +120,7 @@ class KeyBucket:
 
 
 async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
-    """What is kept, by key. Raises as the client.
+    """All values of a bucket whose keys match `keys`, by key. Raises as the client.
 
     Not by a watcher of nats-py (2.16.0): where the last values are delivered and not taken up yet, it says that there
     are none (8 times in 4,000, of a bucket with one value). Besides, each leaves a consumer for five minutes, and a

@@ -1,4 +1,4 @@
-"""Budgets that several processes count together, exactly, in a bucket of the server.
+"""Budgets that several processes share, counted exactly in the bucket `budgets`.
 
 Each process has a place of its own in what a day has cost, and each chain an id among those of its asker:
 
@@ -30,7 +30,7 @@ from transport.layout import BUDGETS
 
 BUCKET = BUDGETS
 
-TOLD_SECONDS = 0.2
+REPORT_SECONDS = 0.2
 """How long answers and tokens are added up here before the others hear of them."""
 CLOSING_SECONDS = 5.0
 KEPT_SECONDS = HOUR + 600
@@ -89,7 +89,7 @@ class SharedBudgets:
                 await self.flush()
         except TimeoutError:
             for group, budget in self._budgets.items():
-                lost = budget.untold
+                lost = budget.unreported
                 if lost != (0, 0):
                     said = "budgets: the NATS server was not told of %d answers and %d tokens of %s"
                     log.error(said, *lost, group)  # noqa: TRY400 (one line for the operator)
@@ -118,8 +118,8 @@ class SharedBudget:
         self._place = uuid.uuid4().hex
         self._numbers = count(1)
         self._refusals = Refusals()
-        self._own = self._told = _Counted()
-        self._telling: asyncio.Task[None] | None = None
+        self._own = self._reported = _Counted()
+        self._reporting: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
@@ -155,37 +155,37 @@ class SharedBudget:
         return bool(value)
 
     @property
-    def untold(self) -> tuple[int, int]:
+    def unreported(self) -> tuple[int, int]:
         """Answers and tokens of today that the server has not confirmed."""
-        told = self._told if self._told.day == self._own.day else _Counted()
+        told = self._reported if self._reported.day == self._own.day else _Counted()
         return self._own.answers - told.answers, self._own.tokens - told.tokens
 
     async def flush(self) -> None:
-        """Tell the others of everything that was counted until now. Waits for the server as long as it takes."""
+        """Write everything counted so far to the bucket. Waits for the server as long as it takes."""
         async with self._turn:
-            while self.untold != (0, 0):
+            while self.unreported != (0, 0):
                 day, revision = await self._today()
                 own = self._own
                 day.spent[self._place] = own.answers, own.tokens
                 if await self._bucket.put(f"{self._group}.day", _DAY.dump_json(day), revision):
-                    self._told = own
+                    self._reported = own
 
     async def stop(self) -> None:
-        """Tell nothing any more."""
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        """Stop writing to the bucket; what is not written is lost."""
+        if self._reporting is not None:
+            self._reporting.cancel()
+            await asyncio.gather(self._reporting, return_exceptions=True)
 
     def _count(self, answers: int, tokens: int, now: float) -> None:
         self._turn_day(now)
         day, counted, used = self._own
         self._own = _Counted(day, counted + answers, used + tokens)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._keep_telling())
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.create_task(self._keep_reporting())
 
-    async def _keep_telling(self) -> None:
-        while self.untold != (0, 0):
-            await asyncio.sleep(TOLD_SECONDS)
+    async def _keep_reporting(self) -> None:
+        while self.unreported != (0, 0):
+            await asyncio.sleep(REPORT_SECONDS)
             await self.flush()
 
     async def _has_begun(self, user_id: int, now: float) -> bool:
@@ -246,7 +246,7 @@ async def read(streams: JetStreamContext, bucket: str = BUCKET) -> dict[str, Spe
 
 
 async def write(streams: JetStreamContext, group: str, spent: Spent, bucket: str = BUCKET) -> None:
-    """Let a group have spent this, whatever it had before. Nobody else may count meanwhile.
+    """Replace what a group has spent. Only while no process counts: concurrent counts would be lost.
 
     Raises:
         OSError: the server does not answer, or has no such bucket.

@@ -1,4 +1,4 @@
-"""What the team writes, on its way from the workers to the one process that keeps the archive."""
+"""The stream CAPTURES: workers send what the team wrote, the process with the role team stores it in the archive."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """Gives captures to whoever keeps the archive."""
+class CaptureSender:
+    """Sends captures to the process that keeps the archive."""
 
     client: Client
 
@@ -70,8 +70,8 @@ class HandOver:
                 return
 
 
-class Handed:
-    """The captures that workers have given, for one writer at a time.
+class CaptureReceiver:
+    """Receives the captures that workers sent; one process at a time.
 
     Attributes:
         captures: those that come; completed by `stop`.

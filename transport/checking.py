@@ -1,4 +1,4 @@
-"""What `--check` finds at the servers: each of them asked by itself, and the streams compared as a start does it."""
+"""The probe of `--check`: connect to each server by itself, and compare the streams with the configuration."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -16,13 +16,13 @@ from nats.js.errors import APIError, ServiceUnavailableError
 
 from transport.address import Address
 from transport.connection import AWAY, streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import Layout, differences
-from transport.reaching import Unreached, closed, reached
+from transport.reaching import ServerUnreachable, close_client, probe
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ProbedServer:
     """What was found at one server.
 
     Attributes:
@@ -38,69 +38,71 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class ServersFound:
+class ProbeResult:
     """Attributes:
     servers: in the order of the configuration.
     streams: the names of those that are there; None: nobody could tell.
     wrong: what a start would refuse of them, on a line each with key and remedy.
     """
 
-    servers: tuple[Looked, ...]
+    servers: tuple[ProbedServer, ...]
     streams: tuple[str, ...] | None = None
     wrong: tuple[str, ...] = ()
 
 
-async def look(address: Address, layout: Layout, name: str) -> ServersFound:
-    """Ask every server. Makes nothing there. Raises Unfit: the credentials cannot be used."""
+async def look(address: Address, layout: Layout, name: str) -> ProbeResult:
+    """Ask every server. Makes nothing there. Raises ServersUnusable: the credentials cannot be used."""
     _ = address.credentials
     looked = await asyncio.gather(*(_at(address, server, name) for server in address.servers))
     usable = next((each.server for each in looked if each.trouble is None), None)
     if usable is None:
-        return ServersFound(tuple(looked))
+        return ProbeResult(tuple(looked))
     try:
         async with _connected(address, usable, name) as (client, _):
             streams, wrong = await differences(client, layout)
-    except Unfit as error:
-        return ServersFound(tuple(looked), wrong=(str(error),))
+    except ServersUnusable as error:
+        return ProbeResult(tuple(looked), wrong=(str(error),))
     except AWAY as error:
-        return ServersFound(
+        return ProbeResult(
             tuple(looked), wrong=(f"transport: {usable} does not serve ({_named(error)}); look into its log",)
         )
-    return ServersFound(tuple(looked), tuple(streams), tuple(map(str, wrong)))
+    return ProbeResult(tuple(looked), tuple(streams), tuple(map(str, wrong)))
 
 
-async def _at(address: Address, server: str, name: str) -> Looked:
+async def _at(address: Address, server: str, name: str) -> ProbedServer:
     version = ""
     try:
         async with _connected(address, server, name) as (client, heard):
             there = client.connected_server_version
             version = f"{there.major}.{there.minor}.{there.patch}"
             await _keeps_streams(client, server, heard)
-    except Unfit as error:
-        return Looked(server, version, str(error), silent=isinstance(error, Unreached))
-    return Looked(server, version)
+    except ServersUnusable as error:
+        return ProbedServer(server, version, str(error), silent=isinstance(error, ServerUnreachable))
+    return ProbedServer(server, version)
 
 
 async def _keeps_streams(client: Client, server: str, heard: list[str]) -> None:
-    """Raises Unfit."""
+    """Raises ServersUnusable."""
     try:
         await streams_of(client).account_info()
     except ServiceUnavailableError as error:
         why = f" ({error.description})" if error.description else ""
-        raise Unfit(
+        raise ServersUnusable(
             f"transport: {server} keeps no streams{why}: start it with JetStream (jetstream {{ store_dir: … }}); a "
             "cluster does so once most of its servers are there"
         ) from None
     except APIError as error:
-        raise Unfit(f"transport: {server} keeps no streams for this account ({error.description})") from None
+        raise ServersUnusable(f"transport: {server} keeps no streams for this account ({error.description})") from None
     except (Error, TimeoutError) as error:
         forbidden = next((said for said in heard if "violation" in said.lower()), None)
         if forbidden is not None:
-            raise Unfit(
+            raise ServersUnusable(
                 f"nats.credentials_env: {server} forbids what is needed ({forbidden}); docs/scaling.md lists what its "
                 "user must be allowed"
             ) from None
-        raise Unreached(f"transport: {server} does not tell whether it keeps streams ({_named(error)})") from None
+        raise ServerUnreachable(
+            f"transport: {server} does not tell whether it keeps streams ({_named(error)})"
+        ) from None
 
 
 def _named(error: BaseException) -> str:
@@ -109,14 +111,14 @@ def _named(error: BaseException) -> str:
 
 @asynccontextmanager
 async def _connected(address: Address, server: str, name: str) -> AsyncGenerator[tuple[Client, list[str]]]:
-    """With what is heard of it meanwhile. Raises Unfit."""
+    """With what is heard of it meanwhile. Raises ServersUnusable."""
     said: list[str] = []
 
-    async def heard(error: Exception) -> None:
+    async def on_error(error: Exception) -> None:
         said.append(_named(error))
 
-    client = await reached(address, server, name, heard)
+    client = await probe(address, server, name, heard)
     try:
         yield client, said
     finally:
-        await closed(client)
+        await close_client(client)

@@ -1,4 +1,4 @@
-"""Connections to the servers: patient ones, that outlive a restart of the server."""
+"""Connections to the NATS servers that reconnect for as long as the process runs."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -19,8 +19,8 @@ from nats.js.errors import APIError
 
 from clock import cancelled
 from transport.address import Address
-from transport.errors import Unfit
-from transport.reaching import FAILURES, KeepsTls, check_version, closed, unreached
+from transport.errors import ServersUnusable
+from transport.reaching import FAILURES, TlsOnlyClient, check_version, close_client, why_unreachable
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
@@ -36,14 +36,14 @@ log = logging.getLogger(__name__)
 
 
 async def connect(address: Address, name: str) -> Client:
-    """A connection that is never given up; what is published while it is away waits for it.
+    """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting.
 
     Raises:
-        Unfit: no server answers, or an old one does.
+        ServersUnusable: no server answers, or an old one does.
     """
-    client, credentials = KeepsTls(), address.credentials
+    client, credentials = TlsOnlyClient(), address.credentials
 
-    async def heard(error: Exception) -> None:
+    async def on_error(error: Exception) -> None:
         # nats-py would print a traceback of each; what matters is raised where somebody waits for it.
         forbidden = "permissions violation" in str(error).lower()
         log.log(logging.WARNING if forbidden else logging.DEBUG, "%s", error)
@@ -72,12 +72,12 @@ async def connect(address: Address, name: str) -> Client:
         # With endless patience the first attempt would never end either.
         await asyncio.wait_for(attempt, CONNECT_SECONDS)
     except FAILURES:
-        await closed(client)
-        raise await unreached(address, name) from None
+        await close_client(client)
+        raise await why_unreachable(address, name) from None
     try:
         check_version(client, shown(client))
-    except Unfit:
-        await closed(client)
+    except ServersUnusable:
+        await close_client(client)
         raise
     return client
 
@@ -92,8 +92,9 @@ def streams_of(client: Client) -> JetStreamContext:
     return client.jetstream(timeout=ANSWER_SECONDS)
 
 
-class Beside:
-    """A connection on an event loop and in a thread of its own, so that work which blocks can wait for the server.
+class FileConnection:
+    """The connection for file writes: it runs on its own event loop in its own thread, so that blocking code can wait
+    for the server.
 
     Writes of files come from any thread, the main one included; all of them may wait here, as they may for a disk.
     """
@@ -122,7 +123,7 @@ class Beside:
         return streams_of(self.client)
 
     async def __aenter__(self) -> Self:
-        """Raises Unfit."""
+        """Raises ServersUnusable."""
         self._thread.start()
         try:
             self.client = await self.do(connect(self._address, self._name))
@@ -137,7 +138,7 @@ class Beside:
 
     async def _finish(self) -> None:
         if self.client is not None:
-            await closed(self.client)
+            await close_client(self.client)
         # Those of the client and of who was cancelled here end with their loop.
         await cancelled(*(asyncio.all_tasks() - {asyncio.current_task()}))
 

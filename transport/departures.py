@@ -16,7 +16,7 @@ from clock import now
 from services.discord import BadLine, Dispatch
 from transport.connection import AWAY
 from transport.layout import PLACES
-from transport.lines import unpacked
+from transport.lines import decode_compressed
 
 LEFT = "GUILD_DELETE"
 AT_ONCE = 32
@@ -24,9 +24,9 @@ AT_ONCE = 32
 log = logging.getLogger(__name__)
 
 
-async def left_meanwhile(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
-    """What Discord would have said of servers that workers still know. `ready`: the payload of READY, which names all
-    servers of its shard. A server of NATS that is away leaves them for the next session.
+async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
+    """GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed while no
+    gateway ran. `ready`: the payload of READY. If NATS is away, this is done at the next session.
     """
     listed: object = ready.get("guilds")
     if not isinstance(listed, list):
@@ -39,7 +39,7 @@ async def left_meanwhile(streams: JetStreamContext, ready: Mapping[str, Any]) ->
         missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def told(guild_id: int) -> bool:
+        async def is_published(guild_id: int) -> bool:
             async with slots:
                 return await _is_told(streams, guild_id)
 
@@ -56,7 +56,7 @@ async def left_meanwhile(streams: JetStreamContext, ready: Mapping[str, Any]) ->
 async def _is_told(streams: JetStreamContext, guild_id: int) -> bool:
     last = await streams.get_last_msg(PLACES, f"places.{guild_id}")
     try:
-        said = unpacked(last.data or b"")
+        said = decode_compressed(last.data or b"")
     except BadLine:
         return False
     return said.t == LEFT and not said.d.get("unavailable")

@@ -1,4 +1,4 @@
-"""Messages that are overwritten in the server's files, not only taken out of a stream.
+"""Secure deletion: overwrite messages in the server's files instead of only removing them from the stream.
 
 What a newer message replaces, or a purge takes out, stays in the block files until the server makes them anew. What is
 deleted by its number is overwritten at once, on each replica.

@@ -6,13 +6,13 @@ from model.outcomes import Reason
 from services.conversations import CalledOff
 
 
-class Unfit(Exception):
-    """The servers cannot be used as they are: one line that names what differs, and the remedy."""
+class ServersUnusable(Exception):
+    """The servers cannot be used as configured. The message is one line: what is wrong, and what to do."""
 
 
 class Fenced(CalledOff):
-    """Somebody else has taken over what this process was writing: nothing of it is accepted any more. What was under
-    way is called off here, and done there.
+    """Another process owns this scope of the log now: the server rejects every further write. Work under way here is
+    cancelled; the new owner does it again.
     """
 
     def __init__(self, scope: str) -> None:

@@ -1,4 +1,5 @@
-"""Files of threads and people's runbooks, kept in a bucket: they survive the process that has taken them in.
+"""A document store for files of threads and people's runbooks whose collections are kept in the bucket `evidence`, so
+that they survive the process that read them.
 
 Each process has copies of what it uses, as SQLite files, and compares them with the bucket before each use. So it does
 not matter which process owns a thread now. What people are told to be there, or to be deleted, is so in the bucket
@@ -30,7 +31,7 @@ from services.documents.store import (
     naming,
 )
 from services.search.embedding import Vectors
-from transport.kept_copies import KeptCopies
+from transport.kept_copies import CollectionReplicas
 from transport.layout import EVIDENCE
 from transport.objects import ObjectBucket
 from transport.parcels import object_name
@@ -41,22 +42,22 @@ SOON_SECONDS = 2.0
 T = TypeVar("T")
 
 
-def shared_store(
+def open_bucket_store(
     streams: JetStreamContext, folder: Path, store: EmbeddedStore, *, soon_seconds: float = SOON_SECONDS
-) -> KeptElsewhere:
+) -> BucketDocumentStore:
     """`store` over copies, kept in the bucket `evidence`; those of the team and of the documentation each process makes
     for itself.
 
     `streams`: of a connection on the loop on which the store is used. `folder`: of this process, for what is on its
     way; on the same disk as the store's own folders.
     """
-    return KeptElsewhere(KeptCopies(ObjectBucket(streams, EVIDENCE), folder, store, soon_seconds), store)
+    return BucketDocumentStore(CollectionReplicas(ObjectBucket(streams, EVIDENCE), folder, store, soon_seconds), store)
 
 
-class KeptElsewhere:
+class BucketDocumentStore:
     """A `SharedStore` (services.documents.store.shared)."""
 
-    def __init__(self, kept: KeptCopies, copies: EmbeddedStore) -> None:
+    def __init__(self, kept: CollectionReplicas, copies: EmbeddedStore) -> None:
         self._kept, self._copies = kept, copies
         self._ends: list[Callable[[], Awaitable[None]]] = []
 
@@ -104,14 +105,14 @@ class KeptElsewhere:
         return await self._written(name, lambda: self._copies.withdraw(name, doc_id, gone))
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        return await (self._kept if is_kept(name) else self._copies).describe(name)
+        return await (self._kept if is_in_bucket(name) else self._copies).describe(name)
 
     async def delete_collection(self, name: str) -> bool:
-        return await (self._kept.delete(name) if is_kept(name) else self._copies.delete_collection(name))
+        return await (self._kept.delete(name) if is_in_bucket(name) else self._copies.delete_collection(name))
 
     async def list_collections(self, prefix: str = "") -> list[str]:
         kept = await self._kept.names()
-        own = [name for name in await self._copies.list_collections() if not is_kept(name)]
+        own = [name for name in await self._copies.list_collections() if not is_in_bucket(name)]
         return sorted(name for name in (*kept, *own) if name.startswith(prefix))
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
@@ -130,11 +131,11 @@ class KeptElsewhere:
     aclose = close
 
     async def _read(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
-        return await (self._kept.read(name, read) if is_kept(name) else read())
+        return await (self._kept.read(name, read) if is_in_bucket(name) else read())
 
     async def _written(self, name: str, write: Callable[[], Awaitable[T]], *, soon: bool = False) -> T:
-        return await (self._kept.write(name, write, soon=soon) if is_kept(name) else write())
+        return await (self._kept.write(name, write, soon=soon) if is_in_bucket(name) else write())
 
 
-def is_kept(name: str) -> bool:
+def is_in_bucket(name: str) -> bool:
     return object_name(naming.checked(name)) is not None

@@ -1,4 +1,4 @@
-"""A log that one process writes at a time, and the server that sees to it.
+"""A log with one writer at a time per scope, enforced by the server.
 
 Each append names the last entry that its writer knows of the whole scope; the server refuses it if there is another.
 Who takes a scope over appends an epoch, and from then on nothing that its former owner still sends is accepted.
@@ -36,7 +36,7 @@ READ_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """Who owns a scope from here on.
+    """An entry of the log that says who owns the scope from now on.
 
     Attributes:
         owner: the process; empty: nobody, it was handed back in order. What was suspected before still is.
@@ -55,7 +55,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the next owner of a scope finds, in seconds since 1970 on the server's clock.
+    """What is unacknowledged when a scope changes its owner; times in seconds since 1970 on the server's clock.
 
     Attributes:
         oldest: when the oldest message was published that is not acknowledged.
@@ -92,12 +92,14 @@ class FencedLog:
             return epoch
 
     async def note(self, epoch: Epoch) -> None:
-        """Say more of the epoch that runs. Raises as `append`."""
+        """Replace the current epoch's entry, for instance with the message that is being tried alone. Raises as
+        `append`.
+        """
         self._epoch = epoch
         await self.append("epoch", _rendered(epoch), {ROLLUP: "sub"})
 
     async def hand_back(self, at: float) -> None:
-        """Say that nobody owns the scope: the last entry of an owner who ends in order. Raises as `append`."""
+        """Release the scope: append an epoch without an owner. For a process that ends normally. Raises as `append`."""
         await self.note(replace(self._epoch, owner="", at=at))
 
     async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
@@ -112,10 +114,10 @@ class FencedLog:
         try:
             return await self._append(f"log.{self.scope}.{branch}", data, headers or {})
         except Fenced:
-            self.give_up()
+            self.mark_lost()
             raise
 
-    def give_up(self) -> None:
+    def mark_lost(self) -> None:
         """Write nothing more: the scope is known to belong to another."""
         if not self.lost:
             self.lost = True
@@ -163,8 +165,9 @@ class FencedLog:
                     return stored.seq
 
     async def _stored(self, message_id: str) -> bool:
-        """Whether the last entry is this one, and only its answer was lost. Else the last one that was known has run
-        out, and it is told again behind the one before. Raises Fenced: neither.
+        """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
+        known
+        entry has expired; then append again. Raises Fenced if another process has written.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
         headers = cast("Mapping[str, str]", last.headers or {})

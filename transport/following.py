@@ -1,4 +1,4 @@
-"""What is kept by key, followed: all that there is first, then each change; and requests that outlive a restart."""
+"""Watch the last message of each subject of a stream, then each new one; and retry calls while the server is away."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -43,8 +43,8 @@ async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TR
             await asyncio.sleep(backoff.pause())
 
 
-async def unsubscribed(subscription: JetStreamContext.PushSubscription) -> None:
-    """End it; a server that is away has forgotten it already."""
+async def unsubscribe_quietly(subscription: JetStreamContext.PushSubscription) -> None:
+    """Unsubscribe; errors are ignored, since a server that is away has dropped the subscription anyway."""
     try:
         await subscription.unsubscribe()
     except (Error, OSError, TimeoutError):
@@ -60,7 +60,7 @@ async def follow(
     """
     caught_up = asyncio.Event()
 
-    async def told(message: Msg) -> None:
+    async def on_message(message: Msg) -> None:
         try:
             heard(message)
         except Exception:
@@ -72,7 +72,7 @@ async def follow(
     async def subscribed() -> JetStreamContext.PushSubscription:
         # A server that was restarted has forgotten who follows: after two beats that are missing the client asks again.
         config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT, idle_heartbeat=HEARTBEAT_SECONDS)
-        return await streams.subscribe(subject, stream=stream, cb=told, ordered_consumer=True, config=config)
+        return await streams.subscribe(subject, stream=stream, cb=on_message, ordered_consumer=True, config=config)
 
     reading = await patiently(subscribed)
     info = await patiently(reading.consumer_info)
@@ -81,6 +81,6 @@ async def follow(
     try:
         await asyncio.wait_for(caught_up.wait(), READ_SECONDS)
     except TimeoutError:
-        await unsubscribed(reading)
+        await unsubscribe_quietly(reading)
         raise ServerAway(f"NATS does not send what {stream} holds; look into its log") from None
-    return lambda: unsubscribed(reading)
+    return lambda: unsubscribe_quietly(reading)

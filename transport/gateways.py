@@ -9,7 +9,7 @@ from streams.gateway import Gateway
 from transport.publishing import Publisher
 
 
-async def publish_all(gateways: Sequence[Gateway], publisher: Publisher) -> None:
+async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> None:
     """Run the gateways until each has stopped, and publish what they say in order of arrival. What is published is on
     its way then: see `Publisher.drain`.
 

@@ -1,4 +1,6 @@
-"""What gateways in several processes must agree on: one IDENTIFY at a time, and one number of shards."""
+"""What the gateways of all processes coordinate: one IDENTIFY at a time for each key that Discord allows, and one
+number of shards.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -15,7 +17,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import LOCKS
 
 IDENTIFY_SECONDS = 6
@@ -64,7 +66,7 @@ async def same_shard_count(
     """Hold on to a number of shards for as long as the block runs. Some time after the last gateway it is free.
 
     Raises:
-        Unfit: other gateways run with another number.
+        ServersUnusable: other gateways run with another number.
         nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(LOCKS)
@@ -77,7 +79,7 @@ async def same_shard_count(
                 await _agree(bucket, count, keep_seconds)
                 # Who renews it between the two has the same number, or is told so at its next look.
                 await streams.publish(f"$KV.{LOCKS}.{SHARDS}", str(count).encode(), msg_ttl=keep_seconds)
-            except Unfit as differs:
+            except ServersUnusable as differs:
                 log.error("%s", differs)  # noqa: TRY400 (a line for the operator)
             except (Error, TimeoutError) as error:
                 log.debug("the number of shards is not renewed: %s", error)
@@ -101,7 +103,7 @@ async def _agree(bucket: KeyValue, count: int, keep_seconds: int) -> None:
             if there == str(count).encode():
                 return
             if there:
-                raise Unfit(
+                raise ServersUnusable(
                     f"--shards: other gateways run with {there.decode(errors='replace')} shards and this one with "
                     f"{count}; give the same number, or stop them all and wait {keep_seconds} s"
                 )

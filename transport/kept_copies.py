@@ -1,4 +1,4 @@
-"""Copies of collections, compared with the bucket that they are kept in before each use.
+"""Local replicas of collections, compared with the bucket `evidence` before each use.
 
 A write goes to the copy first, then to the bucket, over what the copy was made from. Where another process was faster,
 the copy is fetched anew and the write done again upon it: of two additions at once, none is lost.
@@ -20,7 +20,7 @@ from clock.backoff import Backoff
 from services.documents.store import CollectionSummary, EmbeddedStore, StoreUnavailable, naming
 from services.storage import in_thread
 from transport.errors import ServerAway
-from transport.objects import Head, HeadChanged, ObjectBucket
+from transport.objects import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.parcels import collection_of, object_name, pack, scratch, unpack
 
 TRIES = 8
@@ -38,7 +38,7 @@ _summaries = TypeAdapter(CollectionSummary)
 
 
 @dataclass(slots=True)
-class _Copy:
+class _Replica:
     """What is known of one collection's copy.
 
     Attributes:
@@ -51,19 +51,19 @@ class _Copy:
     name: str
     key: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    made_from: Head | None = None
+    made_from: ObjectInfo | None = None
     waiting: list[Write] = field(default_factory=list[Write])
     leaving: bool = False
     users: int = 0
 
 
-class KeptCopies:
-    """Of collections that have an `object_name`. Each method raises StoreUnavailable."""
+class CollectionReplicas:
+    """The replicas of this process, for collections that have an `object_name`. Each method raises StoreUnavailable."""
 
     def __init__(self, bucket: ObjectBucket, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
         """`store`: of the copies. `folder`: for what is on its way, on the same disk as the store's own folders."""
         self._bucket, self._folder, self._store, self._soon = bucket, folder, store, soon_seconds
-        self._known: dict[str, _Copy] = {}
+        self._known: dict[str, _Replica] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._transfers = asyncio.Semaphore(AT_ONCE)
         self._closing = asyncio.Event()
@@ -97,7 +97,7 @@ class KeptCopies:
                 else:
                     try:
                         copy.made_from = await self._sent(copy, base)
-                    except HeadChanged:
+                    except ObjectChanged:
                         continue
                     copy.waiting.clear()
                 return result
@@ -106,7 +106,9 @@ class KeptCopies:
         return await self._in_turn(copy, written)
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        """Of what was not opened here, without fetching it: a sweep asks about each thread."""
+        """The summary of a collection; taken from the object's metadata where this process has no replica, since a
+        sweep asks for every thread.
+        """
         copy = self._copy(name)
 
         async def described() -> CollectionSummary | None:
@@ -145,7 +147,7 @@ class KeptCopies:
     async def follow(self, heard: Callable[[str, bool], None]) -> Callable[[], Awaitable[None]]:
         """Tell `heard` what is in the bucket, and what changes; gives what ends it."""
 
-        def told(head: Head) -> None:
+        def on_head(head: ObjectInfo) -> None:
             name = collection_of(head.name)
             if name is not None:
                 heard(name, head.there)
@@ -170,10 +172,10 @@ class KeptCopies:
             if object_name(name) is not None:
                 await self._store.delete_collection(name)
 
-    async def _current(self, copy: _Copy) -> Head:
+    async def _current(self, copy: _Replica) -> ObjectInfo:
         return await self._bring_up(copy, await self._bucket.look(copy.key))
 
-    async def _bring_up(self, copy: _Copy, head: Head) -> Head:
+    async def _bring_up(self, copy: _Replica, head: ObjectInfo) -> ObjectInfo:
         """Bring the copy to what the bucket holds, with what waits on top; gives the head that it is made from."""
         for _ in range(TRIES):
             if copy.made_from is not None and copy.made_from.revision == head.revision:
@@ -189,7 +191,7 @@ class KeptCopies:
             head = await self._bucket.look(copy.key)
         raise StoreUnavailable(f"{copy.name} cannot be fetched whole; look into the log of NATS")
 
-    async def _fetched(self, copy: _Copy, head: Head) -> bool:
+    async def _fetched(self, copy: _Replica, head: ObjectInfo) -> bool:
         """Make the copy what `head` stands for. False: that is not there any more."""
         if not head.there:
             await self._store.delete_collection(copy.name)
@@ -203,8 +205,8 @@ class KeptCopies:
                 await self._store.move_in(copy.name, path)
         return True
 
-    async def _sent(self, copy: _Copy, over: Head) -> Head:
-        """Raises HeadChanged."""
+    async def _sent(self, copy: _Replica, over: ObjectInfo) -> ObjectInfo:
+        """Raises ObjectChanged."""
         async with self._transfers:
             with scratch(self._folder) as path:
                 if not await self._store.copy(copy.name, path):
@@ -215,7 +217,7 @@ class KeptCopies:
             fits = 0 < len(summary.encode()) <= MOST_SUMMARY_BYTES
             return await self._bucket.put(over, content, {SUMMARY: summary} if fits else {})
 
-    async def _send(self, copy: _Copy) -> None:
+    async def _send(self, copy: _Replica) -> None:
         """Bring what waits into the bucket."""
         for _ in range(TRIES):
             base = await self._current(copy)
@@ -223,18 +225,18 @@ class KeptCopies:
                 return
             try:
                 copy.made_from = await self._sent(copy, base)
-            except HeadChanged:
+            except ObjectChanged:
                 continue
             copy.waiting.clear()
             return
         raise StoreUnavailable(f"{copy.name} is written by other processes all the time")
 
-    def _send_soon(self, copy: _Copy) -> None:
+    def _send_soon(self, copy: _Replica) -> None:
         if not copy.leaving:
             copy.leaving = True
             self._start(self._sending(copy))
 
-    async def _sending(self, copy: _Copy) -> None:
+    async def _sending(self, copy: _Replica) -> None:
         pause, backoff = self._soon, Backoff()
         try:
             while copy.waiting:
@@ -249,7 +251,7 @@ class KeptCopies:
         finally:
             copy.leaving = False
 
-    async def _in_turn(self, copy: _Copy, work: Callable[[], Awaitable[T]]) -> T:
+    async def _in_turn(self, copy: _Replica, work: Callable[[], Awaitable[T]]) -> T:
         """One at a time for each collection, and to its end: what is cancelled halfway would go on in its thread, upon
         a copy that is somebody else's by then.
         """
@@ -279,10 +281,10 @@ class KeptCopies:
         if not task.cancelled():
             task.exception()  # whoever waits for it has it; nobody else needs to
 
-    def _copy(self, name: str) -> _Copy:
+    def _copy(self, name: str) -> _Replica:
         key = object_name(naming.checked(name))
         assert key is not None, "others are kept here only"  # noqa: S101 (tells the type checker)
-        return self._known.setdefault(name, _Copy(name, key))
+        return self._known.setdefault(name, _Replica(name, key))
 
 
 @contextlib.contextmanager

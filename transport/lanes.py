@@ -38,7 +38,7 @@ _OURS = range(400, 500)  # codes of errors that the same message would meet agai
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingMessage:
     """One message on its way. `settled` is called once the server has it, or refuses it for good.
 
     `headers` hold a `Nats-Msg-Id`: it may be sent more than once.
@@ -59,12 +59,13 @@ class Letter:
 class _Sent:
     """A letter that waits for its answer. `at`: when it was sent last, on the clock of the loop."""
 
-    letter: Letter
+    outgoing: OutgoingMessage
     at: float
 
 
-class Lanes:
-    """Made by `lanes`. One lane a subject: its next letter goes when the server has confirmed the one before.
+class OrderedPublisher:
+    """Publishes messages in order within each subject, many subjects at once: the next message of a subject is sent
+    when the server has confirmed the previous one. Made by `ordered_publisher`.
 
     Attributes:
         stored: how many the server has taken; `repeats`: how many of them it had already; `refused`: not one of those.
@@ -74,7 +75,7 @@ class Lanes:
         self._client = client
         self._at_once, self._most, self._most_bytes = at_once, most, most_bytes
         self._answer_seconds = answer_seconds
-        self._lanes: dict[str, deque[Letter]] = {}  # by subject; the first is under way, ready or put off
+        self._queues: dict[str, deque[OutgoingMessage]] = {}  # by subject; the first is under way, ready or put off
         self._ready: deque[str] = deque()  # subjects whose first letter may go
         self._sent: dict[int, _Sent] = {}  # by the number in the answer's subject
         self._put_off: dict[str, asyncio.TimerHandle] = {}
@@ -86,7 +87,7 @@ class Lanes:
         self.waiting = self.waiting_bytes = 0
         self.stored = self.repeats = self.refused = 0
 
-    async def put(self, letter: Letter) -> None:
+    async def put(self, outgoing: OutgoingMessage) -> None:
         """Take a letter; returns at once, unless too many wait already.
 
         Raises:
@@ -98,14 +99,14 @@ class Lanes:
             await self._changed()
         self._check()
         self.waiting += 1
-        self.waiting_bytes += len(letter.data)
-        lane = self._lanes.get(letter.subject)
+        self.waiting_bytes += len(outgoing.data)
+        lane = self._queues.get(outgoing.subject)
         if lane is None:
-            self._lanes[letter.subject] = deque((letter,))
-            self._ready.append(letter.subject)
+            self._queues[outgoing.subject] = deque((outgoing,))
+            self._ready.append(outgoing.subject)
             self._wake.set()
         else:
-            lane.append(letter)
+            lane.append(outgoing)
 
     async def drain(self) -> None:
         """Wait until the server has everything. It waits for as long as the server is away: the caller sets a limit.
@@ -116,9 +117,9 @@ class Lanes:
         while self.waiting:
             await self._changed()
 
-    async def emptied(self, subject: str) -> None:
+    async def drain_subject(self, subject: str) -> None:
         """Wait until the server has everything of one subject. Raises as `drain`."""
-        while subject in self._lanes:
+        while subject in self._queues:
             await self._changed()
 
     async def _changed(self) -> None:
@@ -134,9 +135,9 @@ class Lanes:
     async def _sending(self) -> None:
         while True:
             while self._ready and len(self._sent) < self._at_once and self._client.is_connected:
-                letter = self._lanes[self._ready.popleft()][0]
+                outgoing = self._queues[self._ready.popleft()][0]
                 number = next(self._numbers)
-                self._sent[number] = _Sent(letter, 0.0)
+                self._sent[number] = _Sent(outgoing, 0.0)
                 await self._send(number)
             self._wake.clear()
             await self._wake.wait()
@@ -164,14 +165,14 @@ class Lanes:
         if sent is None:
             return  # answered meanwhile
         sent.at = asyncio.get_running_loop().time()
-        letter = sent.letter
-        if letter.size > self._client.max_payload:  # the server would end the connection, each time
+        outgoing = sent.outgoing
+        if outgoing.size > self._client.max_payload:  # the server would end the connection, each time
             del self._sent[number]
-            self._refuse(letter, f"{letter.size:,} bytes are more than the server's max_payload")
+            self._refuse(outgoing, f"{outgoing.size:,} bytes are more than the server's max_payload")
             return
         try:
             await self._client.publish(
-                letter.subject, letter.data, reply=f"{self._inbox}.{number}", headers=dict(letter.headers)
+                outgoing.subject, outgoing.data, reply=f"{self._inbox}.{number}", headers=dict(outgoing.headers)
             )
         except nats.errors.ConnectionClosedError:
             raise
@@ -182,29 +183,29 @@ class Lanes:
         sent = self._sent.pop(int(message.subject.rpartition(".")[2]), None)
         if sent is None:
             return  # the second answer to a letter that was sent twice
-        letter = sent.letter
+        outgoing = sent.outgoing
         if not message.data:  # "no responders": the stream is not there, or its server is not ready
-            self._again(letter, _PAUSE_SECONDS, f"no stream takes {letter.subject.partition('.')[0]}.*")
+            self._again(outgoing, _PAUSE_SECONDS, f"no stream takes {outgoing.subject.partition('.')[0]}.*")
             return
         answer = cast("dict[str, Any]", json.loads(message.data))
         error = answer.get("error")
         if error is None:
             self.stored += 1
             self.repeats += bool(answer.get("duplicate"))
-            self._settle(letter)
+            self._settle(outgoing)
         elif error.get("err_code") in _PAUSES or error.get("code") not in _OURS:
             number = error.get("err_code")
             what = None if number == BEING_STORED else f"{error.get('description')} (error {number})"
-            self._again(letter, _PAUSES.get(number, _PAUSE_SECONDS), what)
+            self._again(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
         else:
-            self._refuse(letter, f"{error.get('description')} (error {error.get('err_code')})")
+            self._refuse(outgoing, f"{error.get('description')} (error {error.get('err_code')})")
 
-    def _again(self, letter: Letter, seconds: float, why: str | None) -> None:
+    def _again(self, outgoing: OutgoingMessage, seconds: float, why: str | None) -> None:
         if why is not None:
-            stream = letter.subject.partition(".")[0]
+            stream = outgoing.subject.partition(".")[0]
             self._complain(stream, f"NATS does not take {stream}: {why}; trying until it does")
         loop = asyncio.get_running_loop()
-        self._put_off[letter.subject] = loop.call_later(seconds, self._resume, letter.subject)
+        self._put_off[outgoing.subject] = loop.call_later(seconds, self._resume, outgoing.subject)
         self._wake.set()
 
     def _resume(self, subject: str) -> None:
@@ -212,24 +213,24 @@ class Lanes:
         self._ready.append(subject)
         self._wake.set()
 
-    def _refuse(self, letter: Letter, why: str) -> None:
+    def _refuse(self, outgoing: OutgoingMessage, why: str) -> None:
         self.refused += 1
-        log.error("NATS refuses one message for %s, which is left out: %s", letter.subject, why)
-        self._settle(letter)
+        log.error("NATS refuses one message for %s, which is left out: %s", outgoing.subject, why)
+        self._settle(outgoing)
 
-    def _settle(self, letter: Letter) -> None:
-        lane = self._lanes[letter.subject]
+    def _settle(self, outgoing: OutgoingMessage) -> None:
+        lane = self._queues[outgoing.subject]
         lane.popleft()
         self.waiting -= 1
-        self.waiting_bytes -= len(letter.data)
+        self.waiting_bytes -= len(outgoing.data)
         if lane:
-            self._ready.append(letter.subject)
+            self._ready.append(outgoing.subject)
         else:
-            del self._lanes[letter.subject]
+            del self._queues[outgoing.subject]
         self._wake.set()
         self._less.set()
-        if letter.settled is not None:
-            letter.settled()
+        if outgoing.settled is not None:
+            outgoing.settled()
 
     def _complain(self, about: str, line: str) -> None:
         """One line a minute."""
@@ -260,15 +261,15 @@ class Lanes:
 
 
 @asynccontextmanager
-async def lanes(
+async def ordered_publisher(
     client: Client,
     *,
     at_once: int = AT_ONCE,
     most: int = MOST_WAITING,
     most_bytes: int = MOST_BYTES,
     answer_seconds: float = ANSWER_SECONDS,
-) -> AsyncGenerator[Lanes]:
+) -> AsyncGenerator[OrderedPublisher]:
     """What was put and not drained by the end of the block is given up."""
-    made = Lanes(client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds)
+    made = OrderedPublisher(client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds)
     async with made.running():
         yield made

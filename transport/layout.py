@@ -1,4 +1,6 @@
-"""The streams and buckets that the processes share: made once, compared at every start."""
+"""The JetStream streams and buckets that the processes share: created if missing, compared with the configuration at
+every start.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -17,7 +19,7 @@ from nats.js import api
 from nats.js.errors import NotFoundError
 
 from transport.connection import ANSWER_SECONDS, streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.protocol import NO_STREAM
 
 MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLES", "LOG"
@@ -36,7 +38,7 @@ NANOS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the configuration decides of the streams.
+    """The part of the configuration that streams and buckets are created with.
 
     Attributes:
         partitions: fixed once the stream of messages exists.
@@ -60,7 +62,7 @@ def scope(partition: int) -> str:
     return f"p{partition:02}"
 
 
-def wanted(layout: Layout) -> Iterator[Mapping[str, Any]]:
+def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
     """The configuration of each stream, in the words of the server."""
     common = {"storage": "file", "num_replicas": layout.replicas}
     queue = {**common, "retention": "workqueue", "discard": "new", "duplicate_window": REPEATS_SECONDS * NANOS}
@@ -84,12 +86,12 @@ def wanted(layout: Layout) -> Iterator[Mapping[str, Any]]:
 
 
 async def prepare(client: Client, layout: Layout) -> None:
-    """Make what is missing.
+    """Create the streams and buckets that are missing.
 
     Raises:
-        Unfit: what is there is not as the configuration says.
+        ServersUnusable: what is there is not as the configuration says.
     """
-    for stream in wanted(layout):
+    for stream in stream_configs(layout):
         found = await _configured(client, stream["name"])
         if found is None:
             await _made(client, stream)
@@ -115,56 +117,57 @@ async def prepare(client: Client, layout: Layout) -> None:
         await streams.create_object_store(BLOBS, api.ObjectStoreConfig(replicas=layout.replicas))
 
 
-async def differences(client: Client, layout: Layout) -> tuple[list[str], list[Unfit]]:
-    """The streams that are there, and what `prepare` would refuse of them. Makes nothing.
+async def differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
+    """The names of existing streams, and how they differ from the configuration (what `prepare` would raise). Creates
+    nothing.
 
     Raises:
-        Unfit: the server does not tell.
+        ServersUnusable: the server does not tell.
     """
-    there, wrong = list[str](), list[Unfit]()
-    for stream in wanted(layout):
+    there, wrong = list[str](), list[ServersUnusable]()
+    for stream in stream_configs(layout):
         name = stream["name"]
         answer = await _asked(client, f"STREAM.INFO.{name}", {})
         if answer.get("error", {}).get("err_code") == NO_STREAM:
             continue
         if "error" in answer:
-            raise Unfit(f"nats: the stream {name} cannot be looked at: {answer['error'].get('description')}")
+            raise ServersUnusable(f"nats: the stream {name} cannot be looked at: {answer['error'].get('description')}")
         there.append(name)
         try:
             compare(stream, answer["config"])
-        except Unfit as error:
+        except ServersUnusable as error:
             wrong.append(error)
     members = await _configured(client, f"KV_{MEMBERS}")
     if members is not None:
         try:
             _compare_lease(layout, members)
-        except Unfit as error:
+        except ServersUnusable as error:
             wrong.append(error)
     return there, wrong
 
 
 def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Raises Unfit: the server keeps a stream otherwise than is wanted."""
+    """Raises ServersUnusable: the server keeps a stream otherwise than is wanted."""
     for key, value in stream.items():
         there = found.get(key)
         if there != value:
             if key == "subject_transform" and isinstance(there, dict):
                 shown = cast("dict[str, str]", there).get("dest", "")
-                raise Unfit(
+                raise ServersUnusable(
                     f"nats.partitions: the stream {MESSAGES} was made as {shown}; set the number that it says, "
                     "or begin with another server (--export, --adopt)"
                 )
             name = "nats.replicas" if key == "num_replicas" else f"nats: the stream {stream['name']}: {key}"
-            raise Unfit(
+            raise ServersUnusable(
                 f"{name}: the server has {there}, wanted is {value}; edit it with `nats stream edit`, or set it so"
             )
 
 
 def _compare_lease(layout: Layout, members: Mapping[str, Any]) -> None:
-    """Raises Unfit: who is silent would be missed sooner or later than leases end."""
+    """Raises ServersUnusable: who is silent would be missed sooner or later than leases end."""
     kept = members.get("max_age", 0) / NANOS
     if kept != layout.lease_seconds:
-        raise Unfit(
+        raise ServersUnusable(
             f"nats.lease_seconds: the bucket {MEMBERS} was made for {kept:g} s, wanted are {layout.lease_seconds:g} s; "
             f"end all processes and edit it with `nats stream edit KV_{MEMBERS} --max-age`, or set it so"
         )
@@ -214,24 +217,24 @@ async def _configured(client: Client, name: str) -> dict[str, Any] | None:
 
 
 async def _made(client: Client, stream: Mapping[str, Any]) -> None:
-    """Raises Unfit: the server refuses. Another process that makes the same at this moment is no refusal."""
+    """Raises ServersUnusable: the server refuses. Another process that makes the same at this moment is no refusal."""
     for pause in (*PAUSES, None):
         answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
         if "error" not in answer or await _configured(client, stream["name"]) is not None:
             return
         if pause is None:
             why = answer["error"].get("description")
-            raise Unfit(f"nats: the stream {stream['name']} cannot be made: {why}")
+            raise ServersUnusable(f"nats: the stream {stream['name']} cannot be made: {why}")
         await asyncio.sleep(pause)
 
 
 async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises Unfit: nobody is there to keep streams. Raises as the client."""
+    """Raises ServersUnusable: nobody is there to keep streams. Raises as the client."""
     # In the words of the server: the client does not know all of these settings, and would leave them out.
     try:
         answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
     except NoRespondersError:
-        raise Unfit(
+        raise ServersUnusable(
             "transport: the NATS server keeps no streams: start it with JetStream (jetstream { store_dir: … }); a "
             "cluster does so once most of its servers are there"
         ) from None

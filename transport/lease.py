@@ -1,4 +1,4 @@
-"""Who may do a piece of work: the process whose consumer is there.
+"""A lease on a subject of a work queue: the process whose consumer exists may do the work.
 
 A work-queue stream refuses a second consumer of the same subjects, so making one is taking the lock. The server deletes
 it when nobody listens for half of `lease_seconds`: the process has ended, or its connection is gone. One that listens

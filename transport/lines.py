@@ -1,4 +1,6 @@
-"""Dispatches as messages of a stream: a line of the recording format, those of servers compressed."""
+"""Dispatches encoded as message bodies: one line of the recording format in UTF-8; dispatches about servers are zlib-
+compressed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ QUICKLY = 1
 """The level of compression: a server's 500 channels take 1 ms of the loop, and a tenth of their size."""
 
 
-def line_of(dispatch: Dispatch) -> bytes:
+def encode_line(dispatch: Dispatch) -> bytes:
     """The line of a dispatch in UTF-8, also of an interaction, which no recording holds: it carries a token.
 
     Raises:
@@ -29,7 +31,7 @@ def line_of(dispatch: Dispatch) -> bytes:
         raise ValueError("nested too deep") from None
 
 
-def dispatch_of(data: bytes) -> Dispatch:
+def decode_line(data: bytes) -> Dispatch:
     """Raises BadLine: it is none."""
     try:
         return parse_line(data.decode())
@@ -37,12 +39,12 @@ def dispatch_of(data: bytes) -> Dispatch:
         raise BadLine("not UTF-8") from None
 
 
-def packed(dispatch: Dispatch) -> bytes:
-    """The same, compressed (zlib). Raises as `line_of`."""
-    return zlib.compress(line_of(dispatch), QUICKLY)
+def encode_compressed(dispatch: Dispatch) -> bytes:
+    """The same, compressed (zlib). Raises as `encode_line`."""
+    return zlib.compress(encode_line(dispatch), QUICKLY)
 
 
-def unpacked(data: bytes) -> Dispatch:
+def decode_compressed(data: bytes) -> Dispatch:
     """Raises BadLine: it is none, or too long."""
     unpacking = zlib.decompressobj()
     try:
@@ -53,4 +55,4 @@ def unpacked(data: bytes) -> Dispatch:
         raise BadLine(f"more than {LARGEST} bytes")
     if not unpacking.eof:
         raise BadLine("not compressed by zlib")
-    return dispatch_of(line)
+    return decode_line(line)

@@ -1,4 +1,4 @@
-"""What one process does for all, once in a while."""
+"""A lock that expires by itself: the first process to ask does a job that is needed once for all."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -16,9 +16,10 @@ from transport.layout import LOCKS
 log = logging.getLogger(__name__)
 
 
-async def is_first(client: Client, key: str, process: str, seconds: int) -> bool:
-    """Whether nobody has asked for `key` within `seconds`; also where the server cannot tell: twice is better than not
-    at all.
+async def claim_once(client: Client, key: str, process: str, seconds: int) -> bool:
+    """True for the first process that asks for `key` within `seconds`. Also True if the server does not answer: doing
+    the
+    job twice is better than not at all.
     """
     try:
         await (await streams_of(client).key_value(LOCKS)).create(key, process.encode(), msg_ttl=seconds)

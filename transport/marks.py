@@ -1,4 +1,6 @@
-"""How far the gateways have handed each place on, for the catch-up after a restart."""
+"""Watermarks: for each channel and thread, the newest message id up to which everything is in NATS. After a restart a
+gateway fetches what came later.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -53,8 +55,10 @@ class _Place:
         return self.below
 
 
-class Marks:
-    """Follows messages until NATS has confirmed them, on top of what the bucket says; made by `open_marks`."""
+class PublishWatermarks:
+    """The watermarks of this process's servers: loaded from the bucket `seen`, raised as NATS confirms messages. Made
+    by `open_watermarks`.
+    """
 
     def __init__(self, bucket: KeyValue, kept: Mapping[int, Mapping[int, int]], *, kept_seconds: float) -> None:
         """`kept`: by server, then by place (by minus its id for the server itself), how far it had come."""
@@ -138,13 +142,13 @@ class Marks:
 
 
 @asynccontextmanager
-async def open_marks(
+async def open_watermarks(
     streams: JetStreamContext,
     *,
     ours: Callable[[int], bool] = lambda _: True,
     kept_seconds: float = KEPT_SECONDS,
     write_seconds: float = WRITE_SECONDS,
-) -> AsyncGenerator[Marks]:
+) -> AsyncGenerator[PublishWatermarks]:
     """Read at the start, written soon after each change and at the end. `ours`: whether a server, by its id, belongs to
     a shard of this process.
 
@@ -152,7 +156,7 @@ async def open_marks(
         nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(SEEN)
-    made = Marks(bucket, await _read(streams, ours), kept_seconds=kept_seconds)
+    made = PublishWatermarks(bucket, await _read(streams, ours), kept_seconds=kept_seconds)
 
     async def keep_writing() -> None:
         while True:

@@ -1,4 +1,6 @@
-"""Which processes are alive, and what they do: a bucket whose keys expire. Who is connected answers besides."""
+"""Which processes are alive, and their roles: each renews a key of the bucket `members`, which expires. A connected
+process also answers requests.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -43,8 +45,8 @@ class Members:
         self._value = json.dumps({"roles": list(me.roles)}).encode()
         self._kept: KeyValue | None = None
 
-    async def beat(self) -> None:
-        """Be seen for another while."""
+    async def send_heartbeat(self) -> None:
+        """Renew this process's key for another lease."""
         await (await self._bucket()).put(self.me.name, self._value)
 
     async def leave(self) -> None:
@@ -64,8 +66,8 @@ class Members:
         return self._kept
 
 
-async def be_reachable(client: Client, name: str) -> Subscription:
-    """Be there for `gone`, until what is given is unsubscribed."""
+async def answer_presence(client: Client, name: str) -> Subscription:
+    """Answer the requests of `gone` until the returned subscription ends."""
 
     async def asked(message: Msg) -> None:
         await message.respond(b"")
@@ -74,7 +76,9 @@ async def be_reachable(client: Client, name: str) -> Subscription:
 
 
 async def gone(client: Client, names: Iterable[str]) -> set[str]:
-    """Those without a connection: for a while their last beat is still in the bucket. Raises as the client."""
+    """Which of these processes are disconnected, although their last heartbeat may still be in the bucket. Raises as
+    the client.
+    """
 
     async def listens(name: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Small values that all processes know: kept in a bucket of keys, and followed."""
+"""Small values by key that all processes share, kept in the bucket `people` and watched."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -19,7 +19,7 @@ from transport.layout import DAY_SECONDS, PEOPLE
 from transport.protocol import OPERATION, PURGE, REASON, ROLLUP, TTL
 
 
-class KeptNotes:
+class SharedFlags:
     """`SharedNotes` (services.documents.store.shared) in the bucket `people`."""
 
     def __init__(self, streams: JetStreamContext) -> None:
@@ -30,7 +30,7 @@ class KeptNotes:
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
         start = f"$KV.{PEOPLE}.{prefix}"
 
-        def told(message: Msg) -> None:
+        def on_message(message: Msg) -> None:
             headers = message.headers or {}
             gone = OPERATION in headers or REASON in headers
             heard(message.subject.removeprefix(start), None if gone else message.data)

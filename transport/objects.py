@@ -1,4 +1,4 @@
-"""A bucket of objects in which nobody overwrites what they have not seen.
+"""An object store with compare-and-set: an object is replaced only if it is still the version that the writer read.
 
 It is kept as every client of NATS keeps objects (`nats object ls evidence` shows it), but a head is written only where
 the one before is still the one that its writer knows. The client's own `put` takes whatever comes last.
@@ -26,7 +26,7 @@ from clock import now, rfc3339
 from transport.erasing import erase
 from transport.errors import ServerAway
 from transport.fence import TRY_SECONDS, read_stream
-from transport.following import follow, patiently, unsubscribed
+from transport.following import follow, patiently, unsubscribe_quietly
 from transport.layout import DAY_SECONDS
 from transport.protocol import LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
 
@@ -36,12 +36,12 @@ SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST = "SHA-256="
 
 
-class HeadChanged(Exception):
+class ObjectChanged(Exception):
     """Somebody else has written or deleted the object meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ObjectInfo:
     """What is known of an object without reading it.
 
     Attributes:
@@ -75,20 +75,20 @@ class ObjectBucket:
         self._name, self._stream = name, f"OBJ_{name}"
         self._orphans: dict[str, float] = {}
 
-    async def look(self, name: str) -> Head:
-        async def looked() -> Head:
+    async def look(self, name: str) -> ObjectInfo:
+        async def looked() -> ObjectInfo:
             try:
                 found = await self._streams.get_last_msg(self._stream, self._head_of(name))
             except NotFoundError:
-                return Head(name)
+                return ObjectInfo(name)
             return _parsed(found.data or b"{}", found.seq or 0)
 
         return await patiently(looked)
 
-    async def heads(self) -> list[Head]:
+    async def heads(self) -> list[ObjectInfo]:
         """Of all objects that are there."""
 
-        async def read() -> list[Head]:
+        async def read() -> list[ObjectInfo]:
             subject = f"$O.{self._name}.M.>"
             return [
                 _parsed(head.data, head.metadata.sequence.stream)
@@ -97,7 +97,7 @@ class ObjectBucket:
 
         return [head for head in await patiently(read, None) if head.there]
 
-    async def fetch(self, head: Head) -> bytes | None:
+    async def fetch(self, head: ObjectInfo) -> bytes | None:
         """The bytes; None: they are not all there now. Mostly the object has changed: look again."""
 
         async def opened() -> JetStreamContext.PushSubscription:
@@ -122,11 +122,11 @@ class ObjectBucket:
         except (Error, OSError):
             return None
         finally:
-            await unsubscribed(reading)
+            await unsubscribe_quietly(reading)
         return bytes(content) if _digest(content) == head.digest else None
 
-    async def put(self, over: Head, content: bytes, notes: Mapping[str, str]) -> Head:
-        """Write an object in the place of `over`. Raises HeadChanged: another is there by now, and stays."""
+    async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
+        """Write an object in the place of `over`. Raises ObjectChanged: another is there by now, and stays."""
         pieces, count = uuid.uuid4().hex, -(-len(content) // PIECE_BYTES)
         try:
             for at in range(0, len(content), PIECE_BYTES):
@@ -143,14 +143,14 @@ class ObjectBucket:
                 "metadata": dict(notes),
             }
             revision = await self._publish_head(over, about, {})
-        except (ServerAway, HeadChanged):
+        except (ServerAway, ObjectChanged):
             await self._drop(pieces)
             raise
         if over.there:
             await self._drop(over.pieces)
-        return Head(over.name, revision, pieces, count, _digest(content), dict(notes))
+        return ObjectInfo(over.name, revision, pieces, count, _digest(content), dict(notes))
 
-    async def delete(self, name: str) -> Head | None:
+    async def delete(self, name: str) -> ObjectInfo | None:
         """The head of what is deleted; None: there was nothing. For a day a mark tells others."""
         while True:
             found = await self.look(name)
@@ -159,22 +159,22 @@ class ObjectBucket:
             about = {"name": name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
             try:
                 revision = await self._publish_head(found, about, {TTL: f"{DAY_SECONDS}s"})
-            except HeadChanged:
+            except ObjectChanged:
                 continue
             await self._drop(found.pieces)
-            return Head(name, revision)
+            return ObjectInfo(name, revision)
 
-    async def delete_this(self, head: Head) -> bool:
+    async def delete_if_unchanged(self, head: ObjectInfo) -> bool:
         """Delete what was looked at; False: it is another by now, and stays. The mark of it remains."""
         about = {"name": head.name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
         try:
             await self._publish_head(head, about, {})
-        except HeadChanged:
+        except ObjectChanged:
             return False
         await self._drop(head.pieces)
         return True
 
-    async def clear_orphans(self, heads: Iterable[Head], after_seconds: float) -> None:
+    async def clear_orphans(self, heads: Iterable[ObjectInfo], after_seconds: float) -> None:
         """Delete the pieces of writers that were killed before their head: those that none of `heads`, all
         that are there, has named for so long.
         """
@@ -192,7 +192,7 @@ class ObjectBucket:
                 await self._drop(pieces)
                 del self._orphans[pieces]
 
-    async def follow(self, heard: Callable[[Head], None]) -> Callable[[], Awaitable[None]]:
+    async def follow(self, heard: Callable[[ObjectInfo], None]) -> Callable[[], Awaitable[None]]:
         """Tell `heard` of each object that there is, then of each change; gives what ends it. Returns when it has been
         told of all that there is.
         """
@@ -203,7 +203,7 @@ class ObjectBucket:
             lambda message: heard(_parsed(message.data, message.metadata.sequence.stream)),
         )
 
-    async def _publish_head(self, over: Head, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
+    async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
         only = {**headers, ROLLUP: "sub", LAST: str(over.revision)}
         return await self._publish(self._head_of(over.name), json.dumps(about).encode(), only)
 
@@ -224,17 +224,19 @@ class ObjectBucket:
         return await patiently(published)
 
     async def _mine(self, subject: str, message_id: str) -> int:
-        """The number of a message whose answer was lost. Raises HeadChanged: it is another's."""
+        """After a rejected write: the sequence of our own message, if only the answer was lost. Raises ObjectChanged:
+        another process wrote.
+        """
         try:
             last = await self._streams.get_last_msg(self._stream, subject)
         except NotFoundError:
-            raise HeadChanged(subject) from None
+            raise ObjectChanged(subject) from None
         if (last.headers or {}).get(MESSAGE_ID) != message_id:
-            raise HeadChanged(subject)
+            raise ObjectChanged(subject)
         return last.seq or 0
 
     async def _drop(self, pieces: str) -> None:
-        """What cannot be dropped now is an orphan, and dropped later."""
+        """Delete chunks; if the server is away they stay, and `clear_orphans` deletes them later."""
         try:
             await erase(self._streams, self._stream, self._piece_of(pieces))
         except (Error, OSError, TimeoutError):
@@ -247,14 +249,14 @@ class ObjectBucket:
         return f"$O.{self._name}.C.{pieces}"
 
 
-def _parsed(data: bytes, revision: int) -> Head:
+def _parsed(data: bytes, revision: int) -> ObjectInfo:
     about: dict[str, Any] = json.loads(data)
     name = str(about.get("name", ""))
     if about.get("deleted"):
-        return Head(name, revision)
+        return ObjectInfo(name, revision)
     digest = str(about.get("digest", "")).removeprefix(DIGEST)
     notes: dict[str, str] = about.get("metadata") or {}
-    return Head(
+    return ObjectInfo(
         name,
         revision,
         str(about.get("nuid", "")),

@@ -1,4 +1,4 @@
-"""Collections on their way: what they are called in the bucket, and their files, compressed quickly."""
+"""Collections as objects of the bucket `evidence`: their names there, and their SQLite files compressed."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def scratch(folder: Path) -> Generator[Path]:
 
 def pack(path: Path) -> bytes:
     """The content of a file, compressed. Blocking."""
-    packer, packed = zlib.compressobj(_LEVEL), bytearray()
+    packer, encode_compressed = zlib.compressobj(_LEVEL), bytearray()
     with path.open("rb") as file:
         while piece := file.read(_READ_BYTES):
-            packed += packer.compress(piece)
-    return bytes(packed + packer.flush())
+            encode_compressed += packer.compress(piece)
+    return bytes(encode_compressed + packer.flush())
 
 
 def unpack(content: bytes, path: Path) -> None:

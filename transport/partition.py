@@ -1,4 +1,4 @@
-"""A part of all channels in the hands of one worker: messages in, and what became of them out.
+"""One partition (a fixed part of all channels) owned by one worker: messages in, results out.
 
     MESSAGES ─► deliver ─► the graph ─► results ─► log.<partition>.done ─► acknowledged
                   │ held until then          fenced
@@ -21,13 +21,13 @@ from nats.js.errors import NotFoundError
 from clock import cancelled, now
 from model.outcomes import OutcomeKind, Result
 from services.discord import Dispatch
-from transport.acknowledging import Acknowledging
-from transport.connection import Beside, streams_of
+from transport.acknowledging import AckSender
+from transport.connection import FileConnection, streams_of
 from transport.fence import Backlog, Epoch, FencedLog
 from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
 from transport.lease import Lease
-from transport.settling import Ending, Settling
-from transport.wire import Received, received
+from transport.settling import MessageResult, ResultRecorder
+from transport.wire import ReceivedDispatch, parse_message
 
 MOST_OPEN = 20_000
 """Messages of one partition that may be open at a time: windows hold them for as long as people write."""
@@ -66,7 +66,7 @@ class Partition:
     def __init__(
         self,
         client: Client,
-        beside: Beside,
+        file_connection: FileConnection,
         layout: Layout,
         number: int,
         process: str,
@@ -77,14 +77,14 @@ class Partition:
     ) -> None:
         """`alone`: of the process, held while one message is tried alone."""
         self.number, self.process = number, process
-        self._client, self._beside, self._open, self._interact = client, beside, open_work, interact
+        self._client, self._file_connection, self._open, self._interact = client, file_connection, open_work, interact
         subject = f"messages.{number}.>"
         self._lease = Lease(client, MESSAGES, subject, process, seconds=layout.lease_seconds, most_open=MOST_OPEN)
-        self._log = FencedLog(beside.streams, scope(number))
+        self._log = FencedLog(file_connection.streams, scope(number))
         self._epoch = Epoch(process, 0.0)
         self._work: PartitionGraph | None = None
-        self._settling = Settling(beside, self._log, process)
-        self._settling.acks = Acknowledging(client, self._lease.unacknowledged, self._outstanding)
+        self._results = ResultRecorder(file_connection, self._log, process)
+        self._results.acks = AckSender(client, self._lease.unacknowledged, self._outstanding)
         self._ready = asyncio.Event()
         self._alone = alone
         self._taking = asyncio.Lock()  # a message is tried, or everything is given back
@@ -100,7 +100,7 @@ class Partition:
     @property
     def in_flight(self) -> int:
         """Messages without a result."""
-        return len(self._settling)
+        return len(self._results)
 
     async def take(self) -> bool:
         """Whether it was free and is in hand now. Raises as the client."""
@@ -114,9 +114,9 @@ class Partition:
             lost = self._lease.since - self._lease.gone_seconds
             waiting = None if oldest is None else Backlog(oldest, lost)
             # From here on an earlier owner can record nothing.
-            self._epoch = await self._beside.do(self._log.open(self.process, now(), waiting))
+            self._epoch = await self._file_connection.do(self._log.open(self.process, now(), waiting))
             if oldest is not None:
-                await self._beside.do(self._settling.read_done(oldest))
+                await self._file_connection.do(self._results.read_done(oldest))
             self._suspecting = self._epoch.crashes >= SUSPICIOUS
             if self._suspecting:
                 log.error(
@@ -125,13 +125,13 @@ class Partition:
                     self._epoch.crashes,
                 )
             else:
-                self._work = await self._open(self.number, self._log, self._settling.told)
+                self._work = await self._open(self.number, self._log, self._results.record_result)
         except BaseException:
             await self._lease.release()
             raise
         self._tasks = [
-            asyncio.create_task(self._settling.keep_recording()),
-            asyncio.create_task(self._settling.acks.check()),
+            asyncio.create_task(self._results.keep_recording()),
+            asyncio.create_task(self._results.acks.check()),
         ]
         self._ready.set()
         return True
@@ -168,13 +168,13 @@ class Partition:
             if self._work is not None:
                 await self._work.drain(seconds)
         log.debug("partition %d is at rest", self.number)
-        await self._settling.record()
-        await self._settling.acks.settled(self._lease.seconds)
-        await self._beside.do(self._log.hand_back(now()))
+        await self._results.record()
+        await self._results.acks.settled(self._lease.seconds)
+        await self._file_connection.do(self._log.hand_back(now()))
 
     def _outstanding(self) -> int:
         """How many that were delivered are rightly not acknowledged."""
-        return self._left_out + self._lease.unread + self._settling.waiting()
+        return self._left_out + self._lease.unread + self._results.waiting()
 
     # Messages in
 
@@ -183,9 +183,9 @@ class Partition:
         if self._closing:
             self._left_out += 1
             return
-        got = received(message)
+        got = parse_message(message)
         if got is None:
-            await self._settling.acks.send([message.reply])
+            await self._results.acks.send([message.reply])
             return
         if self._suspecting:
             await self._suspect(message, got)
@@ -195,24 +195,27 @@ class Partition:
         if self._taken_up % AT_ONCE == 0:
             await asyncio.sleep(0)
 
-    def _take_up(self, message: Msg, got: Received) -> None:
+    def _take_up(self, message: Msg, got: ReceivedDispatch) -> None:
         work = self._work
         if work is None:
             return
         if got.interaction is not None:
-            self._settling.acknowledge(message.reply)
+            self._results.acknowledge(message.reply)
             self._interact(got.interaction)
             return
         if got.dispatch.t != "MESSAGE_CREATE" or not got.message_ids:
-            self._settling.along_with(got.message_ids, message.reply)
-        elif not self._settling.hold(got.message_ids[0], message.reply):
+            self._results.acknowledge_with(got.message_ids, message.reply)
+        elif not self._results.hold(got.message_ids[0], message.reply):
             return
         if got.place is not None:
             work.feed(got.place)
         work.feed(got.dispatch)
 
-    async def _suspect(self, message: Msg, got: Received) -> None:
-        """Try a message alone that the lost owners can have seen. The first that they cannot ends this."""
+    async def _suspect(self, message: Msg, got: ReceivedDispatch) -> None:
+        """Process a message by itself if the workers that crashed may have had it. The first message that they cannot
+        have had
+        ends this mode.
+        """
         place = message.metadata
         seen = place.timestamp.timestamp() < self._epoch.seen
         if seen:
@@ -225,36 +228,36 @@ class Partition:
             if self._closing:
                 self._left_out += not seen
                 return
-            await self._beside.do(self._log.note(Epoch(self.process, now())))
-            self._work = await self._open(self.number, self._log, self._settling.told)
+            await self._file_connection.do(self._log.note(Epoch(self.process, now())))
+            self._work = await self._open(self.number, self._log, self._results.record_result)
             self._suspecting = False
         if not seen:
             self._take_up(message, got)
 
-    async def _try_alone(self, message: Msg, got: Received) -> None:
+    async def _try_alone(self, message: Msg, got: ReceivedDispatch) -> None:
         """One message, and a graph of its own for it: whatever ends the worker now is this one."""
         if self._closing:
             self._left_out += 1
             return
         message_id = next(iter(got.message_ids), 0)
-        new = got.dispatch.t == "MESSAGE_CREATE" and not self._settling.is_done(message_id)
+        new = got.dispatch.t == "MESSAGE_CREATE" and not self._results.is_done(message_id)
         if new and message_id == self._epoch.trying:
             log.error("message %d has ended its worker again and again: it is given up", message_id)
-            self._settling.hold(message_id, message.reply)
+            self._results.hold(message_id, message.reply)
             channel_id = int(str(got.dispatch.d.get("channel_id", 0)))
-            self._settling.settle(Ending(channel_id, [message_id], OutcomeKind.FAILED))
-            await self._settling.record()
-            await self._beside.do(self._log.note(replace(self._epoch, trying=0)))
+            self._results.settle(MessageResult(channel_id, [message_id], OutcomeKind.FAILED))
+            await self._results.record()
+            await self._file_connection.do(self._log.note(replace(self._epoch, trying=0)))
         elif new:
-            await self._beside.do(self._log.note(replace(self._epoch, trying=message_id)))
-            work = self._work = await self._open(self.number, self._log, self._settling.told)
+            await self._file_connection.do(self._log.note(replace(self._epoch, trying=message_id)))
+            work = self._work = await self._open(self.number, self._log, self._results.record_result)
             self._take_up(message, got)
             await work.drain()
             self._work = None
-            await self._settling.record()
-            await self._beside.do(self._log.note(replace(self._epoch, trying=0)))
+            await self._results.record()
+            await self._file_connection.do(self._log.note(replace(self._epoch, trying=0)))
         else:
-            self._settling.acknowledge(message.reply)
+            self._results.acknowledge(message.reply)
             if got.interaction is not None:
                 self._interact(got.interaction)
 

@@ -1,7 +1,7 @@
-"""What processes know of people together, in the bucket `people`.
+"""The bucket `people`: what all processes must know about persons.
 
 opt-outs.42     who wants to be left alone; empty, for a minute, once that is over
-forget.42       a wish to be forgotten, until everybody has done their part (`transport.wishes`)
+forget.42       a wish to be forgotten, until everybody has done their part (`transport.forget_requests`)
 feedback-key    what the pseudonyms of those who vote are made with, the same in all partitions
 """
 
@@ -16,8 +16,8 @@ from nats.js.errors import NotFoundError
 from transport.bucket import KeyBucket, patience
 from transport.connection import streams_of
 from transport.layout import PEOPLE
-from transport.watching import BucketFollower
-from transport.wishes import FORGET, Wishes
+from transport.watching import BucketWatcher
+from transport.wishes import FORGET, ForgetRequests
 
 OPT_OUTS, FEEDBACK_KEY = "opt-outs", "feedback-key"
 GONE_SECONDS = 60
@@ -49,7 +49,7 @@ class SharedOptOuts:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.heard(user_id, out=False)
         async with patience():
-            await self._bucket.mark_gone(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
+            await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
     def heard(self, user_id: int, *, out: bool) -> None:
         """What the bucket says."""
@@ -66,7 +66,7 @@ class SharedPeople:
     def __init__(self, client: Client) -> None:
         self._bucket = KeyBucket(streams_of(client), PEOPLE)
         self.opt_outs = SharedOptOuts(self._bucket)
-        self.wishes = Wishes(client, self._bucket)
+        self.forget_requests = ForgetRequests(client, self._bucket)
 
     async def feedback_key(self, proposed: bytes) -> bytes:
         """The key of all processes; `proposed` becomes it where there is none yet. Raises OSError."""
@@ -76,14 +76,14 @@ class SharedPeople:
             return (await self._bucket.get(FEEDBACK_KEY))[0]
 
     def heard(self, key: str, value: bytes) -> None:
-        """For `BucketFollower`."""
+        """For `BucketWatcher`."""
         kind, _, user = key.partition(".")
         if not user.isdecimal():
             return
         if kind == OPT_OUTS:
             self.opt_outs.heard(int(user), out=bool(value))
         elif kind == FORGET:
-            self.wishes.heard(int(user), value)
+            self.forget_requests.heard(int(user), value)
 
 
 async def is_kept_there(client: Client) -> bool:
@@ -99,7 +99,7 @@ async def is_kept_there(client: Client) -> bool:
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
-    follower = BucketFollower(client, PEOPLE, people.heard)
+    follower = BucketWatcher(client, PEOPLE, people.heard)
     async with follower.following():
         async with patience():
             await follower.caught_up()

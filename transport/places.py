@@ -1,4 +1,6 @@
-"""What a worker is told of places: servers without their people, and of threads the facts beside their messages."""
+"""What is published about servers and threads: a server without its members, and a thread's facts as a header of each
+message written in it.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
 """By the ids of a server and a thread in it: the thread's payload as far as it is known; None for what is no thread."""
 
 
-def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
-    """What is needed of a GUILD_CREATE or GUILD_UPDATE: of the members the bot itself, and nothing said or shown."""
+def strip_guild(dispatch: Dispatch, own_id: int | None) -> Dispatch:
+    """A GUILD_CREATE or GUILD_UPDATE reduced to the fields that the program reads; of the members only the bot itself."""
     fields: dict[str, object] = {name: value for name, value in dispatch.d.items() if name in _OF_A_SERVER}
     members = dispatch.d.get("members")
     if isinstance(members, list):
@@ -49,20 +51,24 @@ def stripped(dispatch: Dispatch, own_id: int | None) -> Dispatch:
     return Dispatch(dispatch.at, dispatch.t, fields)
 
 
-def home_of(dispatch: Dispatch, partitions: int) -> int | None:
-    """The one partition that what is said of a thread concerns: that of its channel. None: all."""
+def partition_of_thread(dispatch: Dispatch, partitions: int) -> int | None:
+    """The partition of the channel that a thread dispatch (THREAD_CREATE, _UPDATE, _DELETE) belongs to; None for any
+    other dispatch, which every partition gets.
+    """
     return _home(dispatch.d, partitions) if dispatch.t in _OF_A_THREAD else None
 
 
-def of_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
-    """What a partition needs to know of it: of threads those in its own channels. None: nothing."""
+def for_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
+    """The dispatch as one partition gets it: a GUILD_CREATE keeps only the threads in channels of the partition. None:
+    it concerns other partitions only.
+    """
     if dispatch.t == "GUILD_CREATE":
         threads = dispatch.d.get("threads")
         listed = cast("list[Mapping[str, Any]]", threads) if isinstance(threads, list) else []
         # What is no object is left for the decoder to complain of.
         own = [each for each in listed if not hasattr(each, "get") or _home(each, partitions) in {None, number}]
         return Dispatch(dispatch.at, dispatch.t, {**dispatch.d, "threads": own})
-    return dispatch if home_of(dispatch, partitions) in {None, number} else None
+    return dispatch if partition_of_thread(dispatch, partitions) in {None, number} else None
 
 
 def _home(thread: Mapping[str, Any], partitions: int) -> int | None:
@@ -79,7 +85,7 @@ def _user_id(member: object) -> int | None:
 
 
 def thread_facts(client: discord.Client) -> ThreadFacts:
-    """From the cache of a gateway's client, which has read the frame of a message before anybody asks."""
+    """Look threads up in the cache of a gateway's client, which is up to date by the time a message is published."""
 
     def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
         guild = client.get_guild(guild_id)

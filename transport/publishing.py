@@ -1,4 +1,6 @@
-"""What a gateway hands on: each dispatch to the stream, and the lane, of its place."""
+"""Publish what a gateway receives: messages to `messages.<channel>`, changes of servers, channels and roles to
+`places.<server>`.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -20,15 +22,15 @@ from nats.js import JetStreamContext
 from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from transport.connection import streams_of
-from transport.departures import left_meanwhile
+from transport.departures import missed_guild_leaves
 from transport.fence import read_stream
-from transport.lanes import Lanes, Letter, lanes
+from transport.lanes import OrderedPublisher, OutgoingMessage, ordered_publisher
 from transport.layout import PLACES
-from transport.lines import line_of, packed, unpacked
-from transport.marks import Marks
-from transport.places import FOLDED, PLACE, ThreadFacts, rendered, stripped
+from transport.lines import decode_compressed, encode_compressed, encode_line
+from transport.marks import PublishWatermarks
+from transport.places import FOLDED, PLACE, ThreadFacts, rendered, strip_guild
 from transport.protocol import MESSAGE_ID, ROLLUP, TTL
-from transport.snapshots import Snapshot
+from transport.snapshots import GuildSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +38,8 @@ INTERACTION_TTL = "15m"
 """For as long as the token of an interaction is good (API reference, "Interactions")."""
 
 FOLD_AFTER = 2_000
-"""Changes of a server until it is told whole again. The stream would drop the oldest, its arrival, after ten times as
-many.
+"""After so many changes of a server, its complete state is published as a new GUILD_CREATE. Without that the stream
+would drop the oldest message, the first GUILD_CREATE, after ten times as many.
 """
 
 _SNOWFLAKE = re.compile(r"[0-9]{1,20}")
@@ -65,9 +67,14 @@ class Publisher:
     """
 
     def __init__(
-        self, streams: JetStreamContext, on_the_way: Lanes, marks: Marks, threads: ThreadFacts | None, fold_after: int
+        self,
+        streams: JetStreamContext,
+        on_the_way: OrderedPublisher,
+        marks: PublishWatermarks,
+        threads: ThreadFacts | None,
+        fold_after: int,
     ) -> None:
-        self.lanes = on_the_way
+        self.ordered_publisher = on_the_way
         self._streams = streams
         self._fold_after = fold_after
         self._changes: Counter[int] = Counter()  # by server, since it was told whole
@@ -87,47 +94,47 @@ class Publisher:
         if dispatch.t == "READY":
             user = dispatch.d.get("user")
             self._own_id = _id(user, "id") if isinstance(user, dict) else None  # pyright: ignore[reportUnknownArgumentType] (JSON)
-            for left in await left_meanwhile(self._streams, dispatch.d):
+            for left in await missed_guild_leaves(self._streams, dispatch.d):
                 await self.publish(left)
             return
         try:
-            letters = self._letters(dispatch)
+            outgoing_messages = self._messages_of(dispatch)
         except ValueError as error:
             log.warning("one %s cannot be handed on: %s", dispatch.t, error)
             return
-        for letter in letters:
-            await self.lanes.put(letter)
+        for outgoing in outgoing_messages:
+            await self.ordered_publisher.put(outgoing)
         guild_id = _id(dispatch.d, "guild_id")
         if guild_id is not None and self._changes[guild_id] >= self._fold_after:
             await self._fold(guild_id)
 
     async def drain(self) -> None:
         """Wait until the server has everything; the caller sets a limit. Raises as `publish`."""
-        await self.lanes.drain()
+        await self.ordered_publisher.drain()
 
-    def _letters(self, dispatch: Dispatch) -> list[Letter]:
+    def _messages_of(self, dispatch: Dispatch) -> list[OutgoingMessage]:
         type_, d = dispatch.t, dispatch.d
-        letters: list[Letter] = []
+        outgoing_messages: list[OutgoingMessage] = []
         if type_ in _SERVER_ITSELF or type_ in _OF_A_SERVER:
             guild_id = _id(d, "id" if type_ in _SERVER_ITSELF else "guild_id")
             if guild_id is not None:
-                letters.append(self._of_a_server(dispatch, guild_id))
+                outgoing_messages.append(self._of_a_server(dispatch, guild_id))
         if type_ in _WRITTEN or type_ in _OF_A_PLACE:
             place_id = _id(d, "channel_id" if type_ in _WRITTEN else "id")
             if place_id is not None:
-                letters.append(self._of_a_place(dispatch, place_id))
-        return letters
+                outgoing_messages.append(self._of_a_place(dispatch, place_id))
+        return outgoing_messages
 
-    def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> Letter:
+    def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> OutgoingMessage:
         headers = {MESSAGE_ID: self._once()}
         self._changes[guild_id] += 1
         if dispatch.t in {"GUILD_CREATE", "GUILD_UPDATE"}:
-            dispatch = stripped(dispatch, self._own_id)
+            dispatch = strip_guild(dispatch, self._own_id)
         if dispatch.t == "GUILD_CREATE":
             self._changes[guild_id] = 0
         if dispatch.t == "GUILD_CREATE" or (dispatch.t == "GUILD_DELETE" and not dispatch.d.get("unavailable")):
             headers[ROLLUP] = "sub"  # nothing before it matters any more
-        return Letter(f"places.{guild_id}", packed(dispatch), headers)
+        return OutgoingMessage(f"places.{guild_id}", encode_compressed(dispatch), headers)
 
     async def _fold(self, guild_id: int) -> None:
         """Tell a server whole again, made of what the stream holds of it: in a session that lasts for weeks its changes
@@ -135,19 +142,23 @@ class Publisher:
         """
         self._changes[guild_id] = 0
         subject = f"places.{guild_id}"
-        await self.lanes.emptied(subject)
-        made = Snapshot()
+        await self.ordered_publisher.drain_subject(subject)
+        made = GuildSnapshot()
         try:
             async for told in read_stream(self._streams, PLACES, subject):
-                made.see(unpacked(told.data))
+                made.see(decode_compressed(told.data))
         except (Error, TimeoutError, BadLine) as error:
             log.warning("server %d is not told whole (%s); tried again after its next changes", guild_id, error)
             return
-        whole = made.arrival()
+        whole = made.as_guild_create()
         if whole is not None:
-            await self.lanes.put(Letter(subject, packed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub", FOLDED: "1"}))
+            await self.ordered_publisher.put(
+                OutgoingMessage(
+                    subject, encode_compressed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub", FOLDED: "1"}
+                )
+            )
 
-    def _of_a_place(self, dispatch: Dispatch, place_id: int) -> Letter:
+    def _of_a_place(self, dispatch: Dispatch, place_id: int) -> OutgoingMessage:
         headers = {MESSAGE_ID: self._message_id(dispatch)}
         # What is said in a thread concerns its channel: who answers there, and whether the team has.
         home = _id(dispatch.d, "parent_id") if dispatch.t.startswith("THREAD_") else None
@@ -159,11 +170,11 @@ class Publisher:
             if facts is not None:
                 headers[PLACE] = rendered(facts)
                 home = _id(facts, "parent_id")
-        line = line_of(dispatch)
+        line = encode_line(dispatch)
         settled = None
         if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
             settled = self._marks.under_way(guild_id or 0, place_id, message_id)
-        return Letter(f"messages.{home or place_id}", line, headers, settled)
+        return OutgoingMessage(f"messages.{home or place_id}", line, headers, settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:
         """The same in every gateway and after a restart, where Discord says what makes a dispatch the same."""
@@ -187,12 +198,12 @@ class Publisher:
 
 @asynccontextmanager
 async def publisher(
-    client: Client, marks: Marks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
+    client: Client, marks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
 ) -> AsyncGenerator[Publisher]:
     """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
     a message says where it was written (`transport.places`).
     """
-    async with lanes(client) as on_the_way:
+    async with ordered_publisher(client) as on_the_way:
         yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
 
 

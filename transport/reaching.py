@@ -16,7 +16,7 @@ from nats.errors import Error, NoServersError, SecureConnWantedError
 
 from services.telemetry import why_unreached
 from transport.address import Address
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 
 OLDEST = (2, 12)
 """Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
@@ -30,11 +30,11 @@ FAILURES = (Error, OSError, TimeoutError, NoServersError)
 Heard = Callable[[Exception], Awaitable[None]]
 
 
-class Unreached(Unfit):
-    """Nobody can be asked there now."""
+class ServerUnreachable(ServersUnusable):
+    """The server did not answer (it may be down; nothing is known to be configured wrongly)."""
 
 
-class KeepsTls(Client):
+class TlsOnlyClient(Client):
     """A client of an address with `tls://` speaks TLS or not at all: that of nats-py goes on in the clear where the
     server offers none.
     """
@@ -46,16 +46,16 @@ class KeepsTls(Client):
         await super()._process_info(info, initial_connection)
 
 
-async def reached(address: Address, server: str, name: str, heard: Heard) -> Client:
-    """A connection to this server, without patience. `heard`: told of what goes wrong later.
+async def probe(address: Address, server: str, name: str, heard: Heard) -> Client:
+    """Connect to one server, once, without reconnecting. `heard`: called with errors that happen later.
 
     Raises:
-        Unreached: it does not answer.
-        Unfit: it does not let this program in, or is too old.
+        ServerUnreachable: it does not answer.
+        ServersUnusable: it does not let this program in, or is too old.
     """
-    credentials, client, said = address.credentials, KeepsTls(), list[Exception]()
+    credentials, client, said = address.credentials, TlsOnlyClient(), list[Exception]()
 
-    async def told(error: Exception) -> None:
+    async def on_error(error: Exception) -> None:
         said.append(error)
         await heard(error)
 
@@ -74,39 +74,39 @@ async def reached(address: Address, server: str, name: str, heard: Heard) -> Cli
             2 * LOOK_SECONDS,
         )
     except FAILURES as error:
-        await closed(client)
+        await close_client(client)
         # That no server is left tells nothing; why, it was told before.
         raise trouble(address, server, said[0] if said else error) from None
     try:
         check_version(client, server)
-    except Unfit:
-        await closed(client)
+    except ServersUnusable:
+        await close_client(client)
         raise
     return client
 
 
-async def closed(client: Client) -> None:
+async def close_client(client: Client) -> None:
     """Close a connection, also one to a server that is gone, or that never came to be: that may not end by itself."""
     with contextlib.suppress(*FAILURES):
         async with asyncio.timeout(LOOK_SECONDS):
             await client.close()
 
 
-def trouble(address: Address, server: str, error: Exception) -> Unfit:
+def trouble(address: Address, server: str, error: Exception) -> ServersUnusable:
     """Why a server was not reached, on one line with the key and the remedy."""
     said = str(error).removeprefix("nats: ").strip("'")
     if isinstance(error, Error) and any(word in said.lower() for word in REFUSED):
         path, variable = address.credentials, address.credentials_env
         if path is None:
-            return Unfit(
+            return ServersUnusable(
                 f"nats.credentials_env: {server} lets nobody in without credentials ({said}); set {variable} to the "
                 "path of a file of credentials"
             )
-        return Unfit(
+        return ServersUnusable(
             f"nats.credentials_env: {server} does not let in who has {path} ({said}); have {variable} name a file of "
             "credentials for that server"
         )
-    return Unreached(f"transport: {server} cannot be reached: {_why(error, said)}")
+    return ServerUnreachable(f"transport: {server} cannot be reached: {_why(error, said)}")
 
 
 def _why(error: Exception, said: str) -> str:
@@ -123,33 +123,35 @@ def _why(error: Exception, said: str) -> str:
 
 
 def check_version(client: Client, server: str) -> None:
-    """Raises Unfit: it is too old."""
+    """Raises ServersUnusable: it is too old."""
     version = client.connected_server_version
     if (version.major, version.minor) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise Unfit(f"transport: {server} is version {version.major}.{version.minor}; install {oldest} or newer")
+        raise ServersUnusable(
+            f"transport: {server} is version {version.major}.{version.minor}; install {oldest} or newer"
+        )
 
 
-async def unreached(address: Address, name: str) -> Unfit:
-    """Why none of the servers could be used: each is asked once more, since the client does not say which one it has
-    heard something from.
+async def why_unreachable(address: Address, name: str) -> ServersUnusable:
+    """Why no server could be used, as an exception to raise: tries each server once more, since the client does not say
+    which of them reported what.
     """
     found = await asyncio.gather(
-        *(reached(address, server, name, _unheard) for server in address.servers), return_exceptions=True
+        *(probe(address, server, name, _unheard) for server in address.servers), return_exceptions=True
     )
     for each in found:
         if isinstance(each, Client):
-            await closed(each)
-        elif not isinstance(each, Unfit):
+            await close_client(each)
+        elif not isinstance(each, ServersUnusable):
             raise each
-    troubles = [each for each in found if isinstance(each, Unfit)]
+    troubles = [each for each in found if isinstance(each, ServersUnusable)]
     # Who is refused by one is refused by all, and whoever listens has more to say than who is silent.
-    of_account = [each for each in troubles if not isinstance(each, Unreached)]
+    of_account = [each for each in troubles if not isinstance(each, ServerUnreachable)]
     if not troubles:
-        return Unfit(f"transport: {', '.join(address.servers)}: they answer late; start it again")
+        return ServersUnusable(f"transport: {', '.join(address.servers)}: they answer late; start it again")
     if of_account:
         return of_account[0]
-    return Unreached(f"transport: {'; '.join(str(each).removeprefix('transport: ') for each in troubles)}")
+    return ServerUnreachable(f"transport: {'; '.join(str(each).removeprefix('transport: ') for each in troubles)}")
 
 
 async def _unheard(_error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What has become of the messages of one partition: recorded, then acknowledged."""
+"""Record in the log how the messages of one partition ended, then acknowledge them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 
 from clock import now
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
-from transport.acknowledging import Acknowledging
-from transport.connection import Beside
+from transport.acknowledging import AckSender
+from transport.connection import FileConnection
 from transport.errors import Fenced
 from transport.fence import FencedLog
 from transport.layout import DAY_SECONDS
@@ -23,7 +23,7 @@ REMEMBERED = 100_000
 log = logging.getLogger(__name__)
 
 
-class Ending(NamedTuple):
+class MessageResult(NamedTuple):
     """Some messages of one place, and how they ended."""
 
     channel_id: int
@@ -31,20 +31,21 @@ class Ending(NamedTuple):
     kind: str
 
 
-class Settling:
-    """The messages that are held, and those that are done. Nothing is acknowledged that is not recorded.
+class ResultRecorder:
+    """Knows which messages of a partition have no result yet and which are done. A message is acknowledged only after
+    its result is in the log.
 
     Attributes:
         acks: to be set before the first message is held.
     """
 
-    acks: Acknowledging
+    acks: AckSender
 
-    def __init__(self, beside: Beside, fenced: FencedLog, process: str) -> None:
-        self._beside, self._log, self._process = beside, fenced, process
+    def __init__(self, file_connection: FileConnection, fenced: FencedLog, process: str) -> None:
+        self._file_connection, self._log, self._process = file_connection, fenced, process
         self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
         self._done: dict[int, None] = {}
-        self._settled: list[Ending] = []
+        self._settled: list[MessageResult] = []
         self._acknowledged: list[str] = []
         self._more = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -69,8 +70,10 @@ class Settling:
         self._held[message_id] = [reply]
         return True
 
-    def along_with(self, message_ids: tuple[int, ...], reply: str) -> None:
-        """What changes messages is as important as they are: both would come again."""
+    def acknowledge_with(self, message_ids: tuple[int, ...], reply: str) -> None:
+        """Acknowledge an edit or a deletion together with the message that it changes: until then both would be
+        delivered again.
+        """
         held = next((self._held[each] for each in message_ids if each in self._held), None)
         if held is None:
             self.acknowledge(reply)
@@ -80,19 +83,21 @@ class Settling:
     def is_done(self, message_id: int) -> bool:
         return message_id in self._done
 
-    def told(self, result: Result) -> None:
-        """A result of the graph."""
+    def record_result(self, result: Result) -> None:
+        """Take a result of the graph: the messages it is about are done, and will be recorded and acknowledged.
+        Cancelled by shutdown: ignored, the next owner answers.
+        """
         match result:
             case Outcome():
                 if result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN:
                     return  # it is left for the next owner
-                self.settle(Ending(result.part.place.id, list(result.part.message_ids), result.result))
+                self.settle(MessageResult(result.part.place.id, list(result.part.message_ids), result.result))
             case Ignored():
-                self.settle(Ending(result.channel_id, list(result.message_ids), "ignored"))
+                self.settle(MessageResult(result.channel_id, list(result.message_ids), "ignored"))
             case Removed():
-                self.settle(Ending(result.channel_id, [result.message_id], "removed"))
+                self.settle(MessageResult(result.channel_id, [result.message_id], "removed"))
 
-    def settle(self, settled: Ending) -> None:
+    def settle(self, settled: MessageResult) -> None:
         """Have a result recorded, of messages that have none yet."""
         new = [message_id for message_id in settled.message_ids if message_id not in self._done]
         if not new:
@@ -131,7 +136,7 @@ class Settling:
             if settled:
                 entry = json.dumps({"by": self._process, "at": now(), "ended": settled}).encode()
                 try:
-                    await self._beside.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
+                    await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
                 except OSError:
                     self._settled, self._acknowledged = settled + self._settled, replies + self._acknowledged
                     self._more.set()

@@ -1,4 +1,6 @@
-"""Which of the partitions this worker owns: its share of them, no more and no fewer, as workers come and go."""
+"""Rebalancing: each worker takes and gives back partitions until every worker has an equal share, whenever workers come
+or go.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -19,20 +21,24 @@ from clock.backoff import Backoff
 from transport.connection import AWAY, streams_of
 from transport.layout import MESSAGES, Layout
 from transport.members import Members, gone
-from transport.standby import evict, first_of
+from transport.standby import evict, wait_for_any
 
 WORKER = "worker"
 LOOK_SECONDS = 1.0
 """Between two looks at who owns what, where nothing is heard of a change."""
 SOON_SECONDS = 0.1
-"""The same where a partition has no owner: whose it was is still seen, or it cannot be taken. It doubles up to that."""
+"""First pause before the next look while some partition has no owner (its former owner is still listed as alive, or
+taking it failed); doubles up to LOOK_SECONDS.
+"""
 HAND_OVER_SECONDS = 1.5
-"""How long a newcomer waits for answers under way in what becomes its own; it asks for the others again."""
+"""When partitions are handed to a new worker: how long answers under way may take; later ones are answered again by the
+new owner.
+"""
 
 log = logging.getLogger(__name__)
 
 
-class Owned(Protocol):
+class OwnedPartition(Protocol):
     """A partition in hand."""
 
     @property
@@ -49,16 +55,16 @@ class Owned(Protocol):
         ...
 
 
-class Shares:
-    """Takes and gives back partitions until cancelled.
+class Rebalancing:
+    """Keeps this worker's share of the partitions: takes free ones, gives surplus ones back.
 
     `take`: gives a partition in hand, or None where another process has it.
     """
 
     def __init__(
-        self, client: Client, layout: Layout, members: Members, take: Callable[[int], Awaitable[Owned | None]]
+        self, client: Client, layout: Layout, members: Members, take: Callable[[int], Awaitable[OwnedPartition | None]]
     ) -> None:
-        self.owned: dict[int, Owned] = {}
+        self.owned: dict[int, OwnedPartition] = {}
         self._client, self._layout, self._members, self._take = client, layout, members, take
         self._changed = asyncio.Event()
         self._suspects: dict[str, float] = {}
@@ -79,7 +85,7 @@ class Shares:
                     log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
                 if complete:
                     soon.reset()
-                await first_of(LOOK_SECONDS if complete else soon.pause(), self._changed)
+                await wait_for_any(LOOK_SECONDS if complete else soon.pause(), self._changed)
         finally:
             await listening.unsubscribe()
 

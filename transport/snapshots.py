@@ -1,4 +1,4 @@
-"""What is known of a server after many changes, as if it had just arrived."""
+"""Fold the dispatches about one server into a single GUILD_CREATE that describes its present state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTS = ("roles", "channels", "threads")
 _WHOLE = frozenset({"members", "unavailable"})  # what GUILD_UPDATE does not speak of
 
 
-class Snapshot:
+class GuildSnapshot:
     """Follows one server from its GUILD_CREATE on. Odd payloads change nothing."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Snapshot:
                 return
         self._at = dispatch.at
 
-    def arrival(self) -> Dispatch | None:
+    def as_guild_create(self) -> Dispatch | None:
         """As a GUILD_CREATE of now; None where none was seen, or the server is away."""
         if self._fields is None or self._fields.get("unavailable"):
             return None

@@ -1,4 +1,6 @@
-"""Roles that one process plays at a time: the others stand by, and take over when it is gone or frozen."""
+"""Roles that only one process plays at a time: the others wait, and take over when its lease ends or its heartbeat
+stops.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -28,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Holder(Protocol):
-    """What is held together with a lease."""
+    """Something that can be used only while its lease is held."""
 
     @property
     def lease(self) -> Lease: ...
@@ -41,7 +43,7 @@ class Holder(Protocol):
 H = TypeVar("H", bound=Holder)
 
 
-async def standing_by(
+async def stand_by(
     client: Client, stream: str, members: Members, make: Callable[[], H], stopping: asyncio.Event
 ) -> AsyncGenerator[H]:
     """Gives what `make` made each time that it could be taken, until `stopping` is set; released after each round.
@@ -74,7 +76,7 @@ async def standing_by(
                 suspects = await evict(client, stream, consumers, await members.alive(), members.me.name, suspects)
             except AWAY as error:
                 log.info("%s: the server does not answer (%s)", stream, error or type(error).__name__)
-            await first_of(LOOK_SECONDS, changed, stopping)
+            await wait_for_any(LOOK_SECONDS, changed, stopping)
     finally:
         await listening.unsubscribe()
 
@@ -87,9 +89,12 @@ async def evict(
     me: str,
     suspects: Mapping[str, float],
 ) -> dict[str, float]:
-    """Delete the consumers of processes that are missing for a while already: a frozen one keeps its connection.
-    Gives the consumers of all that are missing, and since when on the clock of the loop; `suspects`: what it gave last.
-    Whoever cannot see itself must not take the silence of others for theirs.
+    """Delete the consumers of processes without a heartbeat, so that others can take over their leases (a frozen
+    process keeps its connection, and with it its consumers).
+
+    Returns the consumers whose process is missing, each with the loop time since when; pass that as `suspects` next
+    time: a consumer is deleted once its process has been missing for SILENT_SECONDS. Does nothing if this process
+    itself has no heartbeat in the bucket: then the bucket is stale.
     """
     if me not in alive:
         return {}
@@ -108,7 +113,7 @@ async def evict(
     return silent
 
 
-async def first_of(seconds: float, *events: asyncio.Event) -> None:
+async def wait_for_any(seconds: float, *events: asyncio.Event) -> None:
     """Wait until one of the events is set, but no longer."""
     waiting = [asyncio.ensure_future(each.wait()) for each in events]
     await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

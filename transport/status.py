@@ -1,4 +1,4 @@
-"""Who is where: each process says what it does when it is asked, and nothing else."""
+"""Ask all processes for their status (request and reply): what the dashboard shows of the fleet."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.

@@ -1,4 +1,4 @@
-"""A bucket as it is, and each change of it, by whichever process: also after the server was away."""
+"""Watch a key-value bucket: first every value, then each change; reconnects by itself and reports what it missed."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -29,8 +29,8 @@ Heard = Callable[[str, bytes], object]
 log = logging.getLogger(__name__)
 
 
-class BucketFollower:
-    """Tells `heard` of every value that there is, then of each change. What it has missed, it tells later."""
+class BucketWatcher:
+    """Calls `heard` with every value of the bucket, then with each change, also those made while the server was away."""
 
     def __init__(self, client: Client, bucket: str, heard: Heard) -> None:
         self._client, self._bucket, self._heard = client, bucket, heard

@@ -1,4 +1,4 @@
-"""What a gateway writes and a worker reads: a line of a recording, and beside it what only its cache knows."""
+"""Decode a message that a gateway published: the dispatch, and from the header `Place` the thread it was written in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 from nats.aio.msg import Msg
 
 from services.discord import BadLine, Dispatch
-from transport.lines import dispatch_of, unpacked
+from transport.lines import decode_compressed, decode_line
 from transport.places import place_payload
 
 OF_A_MESSAGE = frozenset({"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE"})
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedDispatch:
     """A dispatch as it came.
 
     Attributes:
@@ -38,21 +38,23 @@ class Received:
         return self.dispatch.d if self.dispatch.t.startswith(INTERACTIONS) else None
 
 
-def received(message: Msg) -> Received | None:
-    """None: nobody could read it, which is logged; it would be no better the next time."""
-    dispatch = parsed(message.data)
+def parse_message(message: Msg) -> ReceivedDispatch | None:
+    """Decode one message of the stream MESSAGES. None: it is damaged, which is logged; the caller acknowledges it,
+    since a retry would not help.
+    """
+    dispatch = parse_dispatch(message.data)
     if dispatch is None:
         return None
     shown = place_payload(cast("Mapping[str, str] | None", message.headers))
     place = None if shown is None else Dispatch(dispatch.at, "THREAD_CREATE", shown)
-    return Received(dispatch, _concerned(dispatch), place)
+    return ReceivedDispatch(dispatch, _concerned(dispatch), place)
 
 
-def parsed(data: bytes) -> Dispatch | None:
+def parse_dispatch(data: bytes) -> Dispatch | None:
     """A line, as it is or compressed."""
     try:
         # A line begins with a brace, what zlib writes does not.
-        return dispatch_of(data) if data[:1] == b"{" else unpacked(data)
+        return decode_line(data) if data[:1] == b"{" else decode_compressed(data)
     except BadLine as error:
         log.error("a message from the gateway cannot be read, and is left out: %s", error)  # noqa: TRY400 (a line for the operator)
         return None

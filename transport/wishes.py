@@ -1,4 +1,5 @@
-"""Wishes to be forgotten, carried out by everybody who keeps something: now, or when its scope has an owner again.
+"""Requests to be forgotten (`/privacy forget`): each process deletes in the scopes that it owns, now or as soon as a
+scope has an owner again.
 
     forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"]}
 
@@ -31,13 +32,13 @@ FORGET = "forget"
 ANSWERS = "millrace.forget"
 """Below it each wish has a subject, on which those who have done their part say so."""
 SETTLED_SECONDS = 60
-"""How long a wish that is carried out stays: for who was not listening, and keeps something beside the scopes."""
+"""How long a completed request stays in the bucket, for processes that were disconnected and hold data in memory."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ForgetRequest:
     """Attributes:
     id: another for each time that somebody wishes it.
     at: seconds since 1970.
@@ -58,7 +59,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class PartDone:
+class ForgetPart:
     """What one process has done for a wish: in which scopes, and what was found there."""
 
     by: str
@@ -67,17 +68,17 @@ class PartDone:
 
 
 @dataclass(slots=True)
-class Answered:
-    """What has come of a wish until now."""
+class ForgetAnswers:
+    """The answers to a request so far, and the scopes that are still to be done."""
 
-    parts: list[PartDone] = field(default_factory=list[PartDone])
+    parts: list[ForgetPart] = field(default_factory=list[ForgetPart])
     left: tuple[str, ...] = ()
 
 
-_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(PartDone)
+_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(ForgetPart)
 
 
-class Wishes:
+class ForgetRequests:
     """The wishes in the bucket, as they were last heard of.
 
     Attributes:
@@ -86,48 +87,52 @@ class Wishes:
     """
 
     def __init__(self, client: Client, bucket: KeyBucket) -> None:
-        self.by_user: dict[int, Wish] = {}
-        self.on_change: Callable[[Wish], object] = lambda _wish: None
+        self.by_user: dict[int, ForgetRequest] = {}
+        self.on_change: Callable[[ForgetRequest], object] = lambda _wish: None
         self._client, self._bucket = client, bucket
 
-    def left(self, wish: Wish) -> tuple[str, ...]:
+    def left(self, request: ForgetRequest) -> tuple[str, ...]:
         """The scopes that are still to be dealt with; none where another wish of the person has taken its place."""
-        known = self.by_user.get(wish.user_id)
-        return known.left if known is not None and known.id == wish.id else ()
+        known = self.by_user.get(request.user_id)
+        return known.left if known is not None and known.id == request.id else ()
 
     def heard(self, user_id: int, value: bytes) -> None:
         """What the bucket says."""
-        wish = _parsed(user_id, value)
-        if wish is None:
+        request = _parsed(user_id, value)
+        if request is None:
             self.by_user.pop(user_id, None)
         else:
-            self.by_user[user_id] = wish
-            self.on_change(wish)
+            self.by_user[user_id] = request
+            self.on_change(request)
 
-    async def make(self, user_id: int, scopes: Collection[str], wish_id: str = "") -> Wish:
-        """Wish that a person be forgotten in all of `scopes`, whatever an earlier wish has reached. Raises OSError."""
-        wish = Wish(user_id, wish_id or uuid.uuid4().hex, now(), tuple(scopes))
+    async def make(self, user_id: int, scopes: Collection[str], request_id: str = "") -> ForgetRequest:
+        """ForgetRequest that a person be forgotten in all of `scopes`, whatever an earlier wish has reached. Raises OSError."""
+        request = ForgetRequest(user_id, request_id or uuid.uuid4().hex, now(), tuple(scopes))
         async with patience():
-            await self._bucket.put(_key(user_id), _rendered(wish))
-        return wish
+            await self._bucket.put(_key(user_id), _rendered(request))
+        return request
 
-    async def done(self, wish: Wish, part: PartDone) -> None:
-        """Take scopes out of a wish, and tell who waits for it. Raises OSError: the bucket does not know of it."""
+    async def done(self, request: ForgetRequest, part: ForgetPart) -> None:
+        """Remove the scopes that are done from a request, and send the result to the process that waits for it. Raises
+        OSError: the bucket could not be changed.
+        """
         async with patience():
             while True:
-                value, revision = await self._bucket.get(_key(wish.user_id))
-                there = _parsed(wish.user_id, value)
-                if there is None or there.id != wish.id:
+                value, revision = await self._bucket.get(_key(request.user_id))
+                there = _parsed(request.user_id, value)
+                if there is None or there.id != request.id:
                     break  # what is wished since then is another one's to do
                 left = tuple(scope for scope in there.left if scope not in part.scopes)
                 if left == there.left:
                     break
                 seconds = None if left else SETTLED_SECONDS
-                if await self._bucket.put(_key(wish.user_id), _rendered(replace(there, left=left)), revision, seconds):
+                if await self._bucket.put(
+                    _key(request.user_id), _rendered(replace(there, left=left)), revision, seconds
+                ):
                     break
-            await self._client.publish(f"{ANSWERS}.{wish.id}", json.dumps(asdict(part)).encode())
+            await self._client.publish(f"{ANSWERS}.{request.id}", json.dumps(asdict(part)).encode())
 
-    async def carried_out(
+    async def request_and_wait(
         self,
         user_id: int,
         scopes: Collection[str],
@@ -135,11 +140,11 @@ class Wishes:
         *,
         owned: Collection[str],
         processes: Collection[str],
-    ) -> Answered:
+    ) -> ForgetAnswers:
         """Make a wish for all `scopes`, and wait until those that are `owned` are dealt with and all `processes` have
         answered, but no longer than `seconds`. Raises OSError: it could not be made.
         """
-        answered, wish_id, enough = Answered(), uuid.uuid4().hex, asyncio.Event()
+        answered, request_id, enough = ForgetAnswers(), uuid.uuid4().hex, asyncio.Event()
         missing, silent = set(owned), set(processes)
 
         async def heard(message: Msg) -> None:
@@ -154,9 +159,9 @@ class Wishes:
             if not missing and not silent:
                 enough.set()
 
-        listening = await self._client.subscribe(f"{ANSWERS}.{wish_id}", cb=heard)
+        listening = await self._client.subscribe(f"{ANSWERS}.{request_id}", cb=heard)
         try:
-            wish = await self.make(user_id, scopes, wish_id)
+            request = await self.make(user_id, scopes, request_id)
             if missing or silent:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(enough.wait(), seconds)
@@ -165,7 +170,7 @@ class Wishes:
         finally:
             await listening.unsubscribe()
         there = _parsed(user_id, value)
-        answered.left = there.left if there is not None and there.id == wish.id else ()
+        answered.left = there.left if there is not None and there.id == request.id else ()
         return answered
 
 
@@ -173,11 +178,11 @@ def _key(user_id: int) -> str:
     return f"{FORGET}.{user_id}"
 
 
-def _rendered(wish: Wish) -> bytes:
-    return json.dumps({"id": wish.id, "at": wish.at, "left": wish.left}).encode()
+def _rendered(request: ForgetRequest) -> bytes:
+    return json.dumps({"id": request.id, "at": request.at, "left": request.left}).encode()
 
 
-def _parsed(user_id: int, value: bytes) -> Wish | None:
+def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
     if not value:
         return None
     try:
@@ -185,4 +190,4 @@ def _parsed(user_id: int, value: bytes) -> Wish | None:
     except ValidationError:
         log.error("people: %s is damaged; let the person wish it again", _key(user_id))  # noqa: TRY400 (a line for the operator)
         return None
-    return Wish(user_id, kept.id, kept.at, kept.left)
+    return ForgetRequest(user_id, kept.id, kept.at, kept.left)

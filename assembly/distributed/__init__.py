@@ -1,1 +1,3 @@
-"""The roles of a process where the transport is NATS: each is a choice of sources, services and sinks."""
+"""The program in several processes over NATS: the roles gateway, worker, team and knowledge, each with its own sources,
+services and sinks.
+"""

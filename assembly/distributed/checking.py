@@ -6,13 +6,13 @@ from assembly import Unusable
 from assembly.distributed.process import address_of, layout_of, named
 from settings import Settings
 from transport import checking
-from transport.checking import ServersFound
-from transport.errors import Unfit
+from transport.checking import ProbeResult
+from transport.errors import ServersUnusable
 
 
-async def look(settings: Settings) -> ServersFound:
+async def look(settings: Settings) -> ProbeResult:
     """Raises Unusable: nobody can be asked with these credentials."""
     try:
         return await checking.look(address_of(settings), layout_of(settings.nats), named())
-    except Unfit as error:
+    except ServersUnusable as error:
         raise Unusable(str(error)) from None

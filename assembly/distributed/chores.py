@@ -1,4 +1,6 @@
-"""What one worker does for all: who owns the partition of what belongs to no channel."""
+"""Jobs that one worker does for all: the owner of partition 0 posts the weekly report, sweeps old data and resumes
+unfinished files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import reactivex as rx
 
 from assembly.bot import resume, sweeping
 from assembly.data_folder import RunState
-from assembly.distributed.process import GATHERED, Process
+from assembly.distributed.process import REPORT_FOLDER, Process
 from assembly.distributed.shared import Shared
 from assembly.documents import Documents
 from assembly.reports import reported, reporting_weekly
@@ -24,15 +26,17 @@ from transport.layout import scope
 from transport.moving import gather
 
 LEASES = 5
-"""So long its owner has had the partition when chores begin: not while it changes hands, or a suspect is tried."""
+"""Lease periods that a worker waits after it took partition 0 before it starts these jobs: not while partitions are
+being rebalanced, or suspicious messages retried.
+"""
 LOOK_SECONDS, IDLE_SECONDS = 600.0, 3600.0
-"""A file that nobody has finished after so long is in nobody's hands any more; how often it is looked for such."""
+"""How often unfinished files are looked for, and after how long without progress a file counts as abandoned."""
 
 log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def chores(
+async def singleton_jobs(
     process: Process, shared: Shared, settings: Settings, state: RunState, left: Callable[[int], bool]
 ) -> AsyncGenerator[None]:
     """The report of the week, the sweep, and files that a crash has left half read, while the block runs.
@@ -42,7 +46,7 @@ async def chores(
     """
 
     async def report(period: TimeSpan, guild_id: int) -> Report:
-        return await reported_by_all(process, period, guild_id)
+        return await report_of_all_processes(process, period, guild_id)
 
     async def done() -> None:
         await asyncio.sleep(LEASES * process.layout.lease_seconds)
@@ -52,19 +56,21 @@ async def chores(
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
                 await enter(sweeping(settings.documents, documents, left, discord.fetcher, rx.of(None)))
-                await enter(in_background(resuming(documents, shared, state)))
+                await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
     async with in_background(done()):
         yield
 
 
-async def reported_by_all(process: Process, period: TimeSpan, guild_id: int) -> Report:
-    """`reported`, of what all processes have: put together in a folder that is gone afterwards. Raises OSError."""
-    folder = process.folder / GATHERED
+async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
+    """The report over the state of all partitions, collected from the log into a temporary folder. Raises OSError."""
+    folder = process.folder / REPORT_FOLDER
     parts = [folder / scope(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
-    gathering = asyncio.wrap_future(process.beside.start(gather(process.beside.streams, folder, parts)))
+    gathering = asyncio.wrap_future(
+        process.file_connection.start(gather(process.file_connection.streams, folder, parts))
+    )
     try:
         await asyncio.shield(gathering)
         return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
@@ -77,7 +83,7 @@ async def reported_by_all(process: Process, period: TimeSpan, guild_id: int) -> 
         await in_thread(files.remove_folder, folder)
 
 
-async def resuming(documents: Documents, shared: Shared, state: RunState) -> None:
+async def resume_unfinished_files(documents: Documents, shared: Shared, state: RunState) -> None:
     """Until cancelled: a worker may end at any time, and leave a file without vectors."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""How parts ended in all processes, for the dashboard of one of them."""
+"""Outcomes of all processes, read from the log for the dashboard of one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.storage import in_thread
 from services.telemetry import Ended, parse_ended
 from sinks.record import RECENT, OutcomeRecord
 from transport.connection import AWAY
-from transport.mirror import everywhere
+from transport.mirror import read_in_all_scopes
 
 LOOK_BACK_DAYS = 14
 """So many days are looked through for the newest `RECENT`."""
@@ -30,9 +30,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class EverybodysEnds:
-    """`assembly.dashboard.Ends`: what partitions have in the log, read anew each time and kept nowhere. Only what this
-    process has in memory (`record`) has the replies. While NATS does not answer, that is all there is.
+class FleetOutcomes:
+    """`assembly.dashboard.Ends` over all partitions: outcomes are read from the log each time, nothing is cached. Reply
+    texts
+    are known only for this process's own outcomes (`record`), and only those are shown while NATS is away.
     """
 
     process: Process
@@ -75,9 +76,11 @@ class EverybodysEnds:
 
     async def _contents(self, name: str) -> Sequence[bytes]:
         """Of a file below `state`, in all partitions. Raises OSError."""
-        beside = self.process.beside
+        file_connection = self.process.file_connection
         try:
-            return tuple((await beside.do(everywhere(beside.streams, f"state/{name}"))).values())
+            return tuple(
+                (await file_connection.do(read_in_all_scopes(file_connection.streams, f"state/{name}"))).values()
+            )
         except AWAY as error:
             raise OSError(errno.EIO, f"NATS does not answer ({error or type(error).__name__})") from error
 

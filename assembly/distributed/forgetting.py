@@ -1,4 +1,4 @@
-"""Wishes to be forgotten, and opt-outs, in all processes: each does what concerns the scopes that it owns."""
+"""Carry out requests to be forgotten in all processes: each deletes in the scopes that it owns."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from services.privacy import Forgotten
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
-from transport.errors import Fenced, Unfit
+from transport.errors import Fenced, ServersUnusable
 from transport.layout import TEAM, Layout, scope
 from transport.members import Members, Peer
 from transport.people import SharedPeople, is_kept_there, open_people
 from transport.shares import WORKER
-from transport.wishes import PartDone, Wish, Wishes
+from transport.wishes import ForgetPart, ForgetRequest, ForgetRequests
 
 DOCUMENTS = "documents"
-"""The scope of files in threads and of runbooks, which every worker can remove, and of what each has in memory."""
+"""The scope of data that any worker can delete (files in threads, runbooks) and of what each worker has in memory."""
 OTHERS_SECONDS = 5.0
-"""How long the team's archive, which tells what a person wrote, waits until all others have looked for that."""
+"""How long the role team waits for the others: they look the person's words up in the archive, so it is changed last.
+"""
 CALLER_SECONDS = 20.0
 """How long somebody waits who has called a command."""
 RETRY_SECONDS, LONGEST_SECONDS = 1.0, 60.0
@@ -39,10 +40,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Duties:
-    """What one role of a process has to do for each wish. `close` before what it works on is closed."""
+class ForgetHandler:
+    """Carries out each request in the scopes that this role owns, with retries. Close it before the stores that it
+    deletes from.
+    """
 
-    wishes: Wishes
+    forget_requests: ForgetRequests
     process: str
     _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
     _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the wish that was heard of last
@@ -54,24 +57,24 @@ class Duties:
         out in it, or cannot be now and are tried again.
         """
         self._owned[name] = forget
-        for wish in [each for each in self.wishes.by_user.values() if name in each.left]:
-            if not await self._do(wish, [name]):
-                self._start(self._carry_out(wish))
+        for request in [each for each in self.forget_requests.by_user.values() if name in each.left]:
+            if not await self._do(request, [name]):
+                self._start(self._carry_out(request))
 
     def disown(self, name: str) -> None:
         self._owned.pop(name, None)
 
     def begin(self) -> None:
         """Take up the wishes that there are; from now on `heard` is called with each that comes."""
-        for wish in self.wishes.by_user.values():
-            self.heard(wish)
+        for request in self.forget_requests.by_user.values():
+            self.heard(request)
 
-    def heard(self, wish: Wish) -> None:
+    def heard(self, request: ForgetRequest) -> None:
         """Somebody wishes to be forgotten, or others have done their part."""
         self._changed.set()
-        if self._begun.get(wish.user_id) != wish.id:
-            self._begun[wish.user_id] = wish.id
-            self._start(self._carry_out(wish, everywhere=[DOCUMENTS]))
+        if self._begun.get(request.user_id) != request.id:
+            self._begun[request.user_id] = request.id
+            self._start(self._carry_out(request, everywhere=[DOCUMENTS]))
 
     async def close(self) -> None:
         """What is not done by now is somebody else's."""
@@ -84,33 +87,33 @@ class Duties:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carry_out(self, wish: Wish, everywhere: Sequence[str] = ()) -> None:
+    async def _carry_out(self, request: ForgetRequest, everywhere: Sequence[str] = ()) -> None:
         """Until nothing of it is left here. `everywhere`: scopes to be dealt with although others already have."""
         backoff, done = Backoff(RETRY_SECONDS, LONGEST_SECONDS), set[str]()
         while True:
-            due = {*self.wishes.left(wish), *everywhere} - done
+            due = {*self.forget_requests.left(request), *everywhere} - done
             mine = [name for name in self._owned if name in due]
             if not mine:
                 return
             first = [name for name in mine if name != TEAM]
-            now_done = await self._do(wish, first) if first else set[str]()
+            now_done = await self._do(request, first) if first else set[str]()
             if TEAM in mine:
-                await self._until_others_have(wish)
-                now_done |= await self._do(wish, [TEAM])
+                await self._until_others_have(request)
+                now_done |= await self._do(request, [TEAM])
             done |= now_done
             if not done.issuperset(mine):
                 await asyncio.sleep(backoff.pause())
 
-    async def _until_others_have(self, wish: Wish) -> None:
+    async def _until_others_have(self, request: ForgetRequest) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHERS_SECONDS):
-                while set(self.wishes.left(wish)) - {TEAM}:
+                while set(self.forget_requests.left(request)) - {TEAM}:
                     self._changed.clear()
                     await self._changed.wait()
 
-    async def _do(self, wish: Wish, names: Sequence[str]) -> set[str]:
+    async def _do(self, request: ForgetRequest, names: Sequence[str]) -> set[str]:
         """Gives the scopes that are dealt with."""
-        results = await asyncio.gather(*(self._forget_in(name, wish.user_id) for name in names))
+        results = await asyncio.gather(*(self._forget_in(name, request.user_id) for name in names))
         found, done = Forgotten(), set[str]()
         for name, result in zip(names, results, strict=True):
             if result is not None:
@@ -120,7 +123,7 @@ class Duties:
             for line in found.left:
                 log.warning("forget: %s", line)
             try:
-                await self.wishes.done(wish, PartDone(self.process, tuple(sorted(done)), asdict(found)))
+                await self.forget_requests.done(request, ForgetPart(self.process, tuple(sorted(done)), asdict(found)))
             except OSError as error:
                 log.error("forget: it is done, but nobody knows: %s", error)  # noqa: TRY400 (a line for the operator)
                 return set()
@@ -140,12 +143,12 @@ class Duties:
 
 
 @asynccontextmanager
-async def duties_of(wishes: Wishes, process: str) -> AsyncGenerator[Duties]:
-    duties = Duties(wishes, process)
+async def open_forget_handler(forget_requests: ForgetRequests, process: str) -> AsyncGenerator[ForgetHandler]:
+    forget_handler = ForgetHandler(forget_requests, process)
     try:
-        yield duties
+        yield forget_handler
     finally:
-        await duties.close()
+        await forget_handler.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def scopes_of(layout: Layout) -> list[str]:
     return [*(scope(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 
-async def forget_in_all(
+async def forget_everywhere(
     people: SharedPeople, layout: Layout, members: Members, user_id: int, seconds: float
 ) -> ForgottenEverywhere:
     """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the wish
@@ -177,38 +180,40 @@ async def forget_in_all(
     scopes = scopes_of(layout)
     teams = any(TEAM in member.roles for member in alive.values())
     owned = [name for name in scopes if (teams if name == TEAM else processes)]
-    answered = await people.wishes.carried_out(user_id, scopes, seconds, owned=owned, processes=processes)
+    answered = await people.forget_requests.request_and_wait(user_id, scopes, seconds, owned=owned, processes=processes)
     done = Forgotten()
     for part in answered.parts:
-        done.add(found_in(part.found))
+        done.add(parse_forgotten(part.found))
     done.usage = bool(done.usage)  # all partitions count together
-    return ForgottenEverywhere(done, tuple(in_words(answered.left)))
+    return ForgottenEverywhere(done, tuple(describe_scopes(answered.left)))
 
 
-async def forget_from_outside(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
-    """As `forget_in_all`, for a command. Raises Unusable: the servers cannot be used, or hold nothing."""
+async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
+    """As `forget_everywhere`, for a command. Raises Unusable: the servers cannot be used, or hold nothing."""
     layout, address = layout_of(settings.nats), address_of(settings)
     try:
         client = await connect(address, name := named())
-    except Unfit as error:
+    except ServersUnusable as error:
         raise Unusable(str(error)) from None
     try:
         if not await is_kept_there(client):
             where = ", ".join(address.servers)
             raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
         async with open_people(client) as people:
-            return await forget_in_all(people, layout, Members(streams_of(client), Peer(name, ())), user_id, seconds)
+            return await forget_everywhere(
+                people, layout, Members(streams_of(client), Peer(name, ())), user_id, seconds
+            )
     finally:
         await client.close()
 
 
-def found_in(told: Mapping[str, Any]) -> Forgotten:
+def parse_forgotten(told: Mapping[str, Any]) -> Forgotten:
     """The inverse of `asdict`; what another version of the program counts besides is left out."""
     known = {each.name for each in fields(Forgotten)}
     return Forgotten(**{name: value for name, value in told.items() if name in known})
 
 
-def in_words(left: Collection[str]) -> list[str]:
+def describe_scopes(left: Collection[str]) -> list[str]:
     """Scopes, for people."""
     partitions = [name for name in left if name not in {TEAM, DOCUMENTS}]
     said: list[str] = []
@@ -223,7 +228,7 @@ def in_words(left: Collection[str]) -> list[str]:
 
 async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[Forgotten, bool]:
     """For a command: what was removed, and whether that is all. Raises OSError."""
-    result = await forget_in_all(people, process.layout, process.members, user_id, CALLER_SECONDS)
+    result = await forget_everywhere(people, process.layout, process.members, user_id, CALLER_SECONDS)
     for line in result.left:
         log.warning("/privacy forget: still to come: %s", line)
     return result.done, not result.left

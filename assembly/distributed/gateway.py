@@ -1,4 +1,4 @@
-"""The role that listens: a share of Discord's gateway, and all of it handed on."""
+"""The role gateway: connect some shards to Discord, and publish what they receive to NATS."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from services.discord.wire import Decoder
 from settings import Settings, usable_token
 from streams.gateway import Gateway
 from transport.connection import streams_of
-from transport.gateways import publish_all
+from transport.gateways import run_gateways
 from transport.identify import identify_turns, same_shard_count
 from transport.layout import LOCKS
-from transport.marks import Marks, open_marks
+from transport.marks import PublishWatermarks, open_watermarks
 from transport.places import ThreadFacts, thread_facts
 from transport.publishing import publisher
-from transport.standby import first_of
+from transport.standby import wait_for_any
 
 MOST_WAITING = 10_000
 """Dispatches of one shard that may wait for NATS in memory; what comes after them waits at Discord."""
@@ -57,11 +57,11 @@ async def listen(
         if at_once is None:
             return
         turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
-        marks = await enter(open_marks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
+        marks = await enter(open_watermarks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
         published = await enter(publisher(process.client, marks, in_any(clients)))
 
         gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
-        running = asyncio.create_task(publish_all(gateways, published))
+        running = asyncio.create_task(run_gateways(gateways, published))
         waiting = asyncio.create_task(stopping.wait())
         await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -89,12 +89,17 @@ async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event
                 raise GatewayRefused(remedy) from error
             pause = backoff.pause()
             log.warning("gateway: Discord cannot be asked: %s; trying again in %g s", reason(error), pause)
-            await first_of(pause, stopping)
+            await wait_for_any(pause, stopping)
     return None
 
 
 def gateway_of(
-    client: Client, settings: Settings, token: str, marks: Marks, turn: Callable[[int], Awaitable[None]], health: Health
+    client: Client,
+    settings: Settings,
+    token: str,
+    marks: PublishWatermarks,
+    turn: Callable[[int], Awaitable[None]],
+    health: Health,
 ) -> Gateway:
     """One shard, not connected yet. `turn`: awaited before it begins a session."""
     chosen, decoder = settings.discord, Decoder()

@@ -1,4 +1,4 @@
-"""The role that keeps the documents up to date: one process at a time, others wait to take over."""
+"""The role knowledge: one process at a time fetches and describes the documents; others wait to take over."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, ROLES
 from transport.lease import Lease
 from transport.mirror import FolderPublisher, restore
-from transport.mirror.orphans import Orphans
-from transport.standby import first_of, standing_by
+from transport.mirror.orphans import OrphanedBlobs
+from transport.standby import stand_by, wait_for_any
 
 SUBJECT = "roles.knowledge"
 PUBLISH_SECONDS = 1.0
@@ -54,7 +54,7 @@ async def _nothing(_message: object) -> None:
 
 async def update(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
     """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
-    async for held in standing_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
+    async for held in stand_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
         try:
             await _keep(process, held.lease.lost, stopping, meters)
         except Fenced:
@@ -63,12 +63,12 @@ async def update(process: Process, stopping: asyncio.Event, meters: Meters) -> N
 
 async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
     """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process does it now."""
-    beside, fenced = process.beside, FencedLog(process.beside.streams, KNOWLEDGE)
+    file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, KNOWLEDGE)
     loop = asyncio.get_running_loop()
     fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
-    await beside.do(fenced.open(process.name, now()))
+    await file_connection.do(fenced.open(process.name, now()))
     # What was fetched and described elsewhere is not paid for again.
-    await beside.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
+    await file_connection.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
     settings = with_documents(process)
     homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
     publisher = FolderPublisher(
@@ -81,7 +81,7 @@ async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, 
 
     async def publish() -> None:
         try:
-            done = await beside.do(publisher.publish())
+            done = await file_connection.do(publisher.publish())
         except OSError as error:
             log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
         else:
@@ -94,15 +94,15 @@ async def _keep(process: Process, lost: asyncio.Event, stopping: asyncio.Event, 
         await stack.enter_async_context(knowledge_kept_current(settings, asker, state.usage, meters=meters))
         await stack.enter_async_context(server_knowledge_kept_current(settings, asker, state, meters))
         # One process does it for all scopes, and this role is played by one.
-        await stack.enter_async_context(in_background(Orphans(streams_of(process.client)).keep_sweeping()))
+        await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")
         while not stopping.is_set() and not lost.is_set():
             await publish()
-            await first_of(PUBLISH_SECONDS, stopping, lost)
+            await wait_for_any(PUBLISH_SECONDS, stopping, lost)
     if lost.is_set():
         raise Fenced(KNOWLEDGE)
     await publish()
-    await beside.do(fenced.hand_back(now()))
+    await file_connection.do(fenced.hand_back(now()))
 
 
 def with_documents(process: Process) -> Settings:

@@ -12,9 +12,9 @@ from assembly.distributed.process import address_of, layout_of, named
 from settings import Settings
 from transport import moving
 from transport.connection import AWAY, JetStreamContext, connect, streams_of
-from transport.errors import Fenced, Unfit
+from transport.errors import Fenced, ServersUnusable
 from transport.layout import prepare
-from transport.moving import Installation, Moved
+from transport.moving import Installation, MigrationProgress
 
 FOLLOWING = (
     "sources_dir",
@@ -31,7 +31,7 @@ FOLLOWING = (
 """The keys of `kb` that say where something is."""
 
 
-async def adopt(settings: Settings, folder: Path, moved: Moved) -> None:
+async def adopt(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
     """Tell the servers of what `folder` holds. For the holder of its lock.
 
     Raises:
@@ -42,7 +42,7 @@ async def adopt(settings: Settings, folder: Path, moved: Moved) -> None:
         await moving.adopt(streams, layout_of(settings.nats), installation_of(settings, folder), moved)
 
 
-async def export(settings: Settings, folder: Path, moved: Moved) -> None:
+async def export(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
     """Make `folder` a data folder of what the servers hold. Raises as `adopt`."""
     async with _servers(settings) as streams:
         await moving.export(streams, layout_of(settings.nats), folder, moved)
@@ -72,7 +72,7 @@ async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
             yield streams_of(client)
         finally:
             await client.close()
-    except Unfit as error:
+    except ServersUnusable as error:
         raise Unusable(str(error)) from None
     except Fenced:
         raise Unusable("--adopt: another process works with these servers; stop it, and adopt again") from None

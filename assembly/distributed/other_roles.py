@@ -1,4 +1,4 @@
-"""What a worker has of other roles: copies of the folders that they write, and the way to hand captures to them."""
+"""What a worker takes from and gives to other roles: copies of their folders, and captures sent to the role team."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
-from transport.captures import HandOver
+from transport.captures import CaptureSender
 from transport.layout import KNOWLEDGE, TEAM
 
 
-def handing_over(settings: Settings, given: HandOver, opted_out: Callable[[int, str], bool]) -> CaptureParts:
+def sending_capture_parts(
+    settings: Settings, given: CaptureSender, opted_out: Callable[[int, str], bool]
+) -> CaptureParts:
     """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
     raw = settings.kb.team_raw_dir
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), opted_out)
@@ -30,7 +32,7 @@ def handing_over(settings: Settings, given: HandOver, opted_out: Callable[[int, 
     return CaptureParts(keep=keep, captures=captures)
 
 
-def followed(settings: Settings) -> Mapping[str, Sequence[str]]:
+def followed_folders(settings: Settings) -> Mapping[str, Sequence[str]]:
     """The folders that other roles write, by their scope."""
     homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
     return {

@@ -1,4 +1,4 @@
-"""What a worker has open for one partition."""
+"""The graph of one partition with its folder, and how it is drained or cut off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reactivex.subject import Subject
 
-from assembly.distributed.forgetting import Duties
+from assembly.distributed.forgetting import ForgetHandler
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
 from assembly.running import GraphRun
@@ -35,7 +35,7 @@ class PartitionWork:
     parts: Parts
     privacy: Privacy
     journal: LogJournal
-    duties: Duties
+    forget_handler: ForgetHandler
     grace_seconds: float
     _closing: bool = field(default=False, init=False)
     _forgetting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -48,7 +48,7 @@ class PartitionWork:
         self.parts.services.in_flight.withdraw(user_id)
 
     async def forget(self, user_id: int) -> Forgotten:
-        """For `Duties`."""
+        """For `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:
                 raise Fenced(scope(self.number))
@@ -70,7 +70,7 @@ class PartitionWork:
 
     def _leave(self) -> None:
         self._closing = True
-        self.duties.disown(scope(self.number))
+        self.forget_handler.disown(scope(self.number))
 
     async def _close(self) -> None:
         async with self._forgetting:

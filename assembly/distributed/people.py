@@ -1,4 +1,4 @@
-"""People's commands in a worker, and what each worker does where somebody is to be left alone or forgotten."""
+"""Slash commands in a worker, and what it does outside its partitions when a person opts out or asks to be forgotten."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from services.privacy import Forgotten, has_written, new_pseudonym_key, note_doc
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
 from transport.layout import TEAM
-from transport.locks import is_first
+from transport.locks import claim_once
 from transport.people import SharedPeople
-from transport.wishes import Wish
+from transport.wishes import ForgetRequest
 
 REGISTERED_SECONDS = 60
 """How long other workers leave the commands of a server to the one that was first to meet it."""
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class PeopleDesk:
-    """What a worker does for people beside its partitions.
+class PeopleServices:
+    """Serves commands, opt-outs and requests to be forgotten for everything that belongs to no partition.
 
     Attributes:
         parts: those that commands use: they know all places, and keep nothing.
@@ -76,8 +76,8 @@ class PeopleDesk:
         """For `Duties`: what all workers can reach, and what this one has in memory."""
         done = Forgotten()
         self._stale[user_id] = [each for each in self.taught if await in_thread(has_written, each.raw, user_id)]
-        if (wish := self.people.wishes.by_user.get(user_id)) is not None:
-            self.come_further(wish)
+        if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
+            self.on_progress(request)
         for captures in self.parts.captures:
             captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id)
@@ -86,12 +86,12 @@ class PeopleDesk:
             note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
         return done
 
-    def come_further(self, wish: Wish) -> None:
+    def on_progress(self, request: ForgetRequest) -> None:
         """Once the team's archive is without somebody, so is what is made of it here."""
-        if TEAM not in wish.left and (stale := self._stale.pop(wish.user_id, None)):
-            self._start(self._make_anew(wish.user_id, stale))
+        if TEAM not in request.left and (stale := self._stale.pop(request.user_id, None)):
+            self._start(self._make_anew(request.user_id, stale))
 
-    async def say_forgotten(self, call: Call) -> str:
+    async def answer_forget_command(self, call: Call) -> str:
         """`/privacy forget`."""
         try:
             done, complete = await forgotten_across(self.process, self.people, call.user_id)
@@ -111,7 +111,7 @@ class PeopleDesk:
 
     async def _register(self, guild_id: int, commands: Commands) -> None:
         """Unless another process does: Discord takes few registrations."""
-        if await is_first(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
+        if await claim_once(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
             commands.arrived(guild_id)
 
     async def _make_anew(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
@@ -132,7 +132,7 @@ class PeopleDesk:
 
 
 @asynccontextmanager
-async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDesk]:
+async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
     """What serves people beside the partitions, and the commands, until the end of the block."""
     settings, people = shared.settings, shared.people
     state = replace(
@@ -142,33 +142,33 @@ async def open_desk(process: Process, shared: Shared) -> AsyncGenerator[PeopleDe
     parts = shared.assemble(settings, state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
     own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
-    desk = PeopleDesk(
+    people_services = PeopleServices(
         process=process,
         people=people,
         parts=parts,
         taught=[taught(settings, None, shared.search), *own],
         documents=shared.documents,
     )
-    async with closing(desk):
+    async with closing(people_services):
         if settings.app.dry_run:
-            yield desk
+            yield people_services
             return
         client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
         async with slash_commands(
-            client, settings, parts, llm, documents, servers, desk.say_forgotten
-        ) as desk.commands:
-            yield desk
+            client, settings, parts, llm, documents, servers, people_services.answer_forget_command
+        ) as people_services.commands:
+            yield people_services
 
 
 @asynccontextmanager
-async def closing(desk: PeopleDesk) -> AsyncGenerator[PeopleDesk]:
+async def closing(people_services: PeopleServices) -> AsyncGenerator[PeopleServices]:
     try:
-        yield desk
+        yield people_services
     finally:
-        await desk.close()
+        await people_services.close()
 
 
-async def keep_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
+async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
     """Have a folder use the key of all. Raises OSError."""
     own = await run_blocking(_content, folder.feedback_key)
     key = await people.feedback_key(own or new_pseudonym_key())

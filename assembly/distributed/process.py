@@ -19,13 +19,13 @@ from assembly.running import in_background
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS
-from transport.connection import AWAY, Address, Beside, Client, closed, connect, streams_of
-from transport.errors import Unfit
+from transport.connection import AWAY, Address, Client, FileConnection, close_client, connect, streams_of
+from transport.errors import ServersUnusable
 from transport.layout import TEAM, Layout, prepare
-from transport.members import Members, Peer, be_reachable
+from transport.members import Members, Peer, answer_presence
 
-GATHERED = "gathered"
-"""Below the folder of a process: what all of them have, while a report is made of it."""
+REPORT_FOLDER = "gathered"
+"""The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
 EVERYTHING = (".",)
 """All of a folder, where it is made what the log says."""
 
@@ -48,7 +48,7 @@ class Process:
     configured: Settings
     layout: Layout
     client: Client
-    beside: Beside
+    file_connection: FileConnection
     members: Members
 
     @property
@@ -83,25 +83,25 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
         OSError: the data folder cannot be written.
     """
     address, layout, name = address_of(settings), layout_of(settings.nats), named()
-    if (server := address.open_to_others) is not None:
+    if (server := address.unprotected_server) is not None:
         log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
     async with AsyncExitStack() as stack:
         folder = _own_folder(stack, settings.app.data_dir / "nats")
         try:
             client = await connect(address, name)
-            stack.push_async_callback(closed, client)
+            stack.push_async_callback(close_client, client)
             await prepare(client, layout)
-            beside = await stack.enter_async_context(Beside(address, f"{name}-files"))
-        except Unfit as error:
+            file_connection = await stack.enter_async_context(FileConnection(address, f"{name}-files"))
+        except ServersUnusable as error:
             raise Unusable(str(error)) from None
         except AWAY as error:
             why = str(error) or type(error).__name__
             raise Unusable(f"transport: NATS does not serve ({why}); look into its log, and try again") from None
         members = Members(streams_of(client), Peer(name, tuple(roles)))
-        await be_reachable(client, name)
-        await members.beat()
+        await answer_presence(client, name)
+        await members.send_heartbeat()
         stack.push_async_callback(_leave, members)
-        await stack.enter_async_context(in_background(_beating(members, layout.lease_seconds / 3)))
+        await stack.enter_async_context(in_background(_send_heartbeats(members, layout.lease_seconds / 3)))
         log.info("process %s: %s", name, ", ".join(roles))
         yield Process(
             name=name,
@@ -110,13 +110,13 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
             configured=settings,
             layout=layout,
             client=client,
-            beside=beside,
+            file_connection=file_connection,
             members=members,
         )
 
 
 def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
-    """The first that no process has: what search has made of the knowledge is found again after a restart."""
+    """Lock the first free folder `1`, `2`, … so that a restarted process finds the search index it built before."""
     for number in count(1):
         folder = above / str(number)
         try:
@@ -124,17 +124,17 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
         except FolderBusy:
             continue
         # What a crash has left of scopes is never brought up to date, nor forgotten.
-        for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / GATHERED):
+        for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / REPORT_FOLDER):
             files.remove_folder(copy)
         return folder
     raise AssertionError  # there is always another number
 
 
-async def _beating(members: Members, seconds: float) -> None:
+async def _send_heartbeats(members: Members, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
         try:
-            await members.beat()
+            await members.send_heartbeat()
         except AWAY as error:
             log.debug("nats: not seen by the others (%s)", error)
 

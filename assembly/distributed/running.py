@@ -1,4 +1,4 @@
-"""A process with its roles, from its start to its end."""
+"""Play the roles of one process from start to end."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from assembly import Unusable
 from assembly.distributed.gateway import listen
 from assembly.distributed.knowledge import update
 from assembly.distributed.process import open_process
-from assembly.distributed.standing import Standing
+from assembly.distributed.standing import ProcessStatusReporter
 from assembly.distributed.team import write
 from assembly.distributed.worker import AddPages, work
 from assembly.running import in_background, meters_of, serving, stop_signal
 from clock import cancelled, now
 from services.discord import Health
 from settings import Settings
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.status import answer_status
 
 ORDER = ("gateway", "worker", "team", "knowledge")
-"""In which roles end: each hands its last to the next."""
+"""The order in which roles stop: what one still sends, the next still takes."""
 
 COUNT_SECONDS = 1.0
 """Between two looks of the meter at what is in flight."""
@@ -41,16 +41,16 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
         stopped = stack.enter_context(stop_signal())
         meters, health = meters_of(settings, "+".join(roles)), Health(now())
         process = await stack.enter_async_context(open_process(settings, roles))
-        standing = Standing(process)
-        answering = await answer_status(process.client, standing.status)
+        status_reporter = ProcessStatusReporter(process)
+        answering = await answer_status(process.client, status_reporter.status)
         stack.push_async_callback(answering.unsubscribe)
         if meters.owned is not None:
-            await stack.enter_async_context(in_background(_counting(standing, meters.owned)))
+            await stack.enter_async_context(in_background(_counting(status_reporter, meters.owned)))
         ends = {role: asyncio.Event() for role in roles}
         playing = {
             "gateway": lambda: listen(process, ends["gateway"], shards, health),
-            "worker": lambda: work(process, ends["worker"], meters, standing, serve),
-            "team": lambda: write(process, ends["team"], meters, standing),
+            "worker": lambda: work(process, ends["worker"], meters, status_reporter, serve),
+            "team": lambda: write(process, ends["team"], meters, status_reporter),
             "knowledge": lambda: update(process, ends["knowledge"], meters),
         }
         listens = "gateway" in roles
@@ -68,13 +68,13 @@ async def play(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[
             for role, task in tasks.items():
                 ends[role].set()
                 await task
-        except Unfit as error:
+        except ServersUnusable as error:
             raise Unusable(str(error)) from None
         finally:
             await cancelled(*tasks.values())
 
 
-async def _counting(standing: Standing, tell: Callable[[Mapping[int, int]], object]) -> None:
+async def _counting(status_reporter: ProcessStatusReporter, tell: Callable[[Mapping[int, int]], object]) -> None:
     while True:
-        tell(standing.owned())
+        tell(status_reporter.owned())
         await asyncio.sleep(COUNT_SECONDS)

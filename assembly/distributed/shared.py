@@ -1,4 +1,4 @@
-"""What all graphs of a worker have together."""
+"""The services that all partitions of a worker share."""
 
 from __future__ import annotations
 

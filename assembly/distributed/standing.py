@@ -1,4 +1,4 @@
-"""What a process says of itself to whoever asks."""
+"""The status that a process reports: results counted, messages in flight, memory, connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLES = ("gateway", "worker", "team", "knowledge")
 
 
 @dataclass(slots=True)
-class Standing:
+class ProcessStatusReporter:
     """Counts results, and knows what is in hand. `owned`: set by the role that owns partitions."""
 
     process: Process

@@ -1,4 +1,4 @@
-"""The role that answers: a graph for each partition that it owns, over what all of them share."""
+"""The role worker: answers questions, with one graph for each partition that it owns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reactivex.subject import Subject
 from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
 from assembly.bot import open_discord
 from assembly.data_folder import RunState, autosave, read_state
-from assembly.distributed.chores import chores
-from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of
-from assembly.distributed.other_roles import followed, handing_over
+from assembly.distributed.chores import singleton_jobs
+from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
+from assembly.distributed.other_roles import followed_folders, sending_capture_parts
 from assembly.distributed.partition_work import PartitionWork, privacy_of
-from assembly.distributed.people import PeopleDesk, keep_feedback_key, open_desk
+from assembly.distributed.people import PeopleServices, open_people_services, use_shared_feedback_key
 from assembly.distributed.process import EVERYTHING, Process
 from assembly.distributed.shared import Shared
-from assembly.distributed.standing import Standing, fleet_of
+from assembly.distributed.standing import ProcessStatusReporter, fleet_of
 from assembly.documents import documents_for, embedded_store, flush_shared_store
 from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
 from assembly.running import GraphRun, Meters, in_background
@@ -40,21 +40,21 @@ from services.storage import DataFolder, files
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.graph import graph
-from transport.broadcast import Broadcast
+from transport.broadcast import PlacesFollower
 from transport.budgets import SharedBudgets
-from transport.captures import HandOver
+from transport.captures import CaptureSender
 from transport.connection import streams_of
-from transport.evidence import shared_store
+from transport.evidence import open_bucket_store
 from transport.fence import FencedLog
 from transport.layout import scope
-from transport.mirror import LogJournal, ScopeFollower, restore
-from transport.moving import NOWHERE
-from transport.notes import KeptNotes
+from transport.mirror import FolderFollower, LogJournal, restore
+from transport.moving import NO_CHANNEL_PARTITION
+from transport.notes import SharedFlags
 from transport.partition import Partition
 from transport.people import SharedPeople, open_people
-from transport.places import home_of, of_partition
-from transport.shares import WORKER, Shares
-from transport.wishes import Wish
+from transport.places import for_partition, partition_of_thread
+from transport.shares import WORKER, Rebalancing
+from transport.wishes import ForgetRequest
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
@@ -68,28 +68,30 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Workshop:
-    """Opens the work on partitions, and tells all of it of places."""
+class PartitionWorker:
+    """Opens a graph for each partition that this worker takes, and feeds dispatches about servers, channels and threads
+    to all of them.
+    """
 
     process: Process
     shared: Shared
-    standing: Standing
-    desk: PeopleDesk
-    duties: Duties
+    status_reporter: ProcessStatusReporter
+    people_services: PeopleServices
+    forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
     works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
-    broadcast: Broadcast = field(init=False)
+    broadcast: PlacesFollower = field(init=False)
 
     def __post_init__(self) -> None:
-        self.broadcast = Broadcast(self.process.client, self.heard)
+        self.broadcast = PlacesFollower(self.process.client, self.heard)
 
     async def take(self, number: int) -> Partition | None:
-        """For `Shares`."""
+        """For `Rebalancing`."""
         process = self.process
         partition = Partition(
             process.client,
-            process.beside,
+            process.file_connection,
             process.layout,
             number,
             process.name,
@@ -106,11 +108,11 @@ class Workshop:
         """A server, a channel, a role or a thread: for the cache of discord.py, and for every graph."""
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
-        self.desk.heard(dispatch, decoder.decode(dispatch))
+        self.people_services.heard(dispatch, decoder.decode(dispatch))
         if dispatch.t in CHANGES:
             for refused in self.shared.discord.refusals:
                 refused.clear()
-        home = home_of(dispatch, self.process.layout.partitions)
+        home = partition_of_thread(dispatch, self.process.layout.partitions)
         for number, partition in self.partitions.items():
             if home in {None, number}:
                 partition.feed(dispatch)
@@ -123,43 +125,45 @@ class Workshop:
         """Somebody has opted out, here or elsewhere."""
         for work in self.works.values():
             work.leave_alone(user_id)
-        self.desk.leave_alone(user_id)
+        self.people_services.leave_alone(user_id)
 
-    def wished(self, wish: Wish) -> None:
+    def on_forget_request(self, request: ForgetRequest) -> None:
         """Somebody wants to be forgotten, or others have done their part of it."""
-        self.duties.heard(wish)
-        self.desk.come_further(wish)
+        self.forget_handler.heard(request)
+        self.people_services.on_progress(request)
 
-    async def open(self, number: int, fenced: FencedLog, told: Callable[[Result], None]) -> PartitionWork:
+    async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:
         """For `Partition`: the partition's folder as it was left, and a graph on it."""
-        process, shared, beside = self.process, self.shared, self.process.beside
+        process, shared, file_connection = self.process, self.shared, self.process.file_connection
         folder = process.folder / scope(number)
-        await beside.do(restore(fenced, folder, EVERYTHING))
+        await file_connection.do(restore(fenced, folder, EVERYTHING))
         common = shared.settings
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
-            journal_of_files = LogJournal(beside, fenced)
+            journal_of_files = LogJournal(file_connection, fenced)
             stack.enter_context(files.journaled(folder, journal_of_files))
             if shared.documents is not None and shared.documents.shared is not None:
                 # The next owner's answers are from the files that this one has read.
                 stack.push_async_callback(flush_shared_store, shared.documents.shared)
-            await keep_feedback_key(shared.people, DataFolder(folder))
+            await use_shared_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
             parts = shared.assemble(
                 settings,
                 state,
                 [
                     *shared.meters.results,
-                    self.standing.add,
-                    self.desk.parts.state.record.add,
+                    self.status_reporter.add,
+                    self.people_services.parts.state.record.add,
                     journal,
                     state.record.add,
                     told,
                 ],
             )
             await stack.enter_async_context(autosave(state))
-            if number == NOWHERE:
-                await stack.enter_async_context(chores(process, shared, settings, state, self.broadcast.has_left))
+            if number == NO_CHANNEL_PARTITION:
+                await stack.enter_async_context(
+                    singleton_jobs(process, shared, settings, state, self.broadcast.has_left)
+                )
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
@@ -172,14 +176,14 @@ class Workshop:
                 parts=parts,
                 privacy=privacy_of(settings, parts),
                 journal=journal_of_files,
-                duties=self.duties,
+                forget_handler=self.forget_handler,
                 grace_seconds=process.grace_seconds,
             )
         self.works[number] = work
         # Who was forgotten while nobody had the partition is so before anything else.
-        await self.duties.own(scope(number), work.forget)
-        for said in self.broadcast.so_far():
-            concerning = of_partition(said, number, process.layout.partitions)
+        await self.forget_handler.own(scope(number), work.forget)
+        for said in self.broadcast.dispatches_so_far():
+            concerning = for_partition(said, number, process.layout.partitions)
             if concerning is not None:
                 work.feed(concerning)
         # What an earlier owner has left half posted is finished once the bot is known.
@@ -203,8 +207,8 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        for name, below in followed(settings).items():
-            follower = ScopeFollower(process.beside, name, settings.app.data_dir, below)
+        for name, below in followed_folders(settings).items():
+            follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
             await follower.caught_up()
         answering, knowledge = await enter(
@@ -215,9 +219,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
-        kept = shared_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
         stack.push_async_callback(kept.close)
-        notes = KeptNotes(streams_of(process.client))
+        notes = SharedFlags(streams_of(process.client))
         stack.push_async_callback(notes.aclose)
         documents = await enter(
             documents_for(
@@ -235,7 +239,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         servers = await enter(
             open_servers(settings, state, libraries, search, answering, learners, read_only=False, alone=False)
         )
-        captures = handing_over(settings, HandOver(process.client), state.opted_out)
+        captures = sending_capture_parts(settings, CaptureSender(process.client), state.opted_out)
         own = {guild_id: replace(each, captures=captures) for guild_id, each in servers.items()}
         yield Shared(
             settings=settings,
@@ -257,33 +261,40 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
     """The dashboard: what this worker does, and who else does what."""
     from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
-    from assembly.distributed.everybody import EverybodysEnds  # noqa: PLC0415 (as above)
+    from assembly.distributed.everybody import FleetOutcomes  # noqa: PLC0415 (as above)
 
     log.info("the dashboard is at %s", address_of(shared.settings.metrics))
     fleet = partial(fleet_of, process)
-    ends = EverybodysEnds(process, parts.state.record)
+    ends = FleetOutcomes(process, parts.state.record)
     return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet, ends=ends)
 
 
-async def work(process: Process, stopping: asyncio.Event, meters: Meters, standing: Standing, serve: Serve) -> None:
+async def work(
+    process: Process, stopping: asyncio.Event, meters: Meters, status_reporter: ProcessStatusReporter, serve: Serve
+) -> None:
     """Play the role until `stopping` is set and all work has ended. `serve`: with the dashboard's pages, if any."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         people = await enter(open_people(process.client))
         shared = await enter(open_shared(process, people, meters))
-        desk = await enter(open_desk(process, shared))
-        duties = await enter(duties_of(people.wishes, process.name))
-        workshop = Workshop(process, shared, standing, desk, duties)
-        people.opt_outs.on_added, people.wishes.on_change = workshop.leave_alone, workshop.wished
-        pages = None if meters.flow is None else pages_of(process, shared, desk.parts, meters.flow)
+        people_services = await enter(open_people_services(process, shared))
+        forget_handler = await enter(open_forget_handler(people.forget_requests, process.name))
+        partition_worker = PartitionWorker(process, shared, status_reporter, people_services, forget_handler)
+        people.opt_outs.on_added, people.forget_requests.on_change = (
+            partition_worker.leave_alone,
+            partition_worker.on_forget_request,
+        )
+        pages = None if meters.flow is None else pages_of(process, shared, people_services.parts, meters.flow)
         await enter(serve(pages))
-        await duties.own(DOCUMENTS, desk.forget)
-        duties.begin()
-        await workshop.broadcast.catch_up()
-        shares = Shares(process.client, process.layout, process.members, workshop.take)
+        await forget_handler.own(DOCUMENTS, people_services.forget)
+        forget_handler.begin()
+        await partition_worker.broadcast.catch_up()
+        rebalancing = Rebalancing(process.client, process.layout, process.members, partition_worker.take)
 
-        standing.owned = lambda: {
-            number: workshop.partitions[number].in_flight for number in shares.owned if number in workshop.partitions
+        status_reporter.owned = lambda: {
+            number: partition_worker.partitions[number].in_flight
+            for number in rebalancing.owned
+            if number in partition_worker.partitions
         }
 
         def guild_ids() -> set[int]:
@@ -294,7 +305,7 @@ async def work(process: Process, stopping: asyncio.Event, meters: Meters, standi
                 shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
             )
         )
-        await enter(in_background(workshop.broadcast.follow()))
-        async with in_background(shares.keep()):
+        await enter(in_background(partition_worker.broadcast.follow()))
+        async with in_background(rebalancing.keep()):
             await stopping.wait()
-        await shares.release()
+        await rebalancing.release()

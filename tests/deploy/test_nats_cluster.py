@@ -25,7 +25,7 @@ from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary
 from tests.transport.conftest import collected
 from transport.connection import AWAY, Address, connect, streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import LOG, Layout, prepare
 
 __all__ = ["collected"]
@@ -216,7 +216,7 @@ async def test_three_servers_are_one_and_the_loss_of_any_is_survived(cluster: Cl
         try:
             await prepare(client, Layout(replicas=len(SERVERS)))
             break
-        except (Unfit, *AWAY):  # they have not found each other yet
+        except (ServersUnusable, *AWAY):  # they have not found each other yet
             assert time.monotonic() < end, "they do not become one"
     streams = streams_of(client)
     info = await streams.stream_info(LOG)

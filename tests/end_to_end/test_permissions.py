@@ -18,7 +18,7 @@ from tests.loopback.posts import Post
 pytestmark = pytest.mark.real_time
 
 
-def open_to_others(data: Path) -> dict[str, str]:
+def unprotected_server(data: Path) -> dict[str, str]:
     """What group or others may do anything with, but for documents and the folders that lead to them."""
     sources = DataFolder(data).sources
     found = {
@@ -72,12 +72,12 @@ async def test_nobody_else_may_read_anything_whatever_the_umask_is_and_was(
     await discord_server.say(help_, tess, "The database refuses the connection, restart it.", reply_to=question)
     await discord_server.until(lambda: list((data / "team-knowledge" / "raw").glob("2*-W*.txt"))[1:], STARTING)
     await discord_server.until(lambda: list(data.rglob("*.sqlite-wal")) and list(data.rglob("*.sqlite-shm")), STARTING)
-    assert open_to_others(data) == {}
+    assert unprotected_server(data) == {}
     bot.terminate()
     code, said = await bot.end(STARTING)
     assert code == 0, said
     assert "could be read by other users, and cannot any more" in said
-    assert open_to_others(data) == {}
+    assert unprotected_server(data) == {}
     assert made_in(data) >= {
         ".lock",
         "state",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.loopback.nats_server import NatsServer, binary
-from transport.connection import Address, Beside
+from transport.connection import Address, FileConnection
 from transport.layout import Layout, clear, prepare
 
 
@@ -25,8 +25,8 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServe
 
 
 @pytest.fixture
-async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
-    async with Beside(Address((nats_server.url,)), "test") as opened:
+async def file_connection(nats_server: NatsServer) -> AsyncGenerator[FileConnection]:
+    async with FileConnection(Address((nats_server.url,)), "test") as opened:
         assert opened.client is not None
         await opened.do(clear(opened.client))
         await opened.do(prepare(opened.client, Layout()))

@@ -8,7 +8,7 @@ from typing import cast
 
 from nats.aio.client import Client
 
-from transport.acknowledging import Acknowledging
+from transport.acknowledging import AckSender
 
 
 @dataclass
@@ -28,11 +28,11 @@ class Line:
         await asyncio.sleep(0)
 
 
-def acknowledging(line: Line, delivered: int, held: int = 0) -> Acknowledging:
+def acknowledging(line: Line, delivered: int, held: int = 0) -> AckSender:
     async def unacknowledged() -> int:
         return delivered - len(line.arrived)
 
-    return Acknowledging(cast("Client", line), unacknowledged, lambda: held)
+    return AckSender(cast("Client", line), unacknowledged, lambda: held)
 
 
 async def test_those_that_have_arrived_are_sent_once() -> None:

@@ -11,11 +11,11 @@ from nats.aio.client import Client
 
 from services.discord import Dispatch
 from tests.transport.connected import client, until
-from transport.broadcast import Broadcast
+from transport.broadcast import PlacesFollower
 from transport.connection import streams_of
-from transport.marks import open_marks
+from transport.marks import open_watermarks
 from transport.partitions import partition_of
-from transport.places import home_of, of_partition
+from transport.places import for_partition, partition_of_thread
 from transport.publishing import Publisher, publisher
 
 __all__ = ["client"]
@@ -39,13 +39,13 @@ ARRIVAL = Dispatch(1.0, "GUILD_CREATE", {"id": GUILD, "roles": [], "channels": [
 @pytest.fixture
 async def out(client: Client) -> AsyncGenerator[Publisher]:
     """Tells a server whole again after every third change."""
-    async with open_marks(streams_of(client)) as marks, publisher(client, marks, fold_after=3) as made:
+    async with open_watermarks(streams_of(client)) as marks, publisher(client, marks, fold_after=3) as made:
         yield made
 
 
 async def test_who_has_heard_all_changes_is_not_told_the_server_anew(client: Client, out: Publisher) -> None:
     heard = list[str]()
-    broadcast = Broadcast(client, lambda dispatch: heard.append(f"{dispatch.t} {dispatch.d['id']}"))
+    broadcast = PlacesFollower(client, lambda dispatch: heard.append(f"{dispatch.t} {dispatch.d['id']}"))
     following = asyncio.create_task(broadcast.follow())
     await out.publish(ARRIVAL)
     for number in range(11, 15):
@@ -54,12 +54,12 @@ async def test_who_has_heard_all_changes_is_not_told_the_server_anew(client: Cli
     following.cancel()
     assert heard == ["GUILD_CREATE 700", *(f"CHANNEL_CREATE {number}" for number in range(11, 15))]
     # Who joins now begins with it.
-    assert [each.t for each in broadcast.so_far()] == ["GUILD_CREATE", "CHANNEL_CREATE"]
+    assert [each.t for each in broadcast.dispatches_so_far()] == ["GUILD_CREATE", "CHANNEL_CREATE"]
 
 
 async def test_who_has_missed_changes_is_told_the_server_anew(client: Client, out: Publisher) -> None:
     heard = list[str]()
-    broadcast = Broadcast(client, lambda dispatch: heard.append(f"{dispatch.t} {dispatch.d['id']}"))
+    broadcast = PlacesFollower(client, lambda dispatch: heard.append(f"{dispatch.t} {dispatch.d['id']}"))
     await out.publish(ARRIVAL)
     await out.drain()
     await broadcast.catch_up()
@@ -75,9 +75,9 @@ async def test_who_has_missed_changes_is_told_the_server_anew(client: Client, ou
 def test_a_thread_concerns_the_partition_of_its_channel_alone() -> None:
     assert partition_of(int(ELSEWHERE), PARTITIONS) != HOME
     for type_ in ("THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"):
-        assert home_of(said(type_, "20", HERE), PARTITIONS) == HOME
-        assert of_partition(said(type_, "20", HERE), HOME, PARTITIONS) == said(type_, "20", HERE)
-        assert of_partition(said(type_, "20", ELSEWHERE), HOME, PARTITIONS) is None
+        assert partition_of_thread(said(type_, "20", HERE), PARTITIONS) == HOME
+        assert for_partition(said(type_, "20", HERE), HOME, PARTITIONS) == said(type_, "20", HERE)
+        assert for_partition(said(type_, "20", ELSEWHERE), HOME, PARTITIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,21 @@ def test_a_thread_concerns_the_partition_of_its_channel_alone() -> None:
     ids=["a channel in a category", "a thread that names none", "many threads"],
 )
 def test_everything_else_concerns_all(dispatch: Dispatch) -> None:
-    assert home_of(dispatch, PARTITIONS) is None
-    assert of_partition(dispatch, 0, PARTITIONS) == of_partition(dispatch, 1, PARTITIONS) == dispatch
+    assert partition_of_thread(dispatch, PARTITIONS) is None
+    assert for_partition(dispatch, 0, PARTITIONS) == for_partition(dispatch, 1, PARTITIONS) == dispatch
 
 
 def test_of_a_server_a_partition_hears_of_its_own_threads() -> None:
     threads: list[object] = [{"id": "20", "parent_id": HERE}, {"id": "21", "parent_id": ELSEWHERE}, {"id": "22"}, "odd"]
     arrival = Dispatch(1.0, "GUILD_CREATE", {"id": GUILD, "channels": [{"id": HERE}], "threads": threads})
-    told = of_partition(arrival, HOME, PARTITIONS)
+    told = for_partition(arrival, HOME, PARTITIONS)
     assert told is not None
     assert (told.d["id"], told.d["channels"]) == (GUILD, [{"id": HERE}])
     assert cast("list[object]", told.d["threads"]) == [{"id": "20", "parent_id": HERE}, {"id": "22"}, "odd"]
 
 
 async def test_a_server_was_left_when_it_was_said(client: Client, out: Publisher) -> None:
-    broadcast = Broadcast(client, lambda _: None)
+    broadcast = PlacesFollower(client, lambda _: None)
     for guild_id, unavailable in (("1", None), ("2", True), ("3", False)):
         await out.publish(Dispatch(1.0, "GUILD_CREATE", {"id": guild_id, "channels": [], "threads": []}))
         if unavailable is not None:

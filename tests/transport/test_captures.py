@@ -17,7 +17,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team import Capture, PairTurn, Said, Speaker
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
-from transport.captures import Handed, HandOver, parsed_part, rendered_part
+from transport.captures import CaptureReceiver, CaptureSender, parsed_part, rendered_part
 from transport.connection import streams_of
 from transport.layout import CAPTURES, Layout
 
@@ -56,7 +56,7 @@ class Writer:
     """Takes captures, and says of each how it ended."""
 
     def __init__(self, client: Client, name: str) -> None:
-        self.handed = Handed(client, name, lease_seconds=LEASE)
+        self.handed = CaptureReceiver(client, name, lease_seconds=LEASE)
         self.got: list[Capture] = []
         self.handed.captures.subscribe(self.got.append)
 
@@ -75,7 +75,7 @@ async def test_a_part_keeps_the_ids_that_an_archive_needs() -> None:
 
 
 async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -> None:
-    giving, writer, other = HandOver(client), Writer(client, "one"), Writer(client, "two")
+    giving, writer, other = CaptureSender(client), Writer(client, "one"), Writer(client, "two")
     assert await writer.handed.take()
     assert not await other.handed.take()
     for message_id in (50, 60, 60, 70):
@@ -92,7 +92,7 @@ async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -
 
 
 async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client) -> None:
-    giving, first, second = HandOver(client), Writer(client, "one"), Writer(client, "two")
+    giving, first, second = CaptureSender(client), Writer(client, "one"), Writer(client, "two")
     assert await first.handed.take()
     first.handed.begin()
     for message_id in (50, 60, 70):
@@ -112,7 +112,7 @@ async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client
 
 async def test_a_server_that_is_away_is_waited_for(client: Client, nats_server: NatsServer) -> None:
     nats_server.end()
-    giving = asyncio.create_task(HandOver(client).give(capture(50)))
+    giving = asyncio.create_task(CaptureSender(client).give(capture(50)))
     await asyncio.sleep(0.1)
     assert not giving.done()
     nats_server.start()
@@ -132,7 +132,7 @@ async def test_an_acknowledgement_that_is_lost_is_sent_again(client: Client, mon
         return await sent(message, timeout)
 
     monkeypatch.setattr(Msg, "ack_sync", lost_once)
-    giving, writer = HandOver(client), Writer(client, "one")
+    giving, writer = CaptureSender(client), Writer(client, "one")
     assert await writer.handed.take()
     writer.handed.begin()
     await giving.give(capture(50))

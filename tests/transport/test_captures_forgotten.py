@@ -17,7 +17,7 @@ from services.team.archive import PairTurn, Speaker
 from services.team.captures import Said
 from tests.transport.connected import client, until
 from transport import captures
-from transport.captures import Handed, HandOver
+from transport.captures import CaptureReceiver, CaptureSender
 from transport.connection import streams_of
 from transport.layout import CAPTURES
 
@@ -39,8 +39,8 @@ def capture_of(asker_id: int, number: int) -> Capture:
 
 
 @pytest.fixture
-async def handed(client: Client) -> AsyncGenerator[Handed]:
-    writer = Handed(client, "writer", lease_seconds=3)
+async def handed(client: Client) -> AsyncGenerator[CaptureReceiver]:
+    writer = CaptureReceiver(client, "writer", lease_seconds=3)
     yield writer
     await writer.lease.release()
 
@@ -49,9 +49,9 @@ async def left(client: Client) -> int:
     return (await streams_of(client).stream_info(CAPTURES)).state.messages
 
 
-async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: Handed) -> None:
+async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: CaptureReceiver) -> None:
     """Pitfall 49."""
-    given = HandOver(client)
+    given = CaptureSender(client)
     for number, asker_id in ((10, ADA), (20, BEN), (30, ADA)):
         await given.give(capture_of(asker_id, number))
     assert await handed.take()
@@ -64,12 +64,12 @@ async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: Han
     assert emitted == ["reply_20", "reply_40"]
 
 
-async def test_what_is_being_stored_is_waited_for(client: Client, handed: Handed) -> None:
+async def test_what_is_being_stored_is_waited_for(client: Client, handed: CaptureReceiver) -> None:
     assert await handed.take()
     emitted: list[Capture] = []
     handed.captures.subscribe(emitted.append)
     handed.begin()
-    await HandOver(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).give(capture_of(ADA, 10))
     await until(lambda: emitted)
     forgetting = asyncio.create_task(handed.forget(ADA))
     await streams_of(client).stream_info(CAPTURES)
@@ -82,9 +82,9 @@ async def test_what_is_being_stored_is_waited_for(client: Client, handed: Handed
 
 
 async def test_what_is_acknowledged_between_look_and_deletion_is_gone(
-    client: Client, handed: Handed, monkeypatch: pytest.MonkeyPatch
+    client: Client, handed: CaptureReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await HandOver(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).give(capture_of(ADA, 10))
     delete = JetStreamContext.delete_msg
 
     async def deleted_before(streams: JetStreamContext, stream: str, number: int) -> bool:
@@ -96,13 +96,15 @@ async def test_what_is_acknowledged_between_look_and_deletion_is_gone(
     assert await left(client) == 0
 
 
-async def test_what_stays_in_hand_is_an_error(client: Client, handed: Handed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_stays_in_hand_is_an_error(
+    client: Client, handed: CaptureReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(captures, "FORGET_SECONDS", 0.1)
     assert await handed.take()
     emitted: list[Capture] = []
     handed.captures.subscribe(emitted.append)
     handed.begin()
-    await HandOver(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).give(capture_of(ADA, 10))
     await until(lambda: emitted)
     with pytest.raises(OSError, match="captures on their way"):
         await handed.forget(ADA)

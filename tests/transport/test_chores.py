@@ -27,7 +27,7 @@ from tests.services.documents.cases import new_store
 from tests.transport.connected import begun_anew
 from transport.connection import streams_of
 from transport.layout import EVIDENCE, LOG, PLACES, Layout
-from transport.lines import packed, unpacked
+from transport.lines import decode_compressed, encode_compressed
 from transport.mirror.entries import token
 from transport.parcels import object_name
 
@@ -99,7 +99,9 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
     adopting = await Process.start(discord_server, config, "--adopt", str(data.root))
     assert (await adopting.end(WITHIN))[0] == 0
     gone: dict[str, object] = {"id": str(LEFT), "name": "left", "channels": [], "roles": [], "unavailable": False}
-    await streams.publish(f"places.{LEFT}", packed(Dispatch(time.time(), "GUILD_CREATE", gone)), stream=PLACES)
+    await streams.publish(
+        f"places.{LEFT}", encode_compressed(Dispatch(time.time(), "GUILD_CREATE", gone)), stream=PLACES
+    )
     roles = [await Process.start(discord_server, config, "--role", role) for role in ("gateway", "worker")]
     shown = free_port()
     for key, value in {"METRICS__PORT": shown, "DASHBOARD__ENABLED": "true", "DASHBOARD__SHOW_TEXTS": "true"}.items():
@@ -119,7 +121,7 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
                     break
                 await asyncio.sleep(0.05)
         last = await streams.get_last_msg(PLACES, f"places.{LEFT}")
-        assert unpacked(last.data or b"").t == "GUILD_DELETE"
+        assert decode_compressed(last.data or b"").t == "GUILD_DELETE"
         answers = await page(f"http://127.0.0.1:{shown}/answers")
         assert "Solaris" in answers
         assert "hiccups" in answers

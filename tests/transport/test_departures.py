@@ -10,9 +10,9 @@ from nats.js import JetStreamContext
 from services.discord import Dispatch
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.departures import left_meanwhile
+from transport.departures import missed_guild_leaves
 from transport.layout import PLACES
-from transport.lines import packed
+from transport.lines import encode_compressed
 
 __all__ = ["client"]
 
@@ -31,12 +31,12 @@ async def streams(client: Client) -> JetStreamContext:
 
 
 async def said(streams: JetStreamContext, type_: str, guild_id: int, **fields: object) -> None:
-    told = packed(Dispatch(1.0, type_, {"id": str(guild_id), **fields}))
+    told = encode_compressed(Dispatch(1.0, type_, {"id": str(guild_id), **fields}))
     await streams.publish(f"places.{guild_id}", told, stream=PLACES)
 
 
 async def left(streams: JetStreamContext, **ready: object) -> list[int]:
-    found = await left_meanwhile(streams, {"guilds": [{"id": str(HERE), "unavailable": True}], **ready})
+    found = await missed_guild_leaves(streams, {"guilds": [{"id": str(HERE), "unavailable": True}], **ready})
     assert all(each.t == "GUILD_DELETE" for each in found)
     return [int(str(each.d["id"])) for each in found]
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from assembly.distributed.chores import reported_by_all
-from assembly.distributed.everybody import EverybodysEnds
-from assembly.distributed.process import GATHERED, Process, open_process
+from assembly.distributed.chores import report_of_all_processes
+from assembly.distributed.everybody import FleetOutcomes
+from assembly.distributed.process import REPORT_FOLDER, Process, open_process
 from clock import now, rfc3339
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -79,7 +79,7 @@ async def test_all_partitions_and_the_own_memory_are_shown_as_one(client: Client
     record = OutcomeRecord(None, str)
     mine = replace(REPLIED, at=today)
     record.recent.append(mine)
-    ends = EverybodysEnds(process, record)
+    ends = FleetOutcomes(process, record)
     assert [entry.question for entry in await ends.last()] == ["Old?", "One?", "Two?", mine.question]
     assert (await ends.last())[-1].reply == mine.reply
     span = TimeSpan(today - DAY, today + 1)
@@ -91,7 +91,7 @@ async def test_tokens_are_added_up(client: Client, process: Process) -> None:
     await told(client, "p03", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
     await told(client, "p04", FileChange("replace", "state/tokens.json", b"damaged"))
     await told(client, "p05", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
-    found = await EverybodysEnds(process, OutcomeRecord(None, str)).tokens()
+    found = await FleetOutcomes(process, OutcomeRecord(None, str)).tokens()
     assert found.days == {"2026-01-02": {"gate": StepTokens(2, 4, 6)}}
 
 
@@ -108,7 +108,7 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
         return make(*arguments)
 
     monkeypatch.setattr(copying, "make", slow)
-    reporting = asyncio.create_task(reported_by_all(process, TimeSpan(0, 1), 1))
+    reporting = asyncio.create_task(report_of_all_processes(process, TimeSpan(0, 1), 1))
     await until(begun.is_set)
     reporting.cancel()
     await asyncio.sleep(0)
@@ -116,14 +116,14 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await reporting
-    assert not (process.folder / GATHERED).exists()
+    assert not (process.folder / REPORT_FOLDER).exists()
 
 
 async def test_a_file_that_was_removed_is_not_there(client: Client, process: Process) -> None:
     path = outcomes(now())
     await told(client, "p03", FileChange("replace", path, render_ended(asked("One?", at=now()))))
     await told(client, "p03", FileChange("remove", path))
-    assert await EverybodysEnds(process, OutcomeRecord(None, str)).last() == []
+    assert await FleetOutcomes(process, OutcomeRecord(None, str)).last() == []
 
 
 async def test_while_nats_is_away_the_own_memory_is_shown(
@@ -133,7 +133,7 @@ async def test_while_nats_is_away_the_own_memory_is_shown(
     record.recent.append(REPLIED)
     nats_server.end()
     try:
-        ends = EverybodysEnds(process, record)
+        ends = FleetOutcomes(process, record)
         assert await ends.last() == [REPLIED]
         assert await ends.of(TimeSpan(REPLIED.at, REPLIED.at + 1)) == [REPLIED]
         assert (await ends.tokens()).days == {}

@@ -28,9 +28,9 @@ from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.evidence import KeptElsewhere, shared_store
+from transport.evidence import BucketDocumentStore, open_bucket_store
 from transport.layout import EVIDENCE
-from transport.objects import Head, HeadChanged, ObjectBucket
+from transport.objects import ObjectBucket, ObjectChanged, ObjectInfo
 
 __all__ = ["client"]
 
@@ -41,16 +41,16 @@ OBJECT = f"evidence/{NAME}.sqlite"
 LINES = 150_000
 LATER = 3600.0
 """Nothing is sent by itself as long as a test runs."""
-NewProcess = Callable[..., KeptElsewhere]
+NewProcess = Callable[..., BucketDocumentStore]
 
 
 @pytest.fixture
 async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
     """A store of another process each time: its name goes in."""
-    made: list[KeptElsewhere] = []
+    made: list[BucketDocumentStore] = []
 
-    def new(name: str, soon_seconds: float = LATER) -> KeptElsewhere:
-        store = shared_store(
+    def new(name: str, soon_seconds: float = LATER) -> BucketDocumentStore:
+        store = open_bucket_store(
             streams_of(client), tmp_path / name, cases.new_store(tmp_path / name), soon_seconds=soon_seconds
         )
         made.append(store)
@@ -62,12 +62,12 @@ async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
 
 
 @pytest.fixture
-def one(process: NewProcess) -> KeptElsewhere:
+def one(process: NewProcess) -> BucketDocumentStore:
     return process("one")
 
 
 @pytest.fixture
-def two(process: NewProcess) -> KeptElsewhere:
+def two(process: NewProcess) -> BucketDocumentStore:
     return process("two")
 
 
@@ -77,7 +77,7 @@ async def described(store: DocumentStore, name: str = NAME) -> CollectionSummary
     return found
 
 
-async def test_what_one_process_takes_in_another_finds(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_what_one_process_takes_in_another_finds(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     assert await two.search(NAME, ChunkSearch("card")) == []
     document = await cases.post(one, "shop.log", cases.LOG)
     hits = await two.search(NAME, ChunkSearch("card expired"))
@@ -87,7 +87,7 @@ async def test_what_one_process_takes_in_another_finds(one: KeptElsewhere, two: 
     assert await unfinished(two, HashingEmbedder().id) == []
 
 
-async def test_both_know_a_collection_by_the_same_version(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_both_know_a_collection_by_the_same_version(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.flush()
     await cases.post(two, "depot.log", cases.OTHER_LOG)
@@ -95,7 +95,9 @@ async def test_both_know_a_collection_by_the_same_version(one: KeptElsewhere, tw
     assert (await described(one)).version == (await described(two)).version
 
 
-async def test_a_description_is_had_without_the_bytes(one: KeptElsewhere, two: KeptElsewhere, tmp_path: Path) -> None:
+async def test_a_description_is_had_without_the_bytes(
+    one: BucketDocumentStore, two: BucketDocumentStore, tmp_path: Path
+) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.flush()
     assert (await described(two)).documents == (await described(one)).documents
@@ -104,7 +106,9 @@ async def test_a_description_is_had_without_the_bytes(one: KeptElsewhere, two: K
     assert (await described(two)).documents == (await described(one)).documents
 
 
-async def test_a_deletion_is_seen(one: KeptElsewhere, two: KeptElsewhere, tmp_path: Path, client: Client) -> None:
+async def test_a_deletion_is_seen(
+    one: BucketDocumentStore, two: BucketDocumentStore, tmp_path: Path, client: Client
+) -> None:
     document = await cases.post(one, "shop.log", cases.LOG)
     other = await cases.post(one, "depot.log", cases.OTHER_LOG)
     assert await two.search(NAME, ChunkSearch("card"))
@@ -119,7 +123,7 @@ async def test_a_deletion_is_seen(one: KeptElsewhere, two: KeptElsewhere, tmp_pa
     assert [subject for subject in state.subjects or () if ".C." in subject] == []  # no bytes stay either
 
 
-async def test_one_made_anew_is_not_taken_for_the_old_one(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_one_made_anew_is_not_taken_for_the_old_one(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     old = (await described(two)).version
     assert await two.search(NAME, ChunkSearch("card"))
@@ -130,7 +134,7 @@ async def test_one_made_anew_is_not_taken_for_the_old_one(one: KeptElsewhere, tw
     assert (await described(two)).version > old
 
 
-async def test_of_two_additions_at_once_none_is_lost(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_of_two_additions_at_once_none_is_lost(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     name, titles = naming.user("311"), [f"runbook {number}" for number in range(6)]
     await asyncio.gather(
         *(
@@ -147,7 +151,7 @@ async def test_of_two_additions_at_once_none_is_lost(one: KeptElsewhere, two: Ke
         assert {doc.state for doc in documents} == {State.READY}
 
 
-async def test_vectors_that_wait_survive_what_others_write(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_vectors_that_wait_survive_what_others_write(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)  # its vectors wait
     await cases.post(two, "depot.log", cases.OTHER_LOG)
     await two.flush()
@@ -156,7 +160,7 @@ async def test_vectors_that_wait_survive_what_others_write(one: KeptElsewhere, t
     assert {doc.state for doc in (await described(two)).documents} == {State.READY}
 
 
-async def test_what_waits_is_dropped_with_its_collection(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_what_waits_is_dropped_with_its_collection(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.expect(cases.case(), Origin("later.log", attachment_id=3))
     await two.delete_collection(NAME)
@@ -165,7 +169,7 @@ async def test_what_waits_is_dropped_with_its_collection(one: KeptElsewhere, two
     assert await two.describe(NAME) is None
 
 
-async def test_vectors_are_sent_by_themselves(process: NewProcess, two: KeptElsewhere) -> None:
+async def test_vectors_are_sent_by_themselves(process: NewProcess, two: BucketDocumentStore) -> None:
     one, told, waiting = process("one", 0.01), asyncio.Event(), [1]
 
     def heard(name: str, there: bool) -> None:
@@ -180,7 +184,9 @@ async def test_vectors_are_sent_by_themselves(process: NewProcess, two: KeptElse
     assert (await described(two)).documents[0].state is State.READY
 
 
-async def test_who_follows_is_told_of_all_and_of_each_change(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_who_follows_is_told_of_all_and_of_each_change(
+    one: BucketDocumentStore, two: BucketDocumentStore
+) -> None:
     heard: asyncio.Queue[tuple[str, bool]] = asyncio.Queue()
     await cases.post(one, "shop.log", cases.LOG)
     await two.follow(lambda name, there: heard.put_nowait((name, there)))
@@ -191,7 +197,7 @@ async def test_who_follows_is_told_of_all_and_of_each_change(one: KeptElsewhere,
     assert await heard.get() == (NAME, False)
 
 
-async def test_what_all_share_stays_with_the_process(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_what_all_share_stays_with_the_process(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     team = Collection(naming.team("7"), "team", "7", 7)
     await one.add(team, [cases.new("topic.md", cases.RUNBOOK)])
     assert await one.list_collections() == [team.name]
@@ -201,7 +207,7 @@ async def test_what_all_share_stays_with_the_process(one: KeptElsewhere, two: Ke
 
 
 async def test_killed_between_the_bytes_and_the_head_nothing_is_half(
-    one: KeptElsewhere, two: KeptElsewhere, client: Client, monkeypatch: pytest.MonkeyPatch
+    one: BucketDocumentStore, two: BucketDocumentStore, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was killed on its way leaves the old state, and what it left is deleted later."""
     await cases.post(one, "shop.log", cases.LOG)
@@ -233,7 +239,7 @@ async def pieces(client: Client) -> int:
 
 
 async def test_what_a_killed_process_left_in_its_folder_is_not_trusted(
-    one: KeptElsewhere, process: NewProcess, tmp_path: Path
+    one: BucketDocumentStore, process: NewProcess, tmp_path: Path
 ) -> None:
     killed = cases.new_store(tmp_path / "two")
     await cases.post(killed, "half.log", cases.OTHER_LOG)
@@ -245,7 +251,7 @@ async def test_what_a_killed_process_left_in_its_folder_is_not_trusted(
     assert await again.search(NAME, ChunkSearch("card"))
 
 
-async def test_a_large_log_arrives_whole(one: KeptElsewhere, two: KeptElsewhere) -> None:
+async def test_a_large_log_arrives_whole(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
     texts = [f"2031-03-04 10:00:00,100 INFO [main] shop.db.Pool: connection {number:07}" for number in range(LINES)]
     assert sum(map(len, texts)) > 10_000_000
     small = cases.new("large.log", cases.LOG)
@@ -259,7 +265,7 @@ async def test_a_large_log_arrives_whole(one: KeptElsewhere, two: KeptElsewhere)
 
 
 async def test_a_write_that_the_server_does_not_take_has_not_happened(
-    one: KeptElsewhere, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    one: BucketDocumentStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transport.following.PATIENCE_SECONDS", 0.0)
     await cases.post(one, "shop.log", cases.LOG)
@@ -274,7 +280,7 @@ async def test_a_write_that_the_server_does_not_take_has_not_happened(
 
 
 async def test_a_restart_of_the_server_is_waited_for(
-    one: KeptElsewhere, two: KeptElsewhere, nats_server: NatsServer
+    one: BucketDocumentStore, two: BucketDocumentStore, nats_server: NatsServer
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     nats_server.end()
@@ -285,10 +291,10 @@ async def test_a_restart_of_the_server_is_waited_for(
 
 async def test_a_head_is_written_only_over_the_one_that_is_known(client: Client) -> None:
     bucket = ObjectBucket(streams_of(client), EVIDENCE)
-    first = await bucket.put(Head(OBJECT), b"one", {})
+    first = await bucket.put(ObjectInfo(OBJECT), b"one", {})
     second = await bucket.put(first, b"two", {"a": "b"})
-    for over in (Head(OBJECT), first):
-        with pytest.raises(HeadChanged):
+    for over in (ObjectInfo(OBJECT), first):
+        with pytest.raises(ObjectChanged):
             await bucket.put(over, b"late", {})
     assert await bucket.look(OBJECT) == second
     assert await bucket.fetch(second) == b"two"
@@ -299,6 +305,6 @@ async def test_a_head_is_written_only_over_the_one_that_is_known(client: Client)
 async def test_other_clients_read_what_is_kept(client: Client) -> None:
     bucket = ObjectBucket(streams_of(client), EVIDENCE)
     content = bytes(range(256)) * 4096
-    await bucket.put(Head(OBJECT), content, {})
+    await bucket.put(ObjectInfo(OBJECT), content, {})
     theirs = await streams_of(client).object_store(EVIDENCE)
     assert (await theirs.get(OBJECT)).data == content

@@ -10,10 +10,10 @@ from nats.aio.client import Client
 from tests.transport.connected import client
 from transport.bucket import KeyBucket
 from transport.connection import streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import PEOPLE, Layout
-from transport.moving import Moved, export, exporting
-from transport.wishes import PartDone, Wishes
+from transport.moving import MigrationProgress, export, exporting
+from transport.wishes import ForgetPart, ForgetRequests
 
 __all__ = ["client"]
 
@@ -27,19 +27,21 @@ def left_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def wishes_of(connected: Client) -> Wishes:
-    return Wishes(connected, KeyBucket(streams_of(connected), PEOPLE))
+def wishes_of(connected: Client) -> ForgetRequests:
+    return ForgetRequests(connected, KeyBucket(streams_of(connected), PEOPLE))
 
 
 async def test_an_open_wish_refuses_the_export_until_it_is_carried_out(client: Client, tmp_path: Path) -> None:
     """Pitfall 67: words would remain in a folder that nobody names."""
-    streams, wishes = streams_of(client), wishes_of(client)
-    wish = await wishes.make(SOMEBODY, ["team", "p00"])
-    with pytest.raises(Unfit, match=r"--export: a wish to be forgotten is not carried out yet \(p00, team\): let"):
-        await export(streams, FEW, tmp_path / "out", Moved())
+    streams, forget_requests = streams_of(client), wishes_of(client)
+    request = await forget_requests.make(SOMEBODY, ["team", "p00"])
+    with pytest.raises(
+        ServersUnusable, match=r"--export: a wish to be forgotten is not carried out yet \(p00, team\): let"
+    ):
+        await export(streams, FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == []
-    await wishes.done(wish, PartDone("one", ("p00", "team"), {}))
-    await export(streams, FEW, tmp_path / "out", Moved())
+    await forget_requests.done(request, ForgetPart("one", ("p00", "team"), {}))
+    await export(streams, FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == ["out"]
 
 
@@ -47,20 +49,20 @@ async def test_a_wish_that_comes_while_it_is_read_refuses_it_though_it_is_carrie
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pitfall 67: what was read before is in the folder."""
-    wishes, build = wishes_of(client), exporting._build  # pyright: ignore[reportPrivateUsage]
+    forget_requests, build = wishes_of(client), exporting._build  # pyright: ignore[reportPrivateUsage]
 
     async def wished_meanwhile(*arguments: object) -> None:
         await build(*arguments)  # pyright: ignore[reportArgumentType] (as they came)
-        wish = await wishes.make(SOMEBODY, ["p00"])
-        await wishes.done(wish, PartDone("one", ("p00",), {}))
+        request = await forget_requests.make(SOMEBODY, ["p00"])
+        await forget_requests.done(request, ForgetPart("one", ("p00",), {}))
 
     monkeypatch.setattr(exporting, "_build", wished_meanwhile)
-    with pytest.raises(Unfit, match="somebody has wished to be forgotten meanwhile: export again"):
-        await export(streams_of(client), FEW, tmp_path / "out", Moved())
+    with pytest.raises(ServersUnusable, match="somebody has wished to be forgotten meanwhile: export again"):
+        await export(streams_of(client), FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == []
 
 
 async def test_a_wish_that_cannot_be_read_is_an_open_one(client: Client, tmp_path: Path) -> None:
     await KeyBucket(streams_of(client), PEOPLE).put(f"forget.{SOMEBODY}", b"{}")
-    with pytest.raises(Unfit, match=r"forget\.42 is damaged"):
-        await export(streams_of(client), FEW, tmp_path / "out", Moved())
+    with pytest.raises(ServersUnusable, match=r"forget\.42 is damaged"):
+        await export(streams_of(client), FEW, tmp_path / "out", MigrationProgress())

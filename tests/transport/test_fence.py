@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
 from transport.connection import Address, connect, streams_of
-from transport.errors import Fenced, Unfit
+from transport.errors import Fenced, ServersUnusable
 from transport.fence import Backlog, FencedLog
 from transport.layout import LOG, Layout, prepare
 
@@ -106,17 +106,21 @@ async def test_the_last_entry_may_run_out(client: Client) -> None:
 
 
 async def test_other_partitions_than_the_server_has_are_refused(client: Client) -> None:
-    with pytest.raises(Unfit, match=r"nats.partitions: .*partition\(32,1\)"):
+    with pytest.raises(ServersUnusable, match=r"nats.partitions: .*partition\(32,1\)"):
         await prepare(client, Layout(partitions=16))
     await prepare(client, Layout())
 
 
 async def test_another_lease_than_the_bucket_of_members_was_made_for_is_refused(client: Client) -> None:
-    with pytest.raises(Unfit, match=r"nats.lease_seconds: the bucket members was made for 3 s, wanted are 9 s; .* or"):
+    with pytest.raises(
+        ServersUnusable, match=r"nats.lease_seconds: the bucket members was made for 3 s, wanted are 9 s; .* or"
+    ):
         await prepare(client, Layout(lease_seconds=9.0))
     await prepare(client, Layout())
 
 
 async def test_no_server_is_one_line() -> None:
-    with pytest.raises(Unfit, match=r"^transport: nats://127\.0\.0\.1:9 cannot be reached: .*that the server runs$"):
+    with pytest.raises(
+        ServersUnusable, match=r"^transport: nats://127\.0\.0\.1:9 cannot be reached: .*that the server runs$"
+    ):
         await connect(Address(("nats://127.0.0.1:9",)), "test")

@@ -9,7 +9,14 @@ import pytest
 from nats.aio.client import Client
 
 from assembly.distributed import forgetting
-from assembly.distributed.forgetting import DOCUMENTS, Duties, duties_of, forget_in_all, found_in, in_words
+from assembly.distributed.forgetting import (
+    DOCUMENTS,
+    ForgetHandler,
+    describe_scopes,
+    forget_everywhere,
+    open_forget_handler,
+    parse_forgotten,
+)
 from services.privacy import Forgotten
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
@@ -50,12 +57,12 @@ async def people(client: Client) -> AsyncGenerator[SharedPeople]:
 
 
 @pytest.fixture
-async def duties(nats_server: NatsServer, people: SharedPeople) -> AsyncGenerator[Duties]:
+async def forget_handler(nats_server: NatsServer, people: SharedPeople) -> AsyncGenerator[ForgetHandler]:
     """Of a worker that also keeps the archive, in another process."""
     assert people
     connected = await connect(Address((nats_server.url,)), "worker")
-    async with open_people(connected) as its, duties_of(its.wishes, "worker") as made:
-        its.wishes.on_change = made.heard
+    async with open_people(connected) as its, open_forget_handler(its.forget_requests, "worker") as made:
+        its.forget_requests.on_change = made.heard
         yield made
     await connected.close()
 
@@ -67,95 +74,97 @@ async def members(client: Client) -> Members:
     return seen
 
 
-async def test_what_all_have_found_is_one_sum(people: SharedPeople, duties: Duties, members: Members) -> None:
+async def test_what_all_have_found_is_one_sum(
+    people: SharedPeople, forget_handler: ForgetHandler, members: Members
+) -> None:
     for name in ("p00", "p01", TEAM, DOCUMENTS):
-        await duties.own(name, Folder().forget)
-    result = await forget_in_all(people, LAYOUT, members, ADA, 30)
+        await forget_handler.own(name, Folder().forget)
+    result = await forget_everywhere(people, LAYOUT, members, ADA, 30)
     assert (result.done, result.left) == (Forgotten(posts=8, usage=False), ())
 
 
 async def test_the_archive_is_changed_when_all_others_have_looked_into_it(
-    people: SharedPeople, duties: Duties, members: Members
+    people: SharedPeople, forget_handler: ForgetHandler, members: Members
 ) -> None:
     """What somebody wrote is found by it elsewhere."""
     order: list[str] = []
     for name in (TEAM, "p00", DOCUMENTS):
-        await duties.own(name, Folder(order=order, name=name).forget)
-    asking = asyncio.create_task(forget_in_all(people, LAYOUT, members, ADA, 30))
+        await forget_handler.own(name, Folder(order=order, name=name).forget)
+    asking = asyncio.create_task(forget_everywhere(people, LAYOUT, members, ADA, 30))
     await until(lambda: len(order) == 2)
     assert TEAM not in order
-    await duties.own("p01", Folder(order=order, name="p01").forget)
+    await forget_handler.own("p01", Folder(order=order, name="p01").forget)
     await asking
     assert order[2:] == ["p01", TEAM]
 
 
 async def test_what_nobody_has_is_done_by_its_next_owner_before_anything_else(
-    people: SharedPeople, duties: Duties, members: Members, monkeypatch: pytest.MonkeyPatch
+    people: SharedPeople, forget_handler: ForgetHandler, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forgetting, "OTHERS_SECONDS", 0.1)
     for name in ("p00", TEAM, DOCUMENTS):
-        await duties.own(name, Folder().forget)
-    result = await forget_in_all(people, LAYOUT, members, ADA, 1.0)
+        await forget_handler.own(name, Folder().forget)
+    result = await forget_everywhere(people, LAYOUT, members, ADA, 1.0)
     assert (result.done.posts, result.left) == (6, ("partitions p01: as soon as a worker has them",))
     later = Folder()
-    await duties.own("p01", later.forget)
+    await forget_handler.own("p01", later.forget)
     assert later.forgotten == [ADA]
-    await until(lambda: not people.wishes.by_user[ADA].left)
+    await until(lambda: not people.forget_requests.by_user[ADA].left)
 
 
 async def test_what_goes_wrong_is_tried_again_and_named(
     people: SharedPeople,
-    duties: Duties,
+    forget_handler: ForgetHandler,
     members: Members,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(forgetting, "RETRY_SECONDS", 0.01)
     for name in ("p01", TEAM, DOCUMENTS):
-        await duties.own(name, Folder().forget)
-    await duties.own("p00", Folder(OSError(28, "No space left on device")).forget)
-    result = await forget_in_all(people, LAYOUT, members, ADA, 30)
+        await forget_handler.own(name, Folder().forget)
+    await forget_handler.own("p00", Folder(OSError(28, "No space left on device")).forget)
+    result = await forget_everywhere(people, LAYOUT, members, ADA, 30)
     assert (result.done.posts, result.left) == (8, ())
     assert "forget: p00: [Errno 28] No space left on device; tried again" in caplog.text
 
 
-async def test_what_belongs_to_another_now_is_left_to_it(people: SharedPeople, duties: Duties) -> None:
+async def test_what_belongs_to_another_now_is_left_to_it(people: SharedPeople, forget_handler: ForgetHandler) -> None:
     lost = Folder(Fenced("p00"))
-    await duties.own("p00", lost.forget)
-    await people.wishes.make(ADA, ["p00"])
-    await until(lambda: not lost.errors and ADA in people.wishes.by_user)  # each has its own connection
-    assert people.wishes.by_user[ADA].left == ("p00",)
+    await forget_handler.own("p00", lost.forget)
+    await people.forget_requests.make(ADA, ["p00"])
+    await until(lambda: not lost.errors and ADA in people.forget_requests.by_user)  # each has its own connection
+    assert people.forget_requests.by_user[ADA].left == ("p00",)
     assert lost.forgotten == []
 
 
 async def test_each_worker_forgets_what_it_has_in_memory_although_another_was_faster(
-    people: SharedPeople, duties: Duties
+    people: SharedPeople, forget_handler: ForgetHandler
 ) -> None:
     mine = Folder()
-    await duties.own(DOCUMENTS, mine.forget)
-    await people.wishes.make(ADA, [])
+    await forget_handler.own(DOCUMENTS, mine.forget)
+    await people.forget_requests.make(ADA, [])
     await until(lambda: mine.forgotten == [ADA])
 
 
 async def test_who_begins_takes_up_what_is_wished_already(client: Client, people: SharedPeople) -> None:
-    wish = await people.wishes.make(ADA, ["p00"])
+    request = await people.forget_requests.make(ADA, ["p00"])
     mine = Folder()
-    async with open_people(client) as later, duties_of(later.wishes, "worker") as duties:
-        later.wishes.on_change = duties.heard
-        await duties.own(DOCUMENTS, mine.forget)
-        duties.begin()
+    async with open_people(client) as later, open_forget_handler(later.forget_requests, "worker") as forget_handler:
+        later.forget_requests.on_change = forget_handler.heard
+        await forget_handler.own(DOCUMENTS, mine.forget)
+        forget_handler.begin()
         await until(lambda: mine.forgotten == [ADA])
-    assert people.wishes.left(wish) == ("p00",)
+    assert people.forget_requests.left(request) == ("p00",)
 
 
 def test_counts_of_another_version_are_left_out() -> None:
-    assert found_in({"posts": 1, "moods": 3}) == Forgotten(posts=1)
+    assert parse_forgotten({"posts": 1, "moods": 3}) == Forgotten(posts=1)
 
 
 def test_what_is_left_is_said_in_words() -> None:
-    assert in_words(["p03", "p01", TEAM, DOCUMENTS]) == [
+    assert describe_scopes(["p03", "p01", TEAM, DOCUMENTS]) == [
         "partitions p01, p03: as soon as a worker has them",
         "archive and topics: as soon as a process with the role team runs",
         "files in threads and runbooks: as soon as a worker runs",
     ]
-    assert in_words([]) == []
+    assert describe_scopes([]) == []

@@ -20,9 +20,9 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.gateways import publish_all
-from transport.lines import dispatch_of
-from transport.marks import Marks, open_marks
+from transport.gateways import run_gateways
+from transport.lines import decode_line
+from transport.marks import PublishWatermarks, open_watermarks
 from transport.places import place_payload, thread_facts
 from transport.publishing import publisher
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.real_time
 class Shards:
     """Two of four, each a client and a gateway of its own."""
 
-    def __init__(self, marks: Marks, turns: list[int], token: str) -> None:
+    def __init__(self, marks: PublishWatermarks, turns: list[int], token: str) -> None:
         async def turn(shard_id: int) -> None:
             turns.append(shard_id)
 
@@ -42,7 +42,7 @@ class Shards:
         self.gateways = [gateway(each, token, marks, turn) for each in self.clients]
 
 
-def gateway(client: Client, token: str, marks: Marks, turn: Callable[[int], Awaitable[None]]) -> Gateway:
+def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable[[int], Awaitable[None]]) -> Gateway:
     return Gateway(
         client,
         token,
@@ -57,19 +57,19 @@ def gateway(client: Client, token: str, marks: Marks, turn: Callable[[int], Awai
 
 
 @pytest.fixture
-async def marks(client: Nats) -> AsyncIterator[Marks]:
-    async with open_marks(streams_of(client)) as made:
+async def marks(client: Nats) -> AsyncIterator[PublishWatermarks]:
+    async with open_watermarks(streams_of(client)) as made:
         yield made
 
 
 async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
-    discord_server: DiscordServer, hurried_discord: None, client: Nats, marks: Marks
+    discord_server: DiscordServer, hurried_discord: None, client: Nats, marks: PublishWatermarks
 ) -> None:
     turns: list[int] = []
     shards = Shards(marks, turns, discord_server.token)
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     async with publisher(client, marks, thread_facts(shards.clients[0])) as out:
-        running = asyncio.create_task(publish_all(shards.gateways, out))
+        running = asyncio.create_task(run_gateways(shards.gateways, out))
         await discord_server.until(lambda: out.lanes.stored == 2)  # the server, from each
         identified = {tuple(each.log[0][1]["shard"]) for each in discord_server.gateway.sessions.values()}
         said = await discord_server.say(channel, ada, "hello")
@@ -85,7 +85,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
     streams = streams_of(client)
     state = (await streams.stream_info("MESSAGES")).state
     found = [await streams.get_msg("MESSAGES", number) for number in range(1, state.last_seq + 1)]
-    published = [dispatch_of(each.data or b"") for each in found]
+    published = [decode_line(each.data or b"") for each in found]
     texts = [each.d["content"] for each in published if each.t == "MESSAGE_CREATE" and each.d["content"]]
     assert texts == ["hello", "in there"]
     assert sorted(turns) == [2, 3]
@@ -99,7 +99,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
 
 
 async def test_one_that_is_refused_ends_all(
-    discord_server: DiscordServer, hurried_discord: None, client: Nats, marks: Marks
+    discord_server: DiscordServer, hurried_discord: None, client: Nats, marks: PublishWatermarks
 ) -> None:
     async def turn(_: int) -> None:
         pass
@@ -109,7 +109,7 @@ async def test_one_that_is_refused_ends_all(
     gateways = [gateway(each, token, marks, turn) for each, token in zip(clients, tokens, strict=True)]
     async with publisher(client, marks) as out:
         with pytest.raises(GatewayRefused):
-            await publish_all(gateways, out)
+            await run_gateways(gateways, out)
     for each in clients:
         await each.close()
 

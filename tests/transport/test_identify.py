@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.identify import identify_turns, same_shard_count
 from transport.layout import LOCKS
 
@@ -65,7 +65,7 @@ async def test_another_number_of_shards_is_refused_in_one_line(client: Client, o
         async with same_shard_count(streams_of(other), 64):
             pass
         with pytest.raises(
-            Unfit, match=r"^--shards: other gateways run with 64 shards and this one with 32; give .* 30 s"
+            ServersUnusable, match=r"^--shards: other gateways run with 64 shards and this one with 32; give .* 30 s"
         ):
             async with same_shard_count(streams_of(other), 32):
                 pass
@@ -79,7 +79,7 @@ async def test_after_the_last_gateway_the_number_is_free(client: Client, other: 
             try:
                 async with same_shard_count(streams_of(other), 32):
                     break
-            except Unfit:
+            except ServersUnusable:
                 await asyncio.sleep(0)
 
 
@@ -92,7 +92,7 @@ async def test_while_a_gateway_runs_the_number_stays(client: Client, other: Clie
                 if ((await bucket.get("shards")).revision or 0) >= first + 3:
                     break
                 await asyncio.sleep(0.01)
-        with pytest.raises(Unfit):
+        with pytest.raises(ServersUnusable):
             async with same_shard_count(streams_of(other), 32):
                 pass
 

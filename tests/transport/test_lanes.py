@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.leaks import crashes
-from transport.lanes import COMPLAIN_SECONDS, Lanes, Letter, lanes
+from transport.lanes import COMPLAIN_SECONDS, OrderedPublisher, OutgoingMessage, lanes
 from transport.protocol import BEING_STORED, FULL
 
 __all__ = ["crashes"]
@@ -75,17 +75,17 @@ def server() -> Server:
 
 
 @pytest.fixture
-async def few(server: Server) -> AsyncIterator[Lanes]:
-    """Lanes with room for three messages or a hundred bytes, two subjects at once."""
+async def few(server: Server) -> AsyncIterator[OrderedPublisher]:
+    """OrderedPublisher with room for three messages or a hundred bytes, two subjects at once."""
     async with lanes(cast("Client", server), at_once=2, most=3, most_bytes=100) as made:
         yield made
 
 
-def letter(subject: str, text: str = "x", settled: Callable[[], object] | None = None) -> Letter:
-    return Letter(subject, text.encode(), {"Nats-Msg-Id": text}, settled)
+def letter(subject: str, text: str = "x", settled: Callable[[], object] | None = None) -> OutgoingMessage:
+    return OutgoingMessage(subject, text.encode(), {"Nats-Msg-Id": text}, settled)
 
 
-async def test_one_at_a_time_goes_within_a_subject_and_others_overtake(server: Server, few: Lanes) -> None:
+async def test_one_at_a_time_goes_within_a_subject_and_others_overtake(server: Server, few: OrderedPublisher) -> None:
     for each in (letter("a", "1"), letter("a", "2"), letter("b", "3")):
         await few.put(each)
     await asyncio.sleep(0.005)
@@ -94,7 +94,7 @@ async def test_one_at_a_time_goes_within_a_subject_and_others_overtake(server: S
     assert server.sent[2:] == [("a", b"2")]
 
 
-async def test_only_so_many_subjects_are_under_way_at_once(server: Server, few: Lanes) -> None:
+async def test_only_so_many_subjects_are_under_way_at_once(server: Server, few: OrderedPublisher) -> None:
     for subject in "abc":
         await few.put(letter(subject))
     await asyncio.sleep(0.005)
@@ -103,7 +103,9 @@ async def test_only_so_many_subjects_are_under_way_at_once(server: Server, few: 
     assert len(server.sent) == 3
 
 
-async def test_a_lost_answer_is_asked_for_again_and_nothing_behind_it_goes_first(server: Server, few: Lanes) -> None:
+async def test_a_lost_answer_is_asked_for_again_and_nothing_behind_it_goes_first(
+    server: Server, few: OrderedPublisher
+) -> None:
     server.answers = [None]
     began = asyncio.get_running_loop().time()
     await few.put(letter("a", "1"))
@@ -114,7 +116,9 @@ async def test_a_lost_answer_is_asked_for_again_and_nothing_behind_it_goes_first
     assert few.stored == 2
 
 
-async def test_after_a_reconnection_nobody_waits_for_answers_of_the_old_one(server: Server, few: Lanes) -> None:
+async def test_after_a_reconnection_nobody_waits_for_answers_of_the_old_one(
+    server: Server, few: OrderedPublisher
+) -> None:
     server.answers = [None]
     began = asyncio.get_running_loop().time()
     await few.put(letter("a"))
@@ -124,7 +128,7 @@ async def test_after_a_reconnection_nobody_waits_for_answers_of_the_old_one(serv
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def test_two_answers_to_one_letter_count_once(server: Server, few: Lanes) -> None:
+async def test_two_answers_to_one_letter_count_once(server: Server, few: OrderedPublisher) -> None:
     server.answers = [None, STORED | {"duplicate": True}]
     await few.put(letter("a"))
     await few.drain()
@@ -137,7 +141,11 @@ async def test_two_answers_to_one_letter_count_once(server: Server, few: Lanes) 
     [(error(FULL), "no (error 10077)"), (b"", "no stream takes messages.*"), (error(10008), "no (error 10008)")],
 )
 async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
-    server: Server, few: Lanes, caplog: pytest.LogCaptureFixture, answer: dict[str, object] | bytes, words: str
+    server: Server,
+    few: OrderedPublisher,
+    caplog: pytest.LogCaptureFixture,
+    answer: dict[str, object] | bytes,
+    words: str,
 ) -> None:
     server.answers = [answer] * 130
     await few.put(letter("messages.1"))
@@ -150,7 +158,7 @@ async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
 
 
 async def test_a_message_that_is_being_stored_is_asked_for_again_without_a_word(
-    server: Server, few: Lanes, caplog: pytest.LogCaptureFixture
+    server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answers = [error(BEING_STORED, 409)] * 3
     await few.put(letter("a"))
@@ -161,13 +169,13 @@ async def test_a_message_that_is_being_stored_is_asked_for_again_without_a_word(
 
 @pytest.mark.parametrize("size", [4, 980])
 async def test_what_the_server_never_takes_holds_nothing_up(
-    server: Server, few: Lanes, caplog: pytest.LogCaptureFixture, size: int
+    server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture, size: int
 ) -> None:
     """With its headers the second is too large: a server ends the connection at that."""
     ended: list[str] = []
     server.answers = [error(10054, 400)] if size == 4 else []
     few._most_bytes = 10_000  # pyright: ignore[reportPrivateUsage]
-    await few.put(Letter("a", b"h" * size, {"Nats-Msg-Id": "1"}, lambda: ended.append("huge")))
+    await few.put(OutgoingMessage("a", b"h" * size, {"Nats-Msg-Id": "1"}, lambda: ended.append("huge")))
     await few.put(letter("a", "next", lambda: ended.append("next")))
     await few.drain()
     assert ended == ["huge", "next"]
@@ -179,7 +187,7 @@ async def test_what_the_server_never_takes_holds_nothing_up(
 
 @pytest.mark.parametrize("text", ["x", "x" * 60])
 async def test_beyond_its_bounds_whoever_puts_waits(
-    server: Server, few: Lanes, caplog: pytest.LogCaptureFixture, text: str
+    server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     server.is_connected = False
     putting = asyncio.create_task(put_all(few, 5 * [letter("a", text)]))
@@ -193,7 +201,7 @@ async def test_beyond_its_bounds_whoever_puts_waits(
     assert (few.waiting, few.waiting_bytes, few.stored) == (0, 0, 5)
 
 
-async def test_nothing_is_sent_into_a_connection_that_is_away(server: Server, few: Lanes) -> None:
+async def test_nothing_is_sent_into_a_connection_that_is_away(server: Server, few: OrderedPublisher) -> None:
     server.is_connected = False
     await few.put(letter("a"))
     await asyncio.sleep(10)
@@ -203,14 +211,14 @@ async def test_nothing_is_sent_into_a_connection_that_is_away(server: Server, fe
     assert len(server.sent) == 1
 
 
-async def test_a_buffer_that_is_full_is_no_loss(server: Server, few: Lanes) -> None:
+async def test_a_buffer_that_is_full_is_no_loss(server: Server, few: OrderedPublisher) -> None:
     server.answers = [nats.errors.OutboundBufferLimitError()]
     await few.put(letter("a"))
     await few.drain()
     assert len(server.sent) == 1
 
 
-async def test_a_connection_that_is_closed_for_good_ends_the_waiting(server: Server, few: Lanes) -> None:
+async def test_a_connection_that_is_closed_for_good_ends_the_waiting(server: Server, few: OrderedPublisher) -> None:
     server.is_connected, server.is_closed = False, True
     await few.put(letter("a"))
     with pytest.raises(nats.errors.ConnectionClosedError):
@@ -219,7 +227,7 @@ async def test_a_connection_that_is_closed_for_good_ends_the_waiting(server: Ser
         await few.put(letter("a"))
 
 
-async def test_a_connection_that_is_closed_while_sending_too(server: Server, few: Lanes) -> None:
+async def test_a_connection_that_is_closed_while_sending_too(server: Server, few: OrderedPublisher) -> None:
     server.answers = [nats.errors.ConnectionClosedError()]
     await few.put(letter("a"))
     with pytest.raises(nats.errors.ConnectionClosedError):
@@ -234,6 +242,6 @@ async def test_what_is_put_off_at_the_end_leaves_no_timer(server: Server) -> Non
         assert made.waiting == 1
 
 
-async def put_all(into: Lanes, letters: list[Letter]) -> None:
+async def put_all(into: OrderedPublisher, letters: list[OutgoingMessage]) -> None:
     for each in letters:
         await into.put(each)

@@ -11,7 +11,7 @@ DISPATCH = Dispatch(1795415000.5, "GUILD_CREATE", {"id": "1", "channels": []})
 
 
 def test_what_is_packed_is_unpacked() -> None:
-    assert lines.unpacked(lines.packed(DISPATCH)) == DISPATCH
+    assert lines.decode_compressed(lines.encode_compressed(DISPATCH)) == DISPATCH
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_what_is_packed_is_unpacked() -> None:
     [
         (b"no zlib", "not compressed"),
         (b"", "not compressed"),
-        (lines.packed(DISPATCH)[:-5], "not compressed"),
+        (lines.encode_compressed(DISPATCH)[:-5], "not compressed"),
         (zlib.compress(b" " * (lines.LARGEST + 1)), "more than"),
     ],
     ids=["other bytes", "nothing", "cut off", "a bomb"],
@@ -27,4 +27,4 @@ def test_what_is_packed_is_unpacked() -> None:
 def test_what_is_none_is_refused_before_it_fills_the_memory(data: bytes, why: str) -> None:
     """H9."""
     with pytest.raises(BadLine, match=why):
-        lines.unpacked(data)
+        lines.decode_compressed(data)

@@ -19,7 +19,7 @@ from tests.transport.connected import client
 from transport import marks as module
 from transport.connection import streams_of
 from transport.layout import SEEN
-from transport.marks import Marks, open_marks
+from transport.marks import PublishWatermarks, open_watermarks
 
 __all__ = ["client"]
 
@@ -41,8 +41,8 @@ class Bucket:
         self.written.append((key, value))
 
 
-def marks_on(bucket: Bucket, kept: Mapping[int, Mapping[int, int]] | None = None) -> Marks:
-    return Marks(bucket, kept or {}, kept_seconds=30 * 86_400.0)  # pyright: ignore[reportArgumentType] (a stand-in)
+def marks_on(bucket: Bucket, kept: Mapping[int, Mapping[int, int]] | None = None) -> PublishWatermarks:
+    return PublishWatermarks(bucket, kept or {}, kept_seconds=30 * 86_400.0)  # pyright: ignore[reportArgumentType] (a stand-in)
 
 
 def test_a_mark_is_below_everything_that_is_under_way_and_never_goes_back() -> None:
@@ -132,15 +132,15 @@ async def test_of_too_many_places_the_longest_quiet_ones_go(monkeypatch: pytest.
 
 @pytest.mark.real_time
 async def test_the_next_process_goes_on_where_the_last_one_was(client: Client) -> None:
-    async with open_marks(streams_of(client), write_seconds=3600) as marks:
+    async with open_watermarks(streams_of(client), write_seconds=3600) as marks:
         marks.met(7, DISCORD_EPOCH_MS / 1000)
         marks.met(7, DISCORD_EPOCH_MS / 1000 + 5)
         marks.met(8, DISCORD_EPOCH_MS / 1000 + 5)
         marks.under_way(7, 10, 1 << 60)()
         marks.under_way(8, 20, 1 << 60)()
-    async with open_marks(streams_of(client)) as marks:
+    async with open_watermarks(streams_of(client)) as marks:
         assert marks.marks() == {10: 1 << 60, -8: 5000 << 22, 20: 1 << 60}
-    async with open_marks(streams_of(client), ours=lambda guild_id: guild_id == 7) as marks:
+    async with open_watermarks(streams_of(client), ours=lambda guild_id: guild_id == 7) as marks:
         assert marks.marks() == {10: 1 << 60}
 
 
@@ -152,7 +152,7 @@ async def test_marks_are_written_while_it_runs(client: Client) -> None:
         written.put_nowait(message.data)
 
     await client.subscribe(f"$KV.{SEEN}.7", cb=hear)
-    async with open_marks(streams_of(client), write_seconds=0.01) as marks, asyncio.timeout(10):
+    async with open_watermarks(streams_of(client), write_seconds=0.01) as marks, asyncio.timeout(10):
         marks.under_way(7, 10, 5)()
         assert await written.get() == b'{"10":"5"}'
 
@@ -162,6 +162,6 @@ async def test_damage_is_left_out(client: Client, caplog: pytest.LogCaptureFixtu
     bucket = await streams_of(client).key_value(SEEN)
     for key, value in (("x", b"{}"), ("5", b"["), ("6", b"[1]"), ("7", b'{"a":"1"}'), ("8", b'{"10":"1"}')):
         await bucket.put(key, value)
-    async with open_marks(streams_of(client)) as marks:
+    async with open_watermarks(streams_of(client)) as marks:
         assert marks.marks() == {10: 1}
     assert caplog.text.count("damaged and left out") == 4

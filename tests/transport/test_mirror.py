@@ -13,10 +13,10 @@ from nats.js import JetStreamContext
 from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
-from transport.connection import Beside
+from transport.connection import FileConnection
 from transport.errors import Fenced
 from transport.layout import BLOBS, LOG
-from transport.mirror import LogJournal, NotAPath, ScopeFollower, publish, restore
+from transport.mirror import FolderFollower, LogJournal, NotAPath, publish, restore
 from transport.mirror.entries import path_of, token
 
 pytestmark = pytest.mark.real_time
@@ -30,10 +30,10 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def blobs(beside: Beside) -> list[str]:
-    store = await beside.do(beside.streams.object_store(BLOBS))
+async def blobs(file_connection: FileConnection) -> list[str]:
+    store = await file_connection.do(file_connection.streams.object_store(BLOBS))
     with contextlib.suppress(Exception):
-        return [each.name for each in await beside.do(store.list()) if not each.deleted]
+        return [each.name for each in await file_connection.do(store.list()) if not each.deleted]
     return []
 
 
@@ -50,43 +50,43 @@ def change_all(root: Path) -> None:
     files.remove(root / "state" / "gone.json")
 
 
-async def test_a_copy_is_the_folder(beside: Beside, tmp_path: Path) -> None:
-    log = await opened(beside)
-    with files.journaled(tmp_path / "one", LogJournal(beside, log)):
+async def test_a_copy_is_the_folder(file_connection: FileConnection, tmp_path: Path) -> None:
+    log = await opened(file_connection)
+    with files.journaled(tmp_path / "one", LogJournal(file_connection, log)):
         await asyncio.to_thread(change_all, tmp_path / "one")
-    assert await copied(beside, log, tmp_path / "two") == contents(tmp_path / "one") != {}
+    assert await copied(file_connection, log, tmp_path / "two") == contents(tmp_path / "one") != {}
 
 
-async def test_a_copy_writes_only_what_differs(beside: Beside, tmp_path: Path) -> None:
-    log, copy = await opened(beside), tmp_path / "two"
-    with files.journaled(tmp_path / "one", LogJournal(beside, log)):
+async def test_a_copy_writes_only_what_differs(file_connection: FileConnection, tmp_path: Path) -> None:
+    log, copy = await opened(file_connection), tmp_path / "two"
+    with files.journaled(tmp_path / "one", LogJournal(file_connection, log)):
         change_all(tmp_path / "one")
-    assert sorted(await beside.do(restore(log, copy))) == ["index.txt.old", "lines.jsonl", "state/ä b.json"]
+    assert sorted(await file_connection.do(restore(log, copy))) == ["index.txt.old", "lines.jsonl", "state/ä b.json"]
     (copy / "lines.jsonl").write_bytes(b"something else, and longer")
     (copy / "state" / "more").write_bytes(b"x")
     (copy / "search.sqlite").write_bytes(b"its own")
     (copy / "elsewhere").write_bytes(b"x")
-    assert await beside.do(restore(log, copy, ["state"])) == ["lines.jsonl", "state/more"]
+    assert await file_connection.do(restore(log, copy, ["state"])) == ["lines.jsonl", "state/more"]
     assert contents(copy) == {**contents(tmp_path / "one"), "search.sqlite": b"its own", "elsewhere": b"x"}
 
 
-async def test_a_file_may_become_a_folder(beside: Beside, tmp_path: Path) -> None:
-    log, one, copy = await opened(beside), tmp_path / "one", tmp_path / "two"
-    with files.journaled(one, LogJournal(beside, log)):
+async def test_a_file_may_become_a_folder(file_connection: FileConnection, tmp_path: Path) -> None:
+    log, one, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
+    with files.journaled(one, LogJournal(file_connection, log)):
         files.replace(one / "a", b"file")
         files.replace(one / "b" / "c", b"below")
-        await copied(beside, log, copy)
+        await copied(file_connection, log, copy)
         files.remove(one / "a")
         files.remove_folder(one / "b")
         files.replace(one / "a" / "d", b"below")
         files.replace(one / "b", b"file")
-    assert await copied(beside, log, copy) == contents(one) == {"a/d": b"below", "b": b"file"}
+    assert await copied(file_connection, log, copy) == contents(one) == {"a/d": b"below", "b": b"file"}
 
 
-async def test_what_was_committed_before_a_crash_is_healed(beside: Beside, tmp_path: Path) -> None:
+async def test_what_was_committed_before_a_crash_is_healed(file_connection: FileConnection, tmp_path: Path) -> None:
     """The log has the change, the disk does not."""
-    log, root = await opened(beside), tmp_path / "one"
-    journal = LogJournal(beside, log)
+    log, root = await opened(file_connection), tmp_path / "one"
+    journal = LogJournal(file_connection, log)
     with files.journaled(root, journal):
         files.replace(root / "a", b"before")
         files.append(root / "b", b"before\n")
@@ -96,99 +96,101 @@ async def test_what_was_committed_before_a_crash_is_healed(beside: Beside, tmp_p
         FileChange("replace", "c", b"c"),
     ):
         journal.commit(change)
-    assert await copied(beside, log, root) == {"a": b"after", "b": b"before\nafter\n", "c": b"c"}
+    assert await copied(file_connection, log, root) == {"a": b"after", "b": b"before\nafter\n", "c": b"c"}
 
 
 async def test_an_append_that_failed_on_the_disk_counts_once(
-    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, root = await opened(beside), tmp_path / "one"
+    log, root = await opened(file_connection), tmp_path / "one"
 
     def full(_descriptor: int, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    with files.journaled(root, LogJournal(beside, log)):
+    with files.journaled(root, LogJournal(file_connection, log)):
         files.append(root / "b", b"one\n")
         with monkeypatch.context() as broken:
             broken.setattr(files, "write_all", full)
             with pytest.raises(OSError, match="No space left"):
                 files.append(root / "b", b"two, which is tried again\n")
         files.append(root / "b", b"two\n")
-    assert await copied(beside, log, tmp_path / "two") == contents(root) == {"b": b"one\ntwo\n"}
+    assert await copied(file_connection, log, tmp_path / "two") == contents(root) == {"b": b"one\ntwo\n"}
 
 
 async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
-    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transport.mirror.writing.MOST_ENTRIES", 3)
-    log, root, copy = await opened(beside), tmp_path / "one", tmp_path / "two"
-    follower = ScopeFollower(beside, "p03", copy)
+    log, root, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
+    follower = FolderFollower(file_connection, "p03", copy)
     following = asyncio.create_task(follower.run())
     await asyncio.wait_for(follower.caught_up(), SECONDS)
     for _ in range(2):  # the second time by a process that has to find out what there is
-        with files.journaled(root, LogJournal(beside, log)):
+        with files.journaled(root, LogJournal(file_connection, log)):
             for number in range(5):
                 files.append(root / "lines", f"{number}\n".encode())
     assert contents(root) == {"lines": b"0\n1\n2\n3\n4\n" * 2}
-    assert await copied(beside, log, tmp_path / "three") == contents(root)
-    assert await entries_of(beside, "p03") <= 3
+    assert await copied(file_connection, log, tmp_path / "three") == contents(root)
+    assert await entries_of(file_connection, "p03") <= 3
     await until(lambda: contents(copy) == contents(root))
     following.cancel()
     await asyncio.wait([following])
 
 
-async def entries_of(beside: Beside, scope: str) -> int:
-    info = await beside.do(beside.streams.stream_info(LOG, subjects_filter=f"log.{scope}.file.>"))
+async def entries_of(file_connection: FileConnection, scope: str) -> int:
+    info = await file_connection.do(file_connection.streams.stream_info(LOG, subjects_filter=f"log.{scope}.file.>"))
     return sum((info.state.subjects or {}).values())
 
 
-async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(beside: Beside, tmp_path: Path) -> None:
-    former, late = await opened(beside), tmp_path / "late"
-    with files.journaled(late, LogJournal(beside, former)):
+async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(
+    file_connection: FileConnection, tmp_path: Path
+) -> None:
+    former, late = await opened(file_connection), tmp_path / "late"
+    with files.journaled(late, LogJournal(file_connection, former)):
         files.replace(late / "a", b"early")
-        log = await opened(beside, owner="b")
+        log = await opened(file_connection, owner="b")
         for change in (lambda: files.replace(late / "a", b"late"), lambda: files.remove(late / "a")):
             with pytest.raises(Fenced):
                 change()
-    assert await copied(beside, log, tmp_path / "two") == contents(late) == {"a": b"early"}
+    assert await copied(file_connection, log, tmp_path / "two") == contents(late) == {"a": b"early"}
 
 
-async def test_large_contents_go_round_and_leave_no_garbage(beside: Beside, tmp_path: Path) -> None:
-    log, root = await opened(beside), tmp_path / "one"
+async def test_large_contents_go_round_and_leave_no_garbage(file_connection: FileConnection, tmp_path: Path) -> None:
+    log, root = await opened(file_connection), tmp_path / "one"
     large = bytes(range(256)) * 40_960
-    with files.journaled(root, LogJournal(beside, log)):
+    with files.journaled(root, LogJournal(file_connection, log)):
         files.replace(root / "a", large)
         files.append(root / "a", large[:600_000])
         files.move_aside(root / "a", ".old")
         files.replace(root / "b", large)
-        assert await copied(beside, log, tmp_path / "two") == contents(root)
-        assert len(await blobs(beside)) == 2
+        assert await copied(file_connection, log, tmp_path / "two") == contents(root)
+        assert len(await blobs(file_connection)) == 2
         files.replace(root / "b", large)  # the same again
-        assert await copied(beside, log, tmp_path / "three") == contents(root)
-    with files.journaled(root, LogJournal(beside, log)):  # another process: it has to find out what there is
+        assert await copied(file_connection, log, tmp_path / "three") == contents(root)
+    with files.journaled(root, LogJournal(file_connection, log)):  # another process: it has to find out what there is
         files.replace(root / "b", b"small")
-        assert len(await blobs(beside)) == 1
+        assert len(await blobs(file_connection)) == 1
         files.remove(root / "a.old")
-    assert await blobs(beside) == []
+    assert await blobs(file_connection) == []
 
 
-async def test_paths_that_lead_out_are_refused(beside: Beside, tmp_path: Path) -> None:
-    log = await opened(beside)
+async def test_paths_that_lead_out_are_refused(file_connection: FileConnection, tmp_path: Path) -> None:
+    log = await opened(file_connection)
     for path in ("../a", "/a", "a/../../b", "", ".", "a//b", "a/", "./a", "a\0b"):
         with pytest.raises(NotAPath):
             token(path)
     for path in ("a", "ä/b c.txt", "..a", "a..", "\udce4"):
         assert path_of(f"log.team.file.{token(path)}") == path
     foreign = {"Change": "replace"}
-    await beside.do(log.append("file.Li4vYQ", b"../a", foreign))
-    await beside.do(log.append("file.!", b"no token", foreign))
-    await beside.do(log.append(f"file.{token('b')}", b"no kind", {"Change": "paint"}))
-    assert await copied(beside, log, tmp_path / "two") == {}
+    await file_connection.do(log.append("file.Li4vYQ", b"../a", foreign))
+    await file_connection.do(log.append("file.!", b"no token", foreign))
+    await file_connection.do(log.append(f"file.{token('b')}", b"no kind", {"Change": "paint"}))
+    assert await copied(file_connection, log, tmp_path / "two") == {}
     assert contents(tmp_path) == {}
 
 
-async def test_publish_tells_what_differs_and_the_index_last(beside: Beside, tmp_path: Path) -> None:
-    log, root = await opened(beside, "knowledge"), tmp_path / "one"
+async def test_publish_tells_what_differs_and_the_index_last(file_connection: FileConnection, tmp_path: Path) -> None:
+    log, root = await opened(file_connection, "knowledge"), tmp_path / "one"
     for name in ("sources/b.md", "sources/deep/a.md", "index.txt", "other/c", "sources/.unfinished-1-1", "z.sqlite"):
         files.replace(root / name, name.encode())
     (root / "sources" / "again").symlink_to(root / "sources" / "deep")
@@ -197,28 +199,28 @@ async def test_publish_tells_what_differs_and_the_index_last(beside: Beside, tmp
     (tmp_path / "secret").write_bytes(b"secret")
     told: list[str] = []
     folders = ["index.txt", "sources"]
-    done = await beside.do(publish(log, root, folders, ["index.txt"], told.append))
+    done = await file_connection.do(publish(log, root, folders, ["index.txt"], told.append))
     assert (done.told, done.removed) == (4, 0)
     assert told == ["sources/again/a.md", "sources/b.md", "sources/deep/a.md", "index.txt"]
-    copy = await copied(beside, log, tmp_path / "two")
+    copy = await copied(file_connection, log, tmp_path / "two")
     assert copy == {path: (root / path).read_bytes() for path in told}
-    done = await beside.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
     assert (done.told, done.removed) == (0, 0)
     files.replace(root / "sources" / "b.md", b"changed")
     files.remove(root / "sources" / "deep" / "a.md")
-    done = await beside.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
     assert (done.told, done.removed) == (1, 2)
-    assert sorted(await copied(beside, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
+    assert sorted(await copied(file_connection, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
 
 
 async def test_a_follower_keeps_up_and_outlives_the_server(
-    beside: Beside, tmp_path: Path, nats_server: NatsServer
+    file_connection: FileConnection, tmp_path: Path, nats_server: NatsServer
 ) -> None:
-    log, one, copy = await opened(beside, "team"), tmp_path / "one", tmp_path / "two"
+    log, one, copy = await opened(file_connection, "team"), tmp_path / "one", tmp_path / "two"
     files.replace(copy / "old", b"of an earlier run")
     told: list[str] = []
-    follower = ScopeFollower(beside, "team", copy, on_change=told.extend)
-    with files.journaled(one, LogJournal(beside, log)):
+    follower = FolderFollower(file_connection, "team", copy, on_change=told.extend)
+    with files.journaled(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(change_all, one)
         following = asyncio.create_task(follower.run())
         await asyncio.wait_for(follower.caught_up(), SECONDS)
@@ -243,15 +245,15 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
 
 
 async def test_a_change_is_told_of_although_something_seems_to_follow_it(
-    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A beat of the server is counted with the messages that wait."""
     monkeypatch.setattr(JetStreamContext.PushSubscription, "pending_msgs", property(lambda _: 1))
-    log, one, told = await opened(beside, "team"), tmp_path / "one", list[str]()
-    follower = ScopeFollower(beside, "team", tmp_path / "two", on_change=told.extend)
+    log, one, told = await opened(file_connection, "team"), tmp_path / "one", list[str]()
+    follower = FolderFollower(file_connection, "team", tmp_path / "two", on_change=told.extend)
     following = asyncio.create_task(follower.run())
     await asyncio.wait_for(follower.caught_up(), SECONDS)
-    with files.journaled(one, LogJournal(beside, log)):
+    with files.journaled(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(files.replace, one / "a", b"1")
         await until(lambda: told == ["a"])
     following.cancel()
@@ -259,10 +261,10 @@ async def test_a_change_is_told_of_although_something_seems_to_follow_it(
         await following
 
 
-async def test_a_copy_that_somebody_else_changed_is_made_again(beside: Beside, tmp_path: Path) -> None:
-    log, one, copy = await opened(beside, "team"), tmp_path / "one", tmp_path / "two"
-    follower = ScopeFollower(beside, "team", copy)
-    with files.journaled(one, LogJournal(beside, log)):
+async def test_a_copy_that_somebody_else_changed_is_made_again(file_connection: FileConnection, tmp_path: Path) -> None:
+    log, one, copy = await opened(file_connection, "team"), tmp_path / "one", tmp_path / "two"
+    follower = FolderFollower(file_connection, "team", copy)
+    with files.journaled(one, LogJournal(file_connection, log)):
         files.append(one / "lines", b"one\n")
         following = asyncio.create_task(follower.run())
         await asyncio.wait_for(follower.caught_up(), SECONDS)
@@ -280,11 +282,11 @@ def held(root: Path, word: bytes) -> list[Path]:
 
 @pytest.mark.parametrize("size", [10, 600_000], ids=["in an entry", "in an object"])
 async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
-    beside: Beside, nats_server: NatsServer, tmp_path: Path, size: int
+    file_connection: FileConnection, nats_server: NatsServer, tmp_path: Path, size: int
 ) -> None:
     """H5."""
-    log, one = await opened(beside), tmp_path / "one"
-    journal = LogJournal(beside, log)
+    log, one = await opened(file_connection), tmp_path / "one"
+    journal = LogJournal(file_connection, log)
     with files.journaled(one, journal):
         files.append(one / "words", b"blorptang" + b" " * size)
         files.append(one / "words", b"blorptang again")
@@ -296,7 +298,7 @@ async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
             files.remove(one / "gone")
     assert not held(nats_server.root, b"blorptang")
     assert held(nats_server.root, b"quendry")
-    assert await copied(beside, log, tmp_path / "two") == {"words": b"[removed]", "stays": b"quendry"}
-    with files.journaled(one, LogJournal(beside, log)):
+    assert await copied(file_connection, log, tmp_path / "two") == {"words": b"[removed]", "stays": b"quendry"}
+    with files.journaled(one, LogJournal(file_connection, log)):
         files.append(one / "words", b" and on")
-    assert (await copied(beside, log, tmp_path / "two"))["words"] == b"[removed] and on"
+    assert (await copied(file_connection, log, tmp_path / "two"))["words"] == b"[removed] and on"

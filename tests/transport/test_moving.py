@@ -18,13 +18,13 @@ from services.llm import TokenDays, read_spent, read_token_days, render_token_da
 from services.storage import DataFolder, files
 from services.storage.json_state import read_ids, render_ids
 from tests.transport.folders import contents
-from transport.connection import Beside
-from transport.errors import Unfit
+from transport.connection import FileConnection
+from transport.errors import ServersUnusable
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, MESSAGES, TEAM, Layout, scope
 from transport.members import Members, Peer
 from transport.mirror import entries, restore
-from transport.moving import Installation, Moved, adopt, export, partition_of
+from transport.moving import Installation, MigrationProgress, adopt, export, partition_of
 
 pytestmark = pytest.mark.real_time
 
@@ -96,20 +96,22 @@ def test_partitions_do_not_change() -> None:
     assert [partition_of(each, 32) for each in (CHANNEL, THREAD, OTHER)] == [7, 15, 22]
 
 
-async def test_partitions_are_those_of_the_server(beside: Beside) -> None:
+async def test_partitions_are_those_of_the_server(file_connection: FileConnection) -> None:
     ids = [CHANNEL + 977 * number * number for number in range(1000)]
     for channel_id in ids:
-        await beside.do(beside.streams.publish(f"messages.{channel_id}", b"x", stream=MESSAGES))
-    info = await beside.do(beside.streams.stream_info(MESSAGES, subjects_filter=">"))
+        await file_connection.do(file_connection.streams.publish(f"messages.{channel_id}", b"x", stream=MESSAGES))
+    info = await file_connection.do(file_connection.streams.stream_info(MESSAGES, subjects_filter=">"))
     assert set(info.state.subjects or {}) == {f"messages.{partition_of(each, 32)}.{each}" for each in ids}
 
 
-async def test_adopted_and_exported_an_installation_is_the_same(beside: Beside, tmp_path: Path) -> None:
+async def test_adopted_and_exported_an_installation_is_the_same(
+    file_connection: FileConnection, tmp_path: Path
+) -> None:
     before = installation(tmp_path / "before")
-    moved = Moved()
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), moved))
+    moved = MigrationProgress()
+    await file_connection.do(adopt(file_connection.streams, Layout(), Installation(before.root), moved))
     assert moved.collections == 1
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     was, now = plain(before.root), plain(after.root)
     del now[".exported.json"]
@@ -122,17 +124,19 @@ async def test_adopted_and_exported_an_installation_is_the_same(beside: Beside, 
     assert read_spent(after.usage) == read_spent(before.usage)
     assert rows(after.evidence / "case_1.sqlite") == [("x",)]
     # And back again, onto servers that hold the same.
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), again := Moved()))
+    await file_connection.do(
+        adopt(file_connection.streams, Layout(), Installation(before.root), again := MigrationProgress())
+    )
     assert not again.paths
 
 
-async def test_each_partition_gets_what_is_of_its_channels(beside: Beside, tmp_path: Path) -> None:
+async def test_each_partition_gets_what_is_of_its_channels(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
+    await file_connection.do(adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress()))
 
     async def part(place: int) -> DataFolder:
         name = scope(partition_of(place, 32))
-        await beside.do(restore(FencedLog(beside.streams, name), tmp_path / name))
+        await file_connection.do(restore(FencedLog(file_connection.streams, name), tmp_path / name))
         return DataFolder(tmp_path / name)
 
     # A thread that the bot has opened is where its channel is; nothing tells where one of somebody else is.
@@ -145,18 +149,18 @@ async def test_each_partition_gets_what_is_of_its_channels(beside: Beside, tmp_p
     assert (channel.outcomes / "2026-01-01.jsonl").read_bytes().count(b"\n") == 2
     assert channel.feedback.read_bytes().count(b"\n") == 2
     assert not thread.feedback.exists()
-    nowhere = await part_of(beside, tmp_path, 0)
+    nowhere = await part_of(file_connection, tmp_path, 0)
     assert read_marks(nowhere.seen)[-GUILD] == Mark(3)
     assert b"damaged\n" in nowhere.feedback.read_bytes()
     assert not nowhere.opt_outs.exists()
 
 
-async def part_of(beside: Beside, root: Path, number: int) -> DataFolder:
-    await beside.do(restore(FencedLog(beside.streams, scope(number)), root / scope(number)))
+async def part_of(file_connection: FileConnection, root: Path, number: int) -> DataFolder:
+    await file_connection.do(restore(FencedLog(file_connection.streams, scope(number)), root / scope(number)))
     return DataFolder(root / scope(number))
 
 
-async def test_partitions_are_added_up(beside: Beside, tmp_path: Path) -> None:
+async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path: Path) -> None:
     """What several processes have counted and written since."""
     for number, root in enumerate((tmp_path / "one", tmp_path / "two")):
         folder = DataFolder(root)
@@ -164,10 +168,10 @@ async def test_partitions_are_added_up(beside: Beside, tmp_path: Path) -> None:
         files.replace(folder.seen, render_marks({CHANNEL: Mark(8 + number), -GUILD: Mark(3 + number)}))
         files.replace(folder.posts, render_post(replace(FIRST, at=50.0 - number, message_id=number)))
         files.replace(folder.opt_outs, render_ids({number}))
-        log = FencedLog(beside.streams, scope(number + 4))
-        await beside.do(log.open("a", 1.0))
-        await beside.do(entries_of(log, root))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+        log = FencedLog(file_connection.streams, scope(number + 4))
+        await file_connection.do(log.open("a", 1.0))
+        await file_connection.do(entries_of(log, root))
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     assert read_token_days(after.token_days).days == {"2026-01-01": {"gate": (2, 4, 1)}}
     assert read_marks(after.seen) == {CHANNEL: Mark(9), -GUILD: Mark(3)}
@@ -180,7 +184,7 @@ async def entries_of(log: FencedLog, root: Path) -> None:
         await log.append(f"file.{entries.token(path)}", data, {"Change": "replace"})
 
 
-async def test_configured_places_are_read(beside: Beside, tmp_path: Path) -> None:
+async def test_configured_places_are_read(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
     files.replace(tmp_path / "documents" / "b.md", b"elsewhere")
     files.replace(tmp_path / "library" / "gpu.txt", b"of the configured folder")
@@ -188,24 +192,26 @@ async def test_configured_places_are_read(beside: Beside, tmp_path: Path) -> Non
         "knowledge-base/sources": tmp_path / "documents",
         "team-knowledge/topics": tmp_path / "library",
     }
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root, elsewhere), Moved()))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    await file_connection.do(
+        adopt(file_connection.streams, Layout(), Installation(before.root, elsewhere), MigrationProgress())
+    )
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     assert contents(after.sources) == {"b.md": b"elsewhere"}
     assert contents(after.team_topics) == {"gpu.txt": b"of the configured folder"}
 
 
 async def test_an_adoption_that_was_cut_off_is_finished(
-    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = installation(tmp_path / "before")
     full = Installation(before.root)
     monkeypatch.setattr("transport.moving.shared.tell_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
-        await beside.do(adopt(beside.streams, Layout(), full, Moved()))
+        await file_connection.do(adopt(file_connection.streams, Layout(), full, MigrationProgress()))
     monkeypatch.undo()
-    await beside.do(adopt(beside.streams, Layout(), full, Moved()))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    await file_connection.do(adopt(file_connection.streams, Layout(), full, MigrationProgress()))
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     assert sorted(plain(tmp_path / "after")) == sorted([*plain(before.root), ".exported.json"])
 
 
@@ -213,11 +219,13 @@ async def _cut_off(*_: object) -> None:
     raise OSError("cut off")
 
 
-async def test_what_was_changed_in_an_exported_folder_is_brought_back(beside: Beside, tmp_path: Path) -> None:
+async def test_what_was_changed_in_an_exported_folder_is_brought_back(
+    file_connection: FileConnection, tmp_path: Path
+) -> None:
     """That is how a person is forgotten, and team knowledge corrected."""
     before = installation(tmp_path / "before")
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    await file_connection.do(adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress()))
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     files.remove(after.posts)
     files.remove(after.evidence / "case_1.sqlite")
@@ -225,59 +233,75 @@ async def test_what_was_changed_in_an_exported_folder_is_brought_back(beside: Be
     files.replace(after.team_topics / "gpu.txt", b"corrected")
     files.remove_folder(after.team_knowledge / "pending")
     for _ in range(2):  # as one that was cut off is done again
-        await beside.do(adopt(beside.streams, Layout(), Installation(after.root), Moved()))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "again", Moved()))
+        await file_connection.do(
+            adopt(file_connection.streams, Layout(), Installation(after.root), MigrationProgress())
+        )
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "again", MigrationProgress()))
     mark = {".exported.json": b""}
     assert {**plain(tmp_path / "again"), **mark} == {**plain(after.root), **mark}
     assert list((tmp_path / "again" / "evidence").glob("*")) == []
 
 
-async def test_what_nats_has_learned_since_an_export_is_not_lost(beside: Beside, tmp_path: Path) -> None:
+async def test_what_nats_has_learned_since_an_export_is_not_lost(
+    file_connection: FileConnection, tmp_path: Path
+) -> None:
     before = installation(tmp_path / "before")
-    await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    await file_connection.do(adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress()))
+    await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     files.replace(tmp_path / "after" / "team-knowledge" / "topics" / "gpu.txt", b"corrected")
-    log = FencedLog(beside.streams, TEAM)
-    await beside.do(log.open("a process", 1.0))
-    await beside.do(log.append(f"file.{entries.token('team-knowledge/new')}", b"x", {"Change": "replace"}))
-    with pytest.raises(Unfit, match=r"--adopt: NATS holds other data .* perhaps since this folder was exported"):
-        await beside.do(adopt(beside.streams, Layout(), Installation(tmp_path / "after"), Moved()))
+    log = FencedLog(file_connection.streams, TEAM)
+    await file_connection.do(log.open("a process", 1.0))
+    await file_connection.do(log.append(f"file.{entries.token('team-knowledge/new')}", b"x", {"Change": "replace"}))
+    with pytest.raises(
+        ServersUnusable, match=r"--adopt: NATS holds other data .* perhaps since this folder was exported"
+    ):
+        await file_connection.do(
+            adopt(file_connection.streams, Layout(), Installation(tmp_path / "after"), MigrationProgress())
+        )
 
 
-async def test_servers_with_other_data_are_refused(beside: Beside, tmp_path: Path) -> None:
+async def test_servers_with_other_data_are_refused(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    log = FencedLog(beside.streams, TEAM)
-    await beside.do(log.open("a", 1.0))
-    await beside.do(log.append(f"file.{entries.token('team-knowledge/raw/x')}", b"x", {"Change": "replace"}))
-    with pytest.raises(Unfit, match=r"--adopt: NATS holds other data \(team: 'team-knowledge/raw/x'\)"):
-        await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
+    log = FencedLog(file_connection.streams, TEAM)
+    await file_connection.do(log.open("a", 1.0))
+    await file_connection.do(log.append(f"file.{entries.token('team-knowledge/raw/x')}", b"x", {"Change": "replace"}))
+    with pytest.raises(ServersUnusable, match=r"--adopt: NATS holds other data \(team: 'team-knowledge/raw/x'\)"):
+        await file_connection.do(
+            adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress())
+        )
 
 
-async def test_processes_at_work_are_not_disturbed(beside: Beside, tmp_path: Path) -> None:
+async def test_processes_at_work_are_not_disturbed(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await beside.do(Members(beside.streams, Peer("host-1-ab", ("worker",))).beat())
-    with pytest.raises(Unfit, match="--adopt: host-1-ab is at work with these servers; stop all processes first"):
-        await beside.do(adopt(beside.streams, Layout(), Installation(before.root), Moved()))
+    await file_connection.do(Members(file_connection.streams, Peer("host-1-ab", ("worker",))).beat())
+    with pytest.raises(
+        ServersUnusable, match="--adopt: host-1-ab is at work with these servers; stop all processes first"
+    ):
+        await file_connection.do(
+            adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress())
+        )
 
 
-async def test_a_folder_with_something_in_it_is_not_written(beside: Beside, tmp_path: Path) -> None:
+async def test_a_folder_with_something_in_it_is_not_written(file_connection: FileConnection, tmp_path: Path) -> None:
     files.replace(tmp_path / "after" / "a", b"x")
-    with pytest.raises(Unfit, match=r"--export: .*after is not an empty folder"):
-        await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+    with pytest.raises(ServersUnusable, match=r"--export: .*after is not an empty folder"):
+        await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     assert contents(tmp_path) == {"after/a": b"x"}
 
 
-async def test_what_is_on_its_way_is_counted(beside: Beside, tmp_path: Path) -> None:
+async def test_what_is_on_its_way_is_counted(file_connection: FileConnection, tmp_path: Path) -> None:
     for subject, stream in ((f"messages.{CHANNEL}", MESSAGES), ("captures.1", CAPTURES), ("captures.2", CAPTURES)):
-        await beside.do(beside.streams.publish(subject, b"x", stream=stream))
-    await beside.do(export(beside.streams, Layout(), tmp_path / "after", moved := Moved()))
+        await file_connection.do(file_connection.streams.publish(subject, b"x", stream=stream))
+    await file_connection.do(
+        export(file_connection.streams, Layout(), tmp_path / "after", moved := MigrationProgress())
+    )
     assert (moved.messages, moved.captures) == (1, 2)
 
 
 async def test_an_export_that_fails_leaves_nothing(
-    beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transport.moving.shared.write_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
-        await beside.do(export(beside.streams, Layout(), tmp_path / "after", Moved()))
+        await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []

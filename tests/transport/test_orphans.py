@@ -11,7 +11,7 @@ from transport.connection import streams_of
 from transport.fence import FencedLog
 from transport.layout import BLOBS, DAY_SECONDS
 from transport.mirror import entries, orphans
-from transport.mirror.orphans import Orphans
+from transport.mirror.orphans import OrphanedBlobs
 from transport.mirror.writing import Writer
 from transport.objects import ObjectBucket
 
@@ -44,8 +44,8 @@ async def test_what_no_entry_names_goes_at_the_second_look(client: Client, two_d
     streams = streams_of(client)
     await kept(client, "p00", "kept.txt")
     await kept(client, "team", "kept.txt")
-    orphan = await entries.put_blob(streams, "p01", FileChange("replace", "lost.txt", LARGE))
-    sweeping = Orphans(streams)
+    orphan = await entries.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
+    sweeping = OrphanedBlobs(streams)
     assert await sweeping.sweep() == 0
     assert orphan in await names(client)
     assert await sweeping.sweep() == 1
@@ -58,8 +58,8 @@ async def test_what_no_entry_names_goes_at_the_second_look(client: Client, two_d
 
 async def test_what_is_younger_than_a_day_stays(client: Client) -> None:
     streams = streams_of(client)
-    orphan = await entries.put_blob(streams, "p01", FileChange("replace", "lost.txt", LARGE))
-    sweeping = Orphans(streams)
+    orphan = await entries.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
+    sweeping = OrphanedBlobs(streams)
     assert [await sweeping.sweep() for _ in range(3)] == [0, 0, 0]
     assert await names(client) == [orphan]
 
@@ -67,13 +67,13 @@ async def test_what_is_younger_than_a_day_stays(client: Client) -> None:
 async def test_one_that_is_being_written_again_stays(client: Client, two_days_on: None) -> None:
     """Its writer has stored it, and the entry that names it is on its way."""
     streams, change = streams_of(client), FileChange("replace", "again.txt", LARGE)
-    orphan = await entries.put_blob(streams, "p01", change)
-    sweeping, bucket = Orphans(streams), ObjectBucket(streams, BLOBS)
+    orphan = await entries.put_blob_if_large(streams, "p01", change)
+    sweeping, bucket = OrphanedBlobs(streams), ObjectBucket(streams, BLOBS)
     await sweeping.sweep()
     [seen] = await bucket.heads()
-    assert await entries.put_blob(streams, "p01", change) == orphan
+    assert await entries.put_blob_if_large(streams, "p01", change) == orphan
     assert await sweeping.sweep() == 0
-    assert not await bucket.delete_this(seen), "it is another by now"
+    assert not await bucket.delete_if_unchanged(seen), "it is another by now"
     assert await names(client) == [orphan]
     assert (await (await streams.object_store(BLOBS)).get(orphan)).data == LARGE
 
@@ -81,7 +81,7 @@ async def test_one_that_is_being_written_again_stays(client: Client, two_days_on
 async def test_pieces_without_a_head_go_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     streams, stream = streams_of(client), f"OBJ_{BLOBS}"
     await streams.publish(f"$O.{BLOBS}.C.half", b"x" * 1000)
-    sweeping = Orphans(streams)
+    sweeping = OrphanedBlobs(streams)
     await sweeping.sweep()
     assert (await streams.stream_info(stream)).state.messages == 1
     monkeypatch.setattr(orphans, "DAY_SECONDS", 0)

@@ -15,7 +15,7 @@ from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
-from transport.connection import Address, Beside, streams_of
+from transport.connection import Address, FileConnection, streams_of
 from transport.fence import Backlog, FencedLog
 from transport.layout import MESSAGES, Layout
 from transport.partition import Partition
@@ -58,7 +58,7 @@ class Worker:
     """Partitions of one process; its graphs, newest last."""
 
     client: Client
-    beside: Beside
+    file_connection: FileConnection
     name: str = "one"
     at_once: bool = True
     graphs: list[Graph] = field(default_factory=list[Graph])
@@ -68,7 +68,7 @@ class Worker:
             self.graphs.append(Graph(told, self.at_once))
             return self.graphs[-1]
 
-        return Partition(self.client, self.beside, LAYOUT, 0, self.name, work, alone=alone or asyncio.Lock())
+        return Partition(self.client, self.file_connection, LAYOUT, 0, self.name, work, alone=alone or asyncio.Lock())
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
 
 
 @pytest.fixture
-async def beside(nats_server: NatsServer) -> AsyncGenerator[Beside]:
-    async with Beside(Address((nats_server.url,)), "test-files") as there:
+async def file_connection(nats_server: NatsServer) -> AsyncGenerator[FileConnection]:
+    async with FileConnection(Address((nats_server.url,)), "test-files") as there:
         yield there
 
 
@@ -122,8 +122,10 @@ async def lose_owners(client: Client) -> None:
         await FencedLog(streams_of(client), "p00").open("gone", 1.0, seen)
 
 
-async def test_what_has_ended_is_recorded_and_then_acknowledged(client: Client, beside: Beside) -> None:
-    worker = Worker(client, beside)
+async def test_what_has_ended_is_recorded_and_then_acknowledged(
+    client: Client, file_connection: FileConnection
+) -> None:
+    worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
     for number in range(1, 301):
@@ -134,8 +136,10 @@ async def test_what_has_ended_is_recorded_and_then_acknowledged(client: Client, 
     await partition.release(drain=True)
 
 
-async def test_an_edit_stays_as_long_as_the_message_that_it_changes(client: Client, beside: Beside) -> None:
-    worker = Worker(client, beside, at_once=False)
+async def test_an_edit_stays_as_long_as_the_message_that_it_changes(
+    client: Client, file_connection: FileConnection
+) -> None:
+    worker = Worker(client, file_connection, at_once=False)
     partition = worker.partition()
     assert await partition.take()
     await publish(client, "MESSAGE_CREATE", 1)
@@ -148,8 +152,10 @@ async def test_an_edit_stays_as_long_as_the_message_that_it_changes(client: Clie
     await partition.release(drain=True)
 
 
-async def test_the_next_owner_is_given_what_is_open_and_nothing_that_is_done(client: Client, beside: Beside) -> None:
-    first, second = Worker(client, beside, at_once=False), Worker(client, beside, name="two")
+async def test_the_next_owner_is_given_what_is_open_and_nothing_that_is_done(
+    client: Client, file_connection: FileConnection
+) -> None:
+    first, second = Worker(client, file_connection, at_once=False), Worker(client, file_connection, name="two")
     partition = first.partition()
     assert await partition.take()
     assert not await second.partition().take()
@@ -167,12 +173,14 @@ async def test_the_next_owner_is_given_what_is_open_and_nothing_that_is_done(cli
     await after.release(drain=True)
 
 
-async def test_what_is_recorded_and_not_acknowledged_does_not_run_again(client: Client, beside: Beside) -> None:
+async def test_what_is_recorded_and_not_acknowledged_does_not_run_again(
+    client: Client, file_connection: FileConnection
+) -> None:
     await publish(client, "MESSAGE_CREATE", 1)
     log = FencedLog(streams_of(client), "p00")
     await log.open("gone", 1.0)
     await log.append("done", json.dumps({"by": "gone", "at": 1.0, "ended": [[CHANNEL, [1], "ignored"]]}).encode())
-    worker = Worker(client, beside)
+    worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
     await until_left(client)
@@ -181,8 +189,10 @@ async def test_what_is_recorded_and_not_acknowledged_does_not_run_again(client: 
     await partition.release(drain=True)
 
 
-async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(client: Client, beside: Beside) -> None:
-    worker = Worker(client, beside, at_once=False)
+async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(
+    client: Client, file_connection: FileConnection
+) -> None:
+    worker = Worker(client, file_connection, at_once=False)
     partition = worker.partition()
     assert await partition.take()
     await publish(client, "MESSAGE_CREATE", 1)
@@ -195,12 +205,14 @@ async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(client:
     await partition.release(drain=False)
 
 
-async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(client: Client, beside: Beside) -> None:
+async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
+    client: Client, file_connection: FileConnection
+) -> None:
     for number in (1, 2, 3):
         await publish(client, "MESSAGE_CREATE", number)
     await lose_owners(client)
     await publish(client, "MESSAGE_CREATE", 4)
-    third = Worker(client, beside, at_once=False)
+    third = Worker(client, file_connection, at_once=False)
     dying = third.partition()
     assert await dying.take()
     await until(lambda: len(third.graphs) == 1 and third.graphs[0].fed)
@@ -209,8 +221,8 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     assert third.graphs[1].fed == ["MESSAGE_CREATE 2"]
     dying.lose()
     await dying.release(drain=False)
-    await give_back_untried(client, beside)
-    fourth = Worker(client, beside, name="four")
+    await give_back_untried(client, file_connection)
+    fourth = Worker(client, file_connection, name="four")
     partition = fourth.partition()
     assert await partition.take()
     await until_left(client)
@@ -222,22 +234,24 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     await partition.release(drain=True)
 
 
-async def give_back_untried(client: Client, beside: Beside) -> None:
+async def give_back_untried(client: Client, file_connection: FileConnection) -> None:
     """Have an owner that comes and goes while another partition of its process tries something."""
     alone = asyncio.Lock()
     await alone.acquire()
-    partition = Worker(client, beside, name="between").partition(alone=alone)
+    partition = Worker(client, file_connection, name="between").partition(alone=alone)
     assert await partition.take()
     await partition.release(drain=True)
 
 
-async def test_who_gives_suspects_back_untried_leaves_them_suspect(client: Client, beside: Beside) -> None:
+async def test_who_gives_suspects_back_untried_leaves_them_suspect(
+    client: Client, file_connection: FileConnection
+) -> None:
     """Workers come and go while one message ends them one by one."""
     for number in (1, 2):
         await publish(client, "MESSAGE_CREATE", number)
     await lose_owners(client)
-    await give_back_untried(client, beside)
-    fourth = Worker(client, beside, name="four")
+    await give_back_untried(client, file_connection)
+    fourth = Worker(client, file_connection, name="four")
     partition = fourth.partition()
     assert await partition.take()
     await until_left(client)
@@ -246,11 +260,13 @@ async def test_who_gives_suspects_back_untried_leaves_them_suspect(client: Clien
     await partition.release(drain=True)
 
 
-async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(client: Client, beside: Beside) -> None:
+async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(
+    client: Client, file_connection: FileConnection
+) -> None:
     await publish(client, "MESSAGE_CREATE", 1)
     await publish(client, "MESSAGE_UPDATE", 1)
     await lose_owners(client)
-    worker = Worker(client, beside)
+    worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
     await until_left(client)
@@ -261,8 +277,10 @@ async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(c
     await partition.release(drain=True)
 
 
-async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(client: Client, beside: Beside) -> None:
-    partition = Worker(client, beside).partition()
+async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
+    client: Client, file_connection: FileConnection
+) -> None:
+    partition = Worker(client, file_connection).partition()
     assert await partition.take()
     kept = await streams_of(client).consumer_info(MESSAGES, partition.consumer or "")
     await partition.release(drain=False)

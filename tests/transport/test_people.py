@@ -14,7 +14,7 @@ from transport.bucket import KeyBucket
 from transport.connection import Address, connect, streams_of
 from transport.layout import PEOPLE
 from transport.people import SharedPeople, is_kept_there, open_people
-from transport.wishes import PartDone, Wish
+from transport.wishes import ForgetPart, ForgetRequest
 
 __all__ = ["client"]
 
@@ -106,63 +106,68 @@ async def test_all_use_the_key_that_was_first(people: SharedPeople, others: Shar
 
 
 async def test_a_wish_is_carried_out_by_those_who_have_its_scopes(people: SharedPeople, others: SharedPeople) -> None:
-    def do_part(wish: Wish) -> None:
-        if wish.left and not doing:
-            doing.append(asyncio.create_task(others.wishes.done(wish, PartDone("b", ("p00", "team"), {"posts": 2}))))
+    def do_part(request: ForgetRequest) -> None:
+        if request.left and not doing:
+            doing.append(
+                asyncio.create_task(
+                    others.forget_requests.done(request, ForgetPart("b", ("p00", "team"), {"posts": 2}))
+                )
+            )
 
     doing: list[asyncio.Task[None]] = []
-    others.wishes.on_change = do_part
+    others.forget_requests.on_change = do_part
     scopes = ["p00", "p01", "team"]
-    answered = await people.wishes.carried_out(ADA, scopes, 0.5, owned=scopes, processes=["b"])
+    answered = await people.forget_requests.request_and_wait(ADA, scopes, 0.5, owned=scopes, processes=["b"])
     assert [part.found for part in answered.parts] == [{"posts": 2}]
     assert answered.left == ("p01",)
-    assert people.wishes.by_user[ADA].left == ("p01",)
+    assert people.forget_requests.by_user[ADA].left == ("p01",)
 
 
 async def test_a_wish_that_is_carried_out_is_waited_for_no_longer(people: SharedPeople, others: SharedPeople) -> None:
     tasks: set[asyncio.Task[None]] = set()
 
-    def do_all(wish: Wish) -> None:
-        if wish.left:
-            tasks.add(asyncio.create_task(others.wishes.done(wish, PartDone("b", wish.left, {}))))
+    def do_all(request: ForgetRequest) -> None:
+        if request.left:
+            tasks.add(asyncio.create_task(others.forget_requests.done(request, ForgetPart("b", request.left, {}))))
 
-    others.wishes.on_change = do_all
+    others.forget_requests.on_change = do_all
     scopes = ["p00", "team"]
     async with asyncio.timeout(5):
-        answered = await people.wishes.carried_out(ADA, scopes, 60, owned=scopes, processes=["b"])
+        answered = await people.forget_requests.request_and_wait(ADA, scopes, 60, owned=scopes, processes=["b"])
     assert answered.left == ()
-    await until(lambda: not people.wishes.by_user[ADA].left)
+    await until(lambda: not people.forget_requests.by_user[ADA].left)
 
 
 async def test_nobody_waits_for_a_scope_without_an_owner(people: SharedPeople) -> None:
     async with asyncio.timeout(5):
-        answered = await people.wishes.carried_out(ADA, ["p00", "team"], 60, owned=[], processes=[])
+        answered = await people.forget_requests.request_and_wait(ADA, ["p00", "team"], 60, owned=[], processes=[])
     assert answered.left == ("p00", "team")
 
 
 async def test_of_two_who_do_their_part_at_once_none_undoes_the_other(
     people: SharedPeople, others: SharedPeople
 ) -> None:
-    wish = await people.wishes.make(ADA, ["p00", "p01", "p02"])
+    request = await people.forget_requests.make(ADA, ["p00", "p01", "p02"])
     await asyncio.gather(
-        people.wishes.done(wish, PartDone("a", ("p00",), {})), others.wishes.done(wish, PartDone("b", ("p01",), {}))
+        people.forget_requests.done(request, ForgetPart("a", ("p00",), {})),
+        others.forget_requests.done(request, ForgetPart("b", ("p01",), {})),
     )
-    await until(lambda: people.wishes.left(wish) == ("p02",))
+    await until(lambda: people.forget_requests.left(request) == ("p02",))
 
 
 async def test_a_part_of_an_earlier_wish_is_none_of_a_later_one(people: SharedPeople) -> None:
     """What was kept of the person between the two is not forgotten yet."""
-    early = await people.wishes.make(ADA, ["p00"])
-    late = await people.wishes.make(ADA, ["p00"])
-    await people.wishes.done(early, PartDone("a", ("p00",), {}))
-    await until(lambda: people.wishes.left(late) == ("p00",))
-    assert people.wishes.left(early) == ()
+    early = await people.forget_requests.make(ADA, ["p00"])
+    late = await people.forget_requests.make(ADA, ["p00"])
+    await people.forget_requests.done(early, ForgetPart("a", ("p00",), {}))
+    await until(lambda: people.forget_requests.left(late) == ("p00",))
+    assert people.forget_requests.left(early) == ()
 
 
 async def test_a_damaged_wish_is_named(client: Client, people: SharedPeople, caplog: pytest.LogCaptureFixture) -> None:
     await KeyBucket(streams_of(client), PEOPLE).put(f"forget.{ADA}", b"{")
     await until(lambda: "forget.42 is damaged" in caplog.text)
-    assert not people.wishes.by_user
+    assert not people.forget_requests.by_user
 
 
 async def test_who_ends_while_a_change_comes_ends(client: Client) -> None:

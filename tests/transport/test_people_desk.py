@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client
 
 from assembly.distributed import people as module
-from assembly.distributed.people import PeopleDesk, closing, keep_feedback_key
+from assembly.distributed.people import PeopleServices, closing, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
@@ -29,9 +29,9 @@ from tests.reporting.asked import asked
 from tests.services.team.test_archive import a_pair
 from tests.transport.connected import client, until
 from transport.layout import TEAM
-from transport.locks import is_first
+from transport.locks import claim_once
 from transport.people import SharedPeople, open_people
-from transport.wishes import PartDone
+from transport.wishes import ForgetPart
 
 __all__ = ["client"]
 
@@ -55,10 +55,10 @@ def settings(tmp_path: Path, nats_server: NatsServer) -> Settings:
 
 async def test_votes_of_a_person_have_one_pseudonym_in_all_partitions(people: SharedPeople, tmp_path: Path) -> None:
     one, other, old = (DataFolder(tmp_path / name) for name in ("p00", "p01", "p02"))
-    await keep_feedback_key(people, one)
+    await use_shared_feedback_key(people, one)
     before = pseudonym_key(old.feedback_key)  # of an earlier installation
     for folder in (other, old):
-        await keep_feedback_key(people, folder)
+        await use_shared_feedback_key(people, folder)
     assert pseudonym_key(one.feedback_key) == pseudonym_key(other.feedback_key) == pseudonym_key(old.feedback_key)
     assert pseudonym_key(old.feedback_key) != before
 
@@ -66,13 +66,13 @@ async def test_votes_of_a_person_have_one_pseudonym_in_all_partitions(people: Sh
 async def test_the_key_of_an_installation_that_was_moved_stays(people: SharedPeople, tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     before = pseudonym_key(folder.feedback_key)
-    await keep_feedback_key(people, folder)
+    await use_shared_feedback_key(people, folder)
     assert pseudonym_key(folder.feedback_key) == before
 
 
 async def test_commands_of_a_server_are_one_worker_s_to_register(client: Client) -> None:
-    assert [await is_first(client, "commands-5", name, 60) for name in ("a", "b")] == [True, False]
-    assert await is_first(client, "commands-6", "b", 60)
+    assert [await claim_once(client, "commands-5", name, 60) for name in ("a", "b")] == [True, False]
+    assert await claim_once(client, "commands-6", "b", 60)
 
 
 async def test_what_a_crash_has_left_of_scopes_is_deleted(client: Client, settings: Settings) -> None:
@@ -109,7 +109,9 @@ def searched(tmp_path: Path) -> Searched:
 
 
 @pytest.fixture
-def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleDesk:
+def people_services(
+    people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> PeopleServices:
     monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     services = SimpleNamespace(budget=Budget(BudgetLimits()))
@@ -117,20 +119,20 @@ def desk(people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: 
     parts = cast("Parts", SimpleNamespace(captures=(), services=services, state=state))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one"))
-    return PeopleDesk(process=process, people=people, parts=parts, taught=[teachings], documents=None)
+    return PeopleServices(process=process, people=people, parts=parts, taught=[teachings], documents=None)
 
 
 async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_the_person(
-    people: SharedPeople, desk: PeopleDesk, searched: Searched, tmp_path: Path
+    people: SharedPeople, people_services: PeopleServices, searched: Searched, tmp_path: Path
 ) -> None:
     """Pitfall 67."""
-    async with closing(desk):
-        people.wishes.on_change = desk.come_further
-        wish = await people.wishes.make(1, ["p00", TEAM])
-        await until(lambda: 1 in people.wishes.by_user)
-        await desk.forget(1)
-        await people.wishes.done(wish, PartDone("team", (TEAM,), {}))
-        await until(lambda: TEAM not in people.wishes.by_user[1].left)
+    async with closing(people_services):
+        people.forget_requests.on_change = people_services.on_progress
+        request = await people.forget_requests.make(1, ["p00", TEAM])
+        await until(lambda: 1 in people.forget_requests.by_user)
+        await people_services.forget(1)
+        await people.forget_requests.done(request, ForgetPart("team", (TEAM,), {}))
+        await until(lambda: TEAM not in people.forget_requests.by_user[1].left)
         assert searched.made_anew_over == []  # its copy is not there yet
         files.replace(tmp_path / "raw" / WEEK, b"")
         await until(lambda: searched.made_anew_over)
@@ -138,12 +140,12 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
 
 
 async def test_of_who_has_written_nothing_the_copies_stay(
-    people: SharedPeople, desk: PeopleDesk, searched: Searched
+    people: SharedPeople, people_services: PeopleServices, searched: Searched
 ) -> None:
-    record = desk.parts.state.record
+    record = people_services.parts.state.record
     record.recent.extend(asked("Who am I?", author_id=author_id) for author_id in (999, 1))
-    async with closing(desk):
-        await desk.forget(999)
+    async with closing(people_services):
+        await people_services.forget(999)
         assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
-        desk.come_further(await people.wishes.make(999, []))
+        people_services.on_progress(await people.forget_requests.make(999, []))
         assert searched.made_anew_over == []

@@ -20,8 +20,8 @@ from services.discord.wire import Decoder
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import streams_of
-from transport.lines import dispatch_of, line_of, unpacked
-from transport.marks import Marks, open_marks
+from transport.lines import decode_compressed, decode_line, encode_line
+from transport.marks import PublishWatermarks, open_watermarks
 from transport.places import place_payload
 from transport.publishing import Publisher, publisher
 
@@ -34,13 +34,13 @@ READY = Dispatch(1.0, "READY", {"user": {"id": str(BOT)}})
 
 
 @pytest.fixture
-async def marks(client: Client) -> AsyncGenerator[Marks]:
-    async with open_marks(streams_of(client)) as made:
+async def marks(client: Client) -> AsyncGenerator[PublishWatermarks]:
+    async with open_watermarks(streams_of(client)) as made:
         yield made
 
 
 @pytest.fixture
-async def out(client: Client, marks: Marks) -> AsyncGenerator[Publisher]:
+async def out(client: Client, marks: PublishWatermarks) -> AsyncGenerator[Publisher]:
     async with publisher(client, marks) as made:
         yield made
 
@@ -60,11 +60,11 @@ async def stored(client: Client, stream: str) -> list[tuple[str, dict[str, str],
 
 
 async def sent(client: Client) -> list[Dispatch]:
-    return [dispatch_of(data) for _, _, data in await stored(client, "MESSAGES")]
+    return [decode_line(data) for _, _, data in await stored(client, "MESSAGES")]
 
 
 async def told(client: Client) -> list[Dispatch]:
-    return [unpacked(data) for _, _, data in await stored(client, "PLACES")]
+    return [decode_compressed(data) for _, _, data in await stored(client, "PLACES")]
 
 
 async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Client, out: Publisher) -> None:
@@ -77,7 +77,7 @@ async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Cli
     by_place: dict[str, list[int]] = {}
     for subject, headers, data in found:
         name, _partition, place = subject.split(".")
-        dispatch = dispatch_of(data)
+        dispatch = decode_line(data)
         assert (name, place) == ("messages", dispatch.d["channel_id"])
         assert headers["Nats-Msg-Id"] == f"C:{dispatch.d['id']}"
         by_place.setdefault(place, []).append(int(str(dispatch.d["id"])))
@@ -85,7 +85,9 @@ async def test_messages_lie_in_the_partition_of_their_place_in_order(client: Cli
     assert len({subject for subject, _, _ in found}) == len(by_place)
 
 
-async def test_what_another_gateway_has_published_is_refused(client: Client, marks: Marks, out: Publisher) -> None:
+async def test_what_another_gateway_has_published_is_refused(
+    client: Client, marks: PublishWatermarks, out: Publisher
+) -> None:
     messages = [message(number, number % 30) for number in range(1, 401)]
     for each in messages:
         await out.publish(each)
@@ -198,7 +200,7 @@ async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: 
     assert await told(client) == [Dispatch(1.0, "GUILD_UPDATE", {"id": str(GUILD), "name": "Dock"})]
 
 
-async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: Marks) -> None:
+async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: PublishWatermarks) -> None:
     async with publisher(client, marks, fold_after=3) as out:
         await out.publish(READY)
         await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD))
@@ -219,10 +221,10 @@ async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: C
     await out.drain()
     [(_, headers, data)] = await stored(client, "MESSAGES")
     assert (headers["Nats-TTL"], headers["Nats-Msg-Id"]) == ("15m", "I:9")
-    assert dispatch_of(data) == asked
+    assert decode_line(data) == asked
 
 
-async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, marks: Marks) -> None:
+async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, marks: PublishWatermarks) -> None:
     thread = {"id": "20", "type": 11, "parent_id": "10", "owner_id": "5", "name": "Zürich\r\nNats-TTL: 1s 🚢"}
     async with publisher(client, marks, lambda guild, place: thread if (guild, place) == (GUILD, 20) else None) as out:
         await out.publish(message(1, 20))
@@ -230,7 +232,7 @@ async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, m
         await out.publish(Dispatch(1.0, "THREAD_UPDATE", {**thread, "guild_id": str(GUILD)}))
         await out.drain()
     found = {
-        dispatch_of(data).t + str(dispatch_of(data).d["id"]): headers
+        decode_line(data).t + str(decode_line(data).d["id"]): headers
         for _, headers, data in await stored(client, "MESSAGES")
     }
     assert place_payload(found["MESSAGE_CREATE1"]) == thread
@@ -248,7 +250,7 @@ def test_a_header_that_says_no_place_is_none(written: str) -> None:
 
 
 async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
-    client: Client, nats_server: NatsServer, out: Publisher, marks: Marks, caplog: pytest.LogCaptureFixture
+    client: Client, nats_server: NatsServer, out: Publisher, marks: PublishWatermarks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
 
@@ -281,7 +283,7 @@ def by_number(places: dict[object, list[int]]) -> dict[int, list[int]]:
 
 
 async def test_marks_never_pass_what_is_not_confirmed(
-    client: Client, nats_server: NatsServer, out: Publisher, marks: Marks
+    client: Client, nats_server: NatsServer, out: Publisher, marks: PublishWatermarks
 ) -> None:
     """Pitfall 25."""
     await out.publish(message(100, 10))
@@ -316,7 +318,7 @@ async def test_a_stream_that_is_full_is_waited_for(
 async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection(
     client: Client, out: Publisher, caplog: pytest.LogCaptureFixture
 ) -> None:
-    line = len(line_of(message(1, content="")))
+    line = len(encode_line(message(1, content="")))
     await out.publish(message(1, content="x" * (client.max_payload - line)))
     await out.publish(message(2))
     await out.drain()
@@ -330,5 +332,5 @@ def test_an_interaction_nested_too_deep_is_a_value_error() -> None:
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(ValueError, match="nested too deep"):
-        line_of(Dispatch(1.0, "INTERACTION_CREATE", {"d": deep}))
-    assert json.loads(line_of(Dispatch(1.0, "INTERACTION_CREATE", {"d": 1})))["d"] == {"d": 1}
+        encode_line(Dispatch(1.0, "INTERACTION_CREATE", {"d": deep}))
+    assert json.loads(encode_line(Dispatch(1.0, "INTERACTION_CREATE", {"d": 1})))["d"] == {"d": 1}

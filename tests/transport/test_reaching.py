@@ -24,11 +24,11 @@ from tests.loopback.nats_credentials import Operator
 from tests.loopback.nats_server import NatsServer, free_port
 from transport import address, reaching
 from transport.address import Address
-from transport.checking import ServersFound, look
+from transport.checking import ProbeResult, look
 from transport.connection import connect, streams_of
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import Layout, clear, prepare
-from transport.reaching import Unreached, trouble, unreached
+from transport.reaching import ServerUnreachable, trouble, why_unreachable
 
 pytestmark = pytest.mark.real_time
 
@@ -44,13 +44,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def refused(*servers: str) -> str:
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(ServersUnusable) as raised:
         await connect(Address(servers), "test")
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-async def seen(*servers: str, layout: Layout = Layout()) -> ServersFound:  # noqa: B008 (immutable)
+async def seen(*servers: str, layout: Layout = Layout()) -> ProbeResult:  # noqa: B008 (immutable)
     return await look(Address(servers), layout, "test")
 
 
@@ -122,7 +122,7 @@ async def test_streams_are_compared_as_a_start_compares_them_and_none_is_made(na
         assert lease.startswith("nats.lease_seconds: the bucket members was made for 3 s")
         assert partitions.startswith("nats.partitions: the stream MESSAGES was made as messages.{{partition(32,1)}}")
         assert captures.startswith("nats: the stream CAPTURES: ")
-        with pytest.raises(Unfit) as raised:
+        with pytest.raises(ServersUnusable) as raised:
             await prepare(client, other)
         assert str(raised.value) == partitions
     finally:
@@ -146,7 +146,9 @@ async def test_a_server_without_streams_says_so_at_once(tmp_path: Path, nats_ser
     with NatsServer(tmp_path, more="jetstream: disabled\n") as server:
         client = await connect(Address((server.url,)), "test")
         try:
-            with pytest.raises(Unfit, match="transport: the NATS server keeps no streams: start it with JetStream"):
+            with pytest.raises(
+                ServersUnusable, match="transport: the NATS server keeps no streams: start it with JetStream"
+            ):
                 await prepare(client, Layout())
         finally:
             await client.close()
@@ -244,7 +246,7 @@ def test_a_variable_that_names_no_usable_file_is_told_before_anybody_is_asked(
         else:
             path = tmp_path / "gone.creds"
         monkeypatch.setenv(VARIABLE, str(path))
-        with pytest.raises(Unfit) as raised:
+        with pytest.raises(ServersUnusable) as raised:
             _ = asked.credentials
         assert str(raised.value).startswith(f"nats.credentials_env: NATS_CREDS: {path} {says}")
         assert str(raised.value).endswith("correct or unset the variable")
@@ -254,7 +256,7 @@ def test_a_variable_that_names_no_usable_file_is_told_before_anybody_is_asked(
 def test_credentials_need_what_signs_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(Operator().credentials(tmp_path / "bot.creds")))
     monkeypatch.setattr(address, "find_spec", dict[str, None]().get)
-    with pytest.raises(Unfit, match="need the package nkeys; run `make extra-nats`"):
+    with pytest.raises(ServersUnusable, match="need the package nkeys; run `make extra-nats`"):
         _ = Address(()).credentials
 
 
@@ -311,20 +313,32 @@ async def test_what_is_to_be_secret_is_not_said_in_the_clear(nats_server: NatsSe
 @pytest.mark.parametrize(
     ("error", "kind", "says"),
     [
-        (Error("nats: 'Authorization Violation'"), Unfit, "nats.credentials_env: nats://a lets nobody in"),
-        (Error("nats: 'User Authentication Expired'"), Unfit, "nats.credentials_env: nats://a lets nobody in"),
-        (SecureConnWantedError(), Unreached, "transport: nats://a cannot be reached: it offers no TLS"),
-        (ssl.SSLError(1, "[SSL] handshake failure"), Unreached, "transport: nats://a cannot be reached: TLS fails"),
-        (TimeoutError(), Unreached, "transport: nats://a cannot be reached: it does not answer"),
-        (Error("nats: maximum connections exceeded"), Unreached, "(maximum connections exceeded): check the port"),
+        (Error("nats: 'Authorization Violation'"), ServersUnusable, "nats.credentials_env: nats://a lets nobody in"),
+        (
+            Error("nats: 'User Authentication Expired'"),
+            ServersUnusable,
+            "nats.credentials_env: nats://a lets nobody in",
+        ),
+        (SecureConnWantedError(), ServerUnreachable, "transport: nats://a cannot be reached: it offers no TLS"),
+        (
+            ssl.SSLError(1, "[SSL] handshake failure"),
+            ServerUnreachable,
+            "transport: nats://a cannot be reached: TLS fails",
+        ),
+        (TimeoutError(), ServerUnreachable, "transport: nats://a cannot be reached: it does not answer"),
+        (
+            Error("nats: maximum connections exceeded"),
+            ServerUnreachable,
+            "(maximum connections exceeded): check the port",
+        ),
     ],
 )
-def test_causes_are_told_apart(error: Exception, kind: type[Unfit], says: str) -> None:
+def test_causes_are_told_apart(error: Exception, kind: type[ServersUnusable], says: str) -> None:
     found = trouble(Address(("nats://a",)), "nats://a", error)
     assert type(found) is kind
     assert says in str(found)
 
 
 async def test_who_answers_late_is_not_said_to_be_silent(nats_server: NatsServer) -> None:
-    found = await unreached(Address((nats_server.url,)), "test")
+    found = await why_unreachable(Address((nats_server.url,)), "test")
     assert str(found).endswith("they answer late; start it again")

@@ -21,8 +21,8 @@ from tests.services.documents import cases
 from tests.transport.connected import client
 from tests.world import Uploads
 from transport.connection import streams_of
-from transport.evidence import shared_store
-from transport.notes import KeptNotes
+from transport.evidence import open_bucket_store
+from transport.notes import SharedFlags
 
 __all__ = ["client"]
 
@@ -48,7 +48,7 @@ async def stack() -> AsyncGenerator[AsyncExitStack]:
 
 async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack) -> Documents:
     root, streams = folder / name, streams_of(client)
-    store, notes = shared_store(streams, root, cases.new_store(root)), KeptNotes(streams)
+    store, notes = open_bucket_store(streams, root, cases.new_store(root)), SharedFlags(streams)
     stack.push_async_callback(store.aclose)
     stack.push_async_callback(notes.aclose)
     together = Together(store, notes)
@@ -150,7 +150,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch.setattr("transport.following.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     streams = streams_of(client)
-    together = Together(shared_store(streams, tmp_path, cases.new_store(tmp_path)), KeptNotes(streams))
+    together = Together(open_bucket_store(streams, tmp_path, cases.new_store(tmp_path)), SharedFlags(streams))
     async with documents_for(Settings().placed(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

@@ -14,8 +14,8 @@ from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.layout import MESSAGES, Layout, clear, prepare
 from transport.lease import Lease
-from transport.members import Members, Peer, be_reachable
-from transport.shares import WORKER, Shares
+from transport.members import Members, Peer, answer_presence
+from transport.shares import WORKER, Rebalancing
 
 pytestmark = pytest.mark.real_time
 
@@ -48,7 +48,7 @@ class Workers:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.shares: dict[str, Shares] = {}
+        self.shares: dict[str, Rebalancing] = {}
         self.beating: dict[str, asyncio.Task[None]] = {}
         self.keeping: dict[str, asyncio.Task[None]] = {}
 
@@ -56,7 +56,7 @@ class Workers:
         """`connection`: of its own; its beats are heard without it."""
         client = connection or self.client
         members = Members(streams_of(self.client), Peer(name, (WORKER,)))
-        await be_reachable(client, name)
+        await answer_presence(client, name)
         await members.beat()
 
         async def beat() -> None:
@@ -68,7 +68,7 @@ class Workers:
             lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10)
             return Held(lease) if await lease.take(nothing) else None
 
-        self.shares[name] = Shares(client, LAYOUT, members, take)
+        self.shares[name] = Rebalancing(client, LAYOUT, members, take)
         self.beating[name] = asyncio.create_task(beat())
         self.keeping[name] = asyncio.create_task(self.shares[name].keep())
 
@@ -79,7 +79,7 @@ class Workers:
         self.beating.pop(name).cancel()
         await Members(streams_of(self.client), Peer(name, (WORKER,))).leave()
 
-    def freeze(self, name: str) -> Shares:
+    def freeze(self, name: str) -> Rebalancing:
         """It keeps its connection and does nothing any more."""
         self.keeping.pop(name).cancel()
         self.beating.pop(name).cancel()

@@ -10,7 +10,7 @@ import pytest
 from services.discord import Dispatch
 from services.discord.live import Client
 from services.discord.wire import Decoder
-from transport.snapshots import Snapshot
+from transport.snapshots import GuildSnapshot
 
 GUILD = "700"
 
@@ -83,17 +83,17 @@ TOLD = [Dispatch(1.0, "GUILD_CREATE", CREATED), *(Dispatch(2.0 + n, *each) for n
 
 
 def whole(told: list[Dispatch]) -> Dispatch | None:
-    made = Snapshot()
+    made = GuildSnapshot()
     for each in told:
         made.see(each)
-    return made.arrival()
+    return made.as_guild_create()
 
 
 def test_what_is_told_whole_is_what_the_changes_have_made() -> None:
-    arrival = whole(TOLD)
-    assert arrival is not None
-    d: Any = arrival.d
-    assert (arrival.t, arrival.at) == ("GUILD_CREATE", TOLD[-1].at)
+    as_guild_create = whole(TOLD)
+    assert as_guild_create is not None
+    d: Any = as_guild_create.d
+    assert (as_guild_create.t, as_guild_create.at) == ("GUILD_CREATE", TOLD[-1].at)
     assert {each["id"]: each["name"] for each in d["channels"]} == {"10": "renamed", "12": "c12", "13": "c13"}
     assert {each["id"]: each["name"] for each in d["threads"]} == {"20": "renamed", "24": "t24", "26": "t26"}
     assert {each["id"]: each["permissions"] for each in d["roles"]} == {"700": "0", "701": "1024", "703": "8"}
@@ -103,27 +103,27 @@ def test_what_is_told_whole_is_what_the_changes_have_made() -> None:
 
 
 def test_roles_change_one_by_one() -> None:
-    arrival = whole([each for each in TOLD if each.t != "GUILD_UPDATE"])
-    assert arrival is not None
-    assert arrival.d["roles"] == NOW
+    as_guild_create = whole([each for each in TOLD if each.t != "GUILD_UPDATE"])
+    assert as_guild_create is not None
+    assert as_guild_create.d["roles"] == NOW
 
 
 def test_the_decoder_sees_the_same_places() -> None:
     changed, anew = Decoder(), Decoder()
     for each in TOLD:
         changed.decode(each)
-    arrival = whole(TOLD)
-    assert arrival is not None
-    anew.decode(arrival)
+    as_guild_create = whole(TOLD)
+    assert as_guild_create is not None
+    anew.decode(as_guild_create)
     for id_, parent in ((20, 10), (24, 13), (30, 10), (31, 12)):
         assert changed.place(thread(id_, parent)) == anew.place(thread(id_, parent))
 
 
 async def test_discord_py_allows_the_bot_the_same() -> None:
-    arrival = whole(TOLD)
-    assert arrival is not None
+    as_guild_create = whole(TOLD)
+    assert as_guild_create is not None
     allowed: list[dict[int, int]] = []
-    for told in (TOLD, [arrival]):
+    for told in (TOLD, [as_guild_create]):
         client = Client()
         state: Any = client._connection  # pyright: ignore[reportPrivateUsage]
         state.user = discord.ClientUser(state=state, data=me()["user"])
@@ -146,19 +146,19 @@ def test_what_has_not_arrived_or_is_away_is_not_told() -> None:
 def test_an_odd_change_is_none(type_: str) -> None:
     first = Dispatch(1.0, "GUILD_CREATE", {"id": GUILD, "channels": [], "threads": [thread(20, 10)], "roles": "odd"})
     odd: dict[str, Any] = {} if type_ != "GUILD_UPDATE" else {"roles": 5}
-    arrival = whole([first, Dispatch(2.0, type_, odd)])
-    assert arrival is not None
-    assert arrival.d["threads"] == [thread(20, 10)] or type_ == "THREAD_LIST_SYNC"
+    as_guild_create = whole([first, Dispatch(2.0, type_, odd)])
+    assert as_guild_create is not None
+    assert as_guild_create.d["threads"] == [thread(20, 10)] or type_ == "THREAD_LIST_SYNC"
 
 
 def test_a_sync_of_all_channels_replaces_all_threads() -> None:
     sync = Dispatch(9.0, "THREAD_LIST_SYNC", {"guild_id": GUILD, "threads": [thread(30, 10)], "members": []})
-    arrival = whole([TOLD[0], sync])
-    assert arrival is not None
-    assert [each["id"] for each in arrival.d["threads"]] == ["30"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    as_guild_create = whole([TOLD[0], sync])
+    assert as_guild_create is not None
+    assert [each["id"] for each in as_guild_create.d["threads"]] == ["30"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
 
 
 def test_a_new_list_of_roles_replaces_the_old() -> None:
-    arrival = whole([TOLD[0], Dispatch(9.0, "GUILD_UPDATE", {"id": GUILD, "roles": [role(700)]})])
-    assert arrival is not None
-    assert arrival.d["roles"] == [role(700)]
+    as_guild_create = whole([TOLD[0], Dispatch(9.0, "GUILD_UPDATE", {"id": GUILD, "roles": [role(700)]})])
+    assert as_guild_create is not None
+    assert as_guild_create.d["roles"] == [role(700)]

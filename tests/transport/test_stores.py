@@ -27,7 +27,7 @@ from tests.sinks.test_archive import capture
 from tests.sinks.test_record import at
 from tests.talk import ANN, START, THREAD
 from tests.transport.folders import contents, copied, opened
-from transport.connection import Beside
+from transport.connection import FileConnection
 from transport.mirror import LogJournal
 
 pytestmark = pytest.mark.real_time
@@ -86,11 +86,11 @@ def play(work: Callable[[DataFolder], Coroutine[None, None, None]], root: Path) 
 
 @pytest.mark.parametrize("work", [archive, posts, outbox, feedback, record, library])
 async def test_a_store_writes_the_same_and_all_of_it_is_in_the_log(
-    beside: Beside, tmp_path: Path, work: Callable[[DataFolder], Coroutine[None, None, None]]
+    file_connection: FileConnection, tmp_path: Path, work: Callable[[DataFolder], Coroutine[None, None, None]]
 ) -> None:
     await asyncio.to_thread(play, work, tmp_path / "plain")
-    log = await opened(beside)
-    with files.journaled(tmp_path / "kept", LogJournal(beside, log)):
+    log = await opened(file_connection)
+    with files.journaled(tmp_path / "kept", LogJournal(file_connection, log)):
         await asyncio.to_thread(play, work, tmp_path / "kept")
     assert contents(tmp_path / "kept") == contents(tmp_path / "plain") != {}
-    assert await copied(beside, log, tmp_path / "copy") == contents(tmp_path / "plain")
+    assert await copied(file_connection, log, tmp_path / "copy") == contents(tmp_path / "plain")

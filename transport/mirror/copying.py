@@ -1,4 +1,4 @@
-"""Copies of a folder that lives in the log."""
+"""Restore a folder from the log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from transport.mirror.patience import patiently
 RESTORE_TRIES = 8
 
 
-class Contents:
-    """What the log says of the files of a scope: collected entry by entry, then written where the disk differs."""
+class ScopeContents:
+    """The files of a scope as the log has them: collected entry by entry, then written to a folder where it differs."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[Entry]] = {}
@@ -66,7 +66,7 @@ class Contents:
 
 
 async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()) -> list[str]:
-    """Make a folder what the log says, as `Contents.settle`; on the loop of the connection.
+    """Make a folder what the log says, as `ScopeContents.settle`; on the loop of the connection.
 
     Raises:
         OSError: the disk, or NATS does not answer.
@@ -80,24 +80,24 @@ async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()
     raise OSError(errno.EIO, f"the files of {scope.scope} in NATS change faster than they can be read", str(root))
 
 
-async def _contents(scope: FencedLog) -> Contents:
-    contents = Contents()
+async def _contents(scope: FencedLog) -> ScopeContents:
+    contents = ScopeContents()
     async for message in scope.entries(branch=f"{entries.FILES}.>"):
         contents.add(message)
     return contents
 
 
-async def everywhere(streams: JetStreamContext, path: str) -> Mapping[str, bytes]:
-    """What a file holds in each scope that has it, by the scope.
+async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[str, bytes]:
+    """The content of one path in every scope that has it, by scope.
 
     Raises:
         OSError: it is replaced faster than it can be read.
         nats.errors.Error, TimeoutError, APIError: NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
-        found: dict[str, Contents] = {}
+        found: dict[str, ScopeContents] = {}
         async for message in read_all(streams, f"log.*.{entries.FILES}.{entries.token(path)}"):
-            found.setdefault(message.subject.split(".")[1], Contents()).add(message)
+            found.setdefault(message.subject.split(".")[1], ScopeContents()).add(message)
         try:
             there = {scope: contents for scope, contents in found.items() if path in contents.paths()}
             return {scope: await contents.content(streams, path) for scope, contents in there.items()}

@@ -46,7 +46,7 @@ class NotAPath(Exception):
 
 def token(path: str) -> str:
     """Of a path relative to the folder, with `/`. Raises NotAPath."""
-    if not within(path):
+    if not is_inside_folder(path):
         raise NotAPath(path)
     return base64.urlsafe_b64encode(path.encode("utf-8", "surrogateescape")).decode().rstrip("=")
 
@@ -59,12 +59,12 @@ def path_of(subject: str) -> str:
     except binascii.Error:
         raise NotAPath(encoded) from None
     path = decoded.decode("utf-8", "surrogateescape")
-    if not within(path):
+    if not is_inside_folder(path):
         raise NotAPath(path)
     return path
 
 
-def within(path: str) -> bool:
+def is_inside_folder(path: str) -> bool:
     """Whether a relative path stays in its folder, and is written the only way."""
     return path not in ("", ".") and "\0" not in path and str(PurePosixPath(path)) == path and _no_step_out(path)
 
@@ -123,7 +123,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def put_blob(streams: JetStreamContext, scope: str, change: FileChange) -> str:
+async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileChange) -> str:
     """Store what is too large for an entry; gives its name, or nothing where it is not."""
     if len(change.data) <= LARGE_BYTES:
         return ""

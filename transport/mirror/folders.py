@@ -1,4 +1,4 @@
-"""Which files of a folder there are to tell of."""
+"""List the files of a folder that belong in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy that keeps up with the writer."""
+"""Keep a folder equal to a scope of the log."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -16,11 +16,11 @@ from nats.js.errors import ObjectNotFoundError
 
 from clock.backoff import Backoff
 from services.storage import FileChange, files
-from transport.connection import AWAY, Beside
+from transport.connection import AWAY, FileConnection
 from transport.fence import READ_SECONDS, TRY_SECONDS
 from transport.layout import LOG
 from transport.mirror import entries
-from transport.mirror.copying import Contents, make
+from transport.mirror.copying import ScopeContents, make
 
 LOOK_SECONDS = 0.25
 """How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
@@ -32,14 +32,14 @@ Tell = Callable[[Collection[str]], None]
 log = logging.getLogger(__name__)
 
 
-class ScopeFollower:
+class FolderFollower:
     """Makes a folder what a scope says, and each change after that. Whatever it loses, it begins again, and writes only
     what differs.
     """
 
     def __init__(
         self,
-        beside: Beside,
+        file_connection: FileConnection,
         scope: str,
         root: Path,
         subfolders: Collection[str] = (".",),
@@ -48,7 +48,7 @@ class ScopeFollower:
         """`subfolders`: of them, what the scope does not have is deleted. `on_change` is told of the paths that have
         changed, in order, on the event loop of `run`.
         """
-        self._beside, self._scope, self._root, self._subfolders = beside, scope, root, subfolders
+        self._file_connection, self._scope, self._root, self._subfolders = file_connection, scope, root, subfolders
         self._on_change = on_change
         self._caught_up: Future[None] = Future()
 
@@ -64,7 +64,7 @@ class ScopeFollower:
             if paths:
                 loop.call_soon_threadsafe(self._on_change, paths)
 
-        await self._beside.do(self._run(tell))
+        await self._file_connection.do(self._run(tell))
 
     async def _run(self, tell: Tell) -> None:
         backoff = Backoff(0.1, TRY_SECONDS)
@@ -83,7 +83,7 @@ class ScopeFollower:
 
     async def _follow(self, tell: Tell) -> None:
         """Returns once the server may have forgotten it."""
-        streams, client = self._beside.streams, self._beside.client
+        streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
         connects = client.stats["reconnects"]
         reading = await streams.subscribe(
@@ -124,7 +124,7 @@ class ScopeFollower:
     ) -> None:
         info = await reading.consumer_info()
         left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        contents = Contents()
+        contents = ScopeContents()
         while left:
             message = await reading.next_msg(timeout=READ_SECONDS)
             left = message.metadata.num_pending

@@ -1,5 +1,5 @@
-"""Large contents that no entry of the log names any more: their writer died before the entry, or after it and before
-they were dropped.
+"""Delete large contents (objects of the bucket `blobs`) that no entry of the log names, left by a process that died
+while writing.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -20,7 +20,7 @@ from transport.errors import ServerAway
 from transport.fence import read_all
 from transport.layout import BLOBS, DAY_SECONDS
 from transport.mirror.entries import BLOB
-from transport.objects import Head, ObjectBucket
+from transport.objects import ObjectBucket, ObjectInfo
 
 LOOK_SECONDS = 6 * 3600.0
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Orphans:
+class OrphanedBlobs:
     """Deletes them, once they are a day old and were nobody's at the look before as well.
 
     A head that is written again meanwhile is another: it stays (`entries.put_blob` does so before it names an old one).
@@ -49,7 +49,7 @@ class Orphans:
         }
         alone = {head.name: head for head in heads if head.name not in named and _is_old(head)}
         again = [head for head in alone.values() if self._suspects.get(head.name) == head.revision]
-        gone = [head.name for head in again if await self._bucket.delete_this(head)]
+        gone = [head.name for head in again if await self._bucket.delete_if_unchanged(head)]
         await self._bucket.clear_orphans(heads, DAY_SECONDS)  # of writers that died halfway
         self._suspects = {name: head.revision for name, head in alone.items() if name not in gone}
         if gone:
@@ -66,5 +66,5 @@ class Orphans:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _is_old(head: Head) -> bool:
+def _is_old(head: ObjectInfo) -> bool:
     return head.written != "" and from_rfc3339(head.written) < now() - DAY_SECONDS

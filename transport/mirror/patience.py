@@ -1,4 +1,4 @@
-"""Reads that wait for a server which is away, as writes do."""
+"""Retry reads for a minute while the server is away, as writes are retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that others write, such as the operator's documents, brought to the log."""
+"""Publish a folder that is written outside this program, such as the operator's documents, to the log."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from transport.mirror.writing import Writer
 
 @dataclass(slots=True)
 class Published:
-    """How many files were told of; `told` and `removed` are 0 where the log has the same already."""
+    """How many files were written to the log or removed from it; 0 if the log was up to date."""
 
-    told: int = 0
+    published: int = 0
     removed: int = 0
 
 
@@ -47,7 +47,7 @@ class FolderPublisher:
         Raises:
             Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
         """
-        known = await self._writer.recorded()
+        known = await self._writer.recorded_files()
         found, done = await self.found(), Published()
         for path in sorted(found, key=lambda path: (path in self._last, path)):
             stamp = await asyncio.to_thread(_stamp, found[path])

@@ -1,4 +1,4 @@
-"""The one writer's side: each change of a file is an entry first."""
+"""The writer's side: append each change of a file to the log before it is on the disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nats.js import JetStreamContext
 
 from services.storage import FileChange
-from transport.connection import Beside
+from transport.connection import FileConnection
 from transport.erasing import erase
 from transport.fence import FencedLog, read_all
 from transport.layout import LOG
@@ -53,11 +53,11 @@ class Writer:
         """
         streams = self._log.streams
         token = entries.token(change.path)
-        known = await self.recorded()
+        known = await self.recorded_files()
         file = known.setdefault(change.path, KnownFile())
         if change.kind == "append" and file.count >= MOST_ENTRIES:
             change = await patiently(lambda: _as_a_whole(streams, self._log.scope, change))
-        blob = await patiently(lambda: entries.put_blob(streams, self._log.scope, change))
+        blob = await patiently(lambda: entries.put_blob_if_large(streams, self._log.scope, change))
         whole = change.kind in ("replace", "remove")
         erasing = self.erasing and whole
         branch = f"{entries.FILES}.{token}"
@@ -77,18 +77,18 @@ class Writer:
         for each in unused:  # only now: until the entry was in, they were the content
             await patiently(lambda each=each: entries.drop_blob(streams, each, erasing=erasing))
 
-    async def recorded(self) -> dict[str, KnownFile]:
+    async def recorded_files(self) -> dict[str, KnownFile]:
         """What the log has, by path. Read once: nobody else writes it."""
         if self._recorded is None:
-            self._recorded = await patiently(lambda: recorded(self._log.streams, self._log.scope))
+            self._recorded = await patiently(lambda: recorded_files(self._log.streams, self._log.scope))
         return self._recorded
 
 
 class LogJournal:
-    """Commits the changes of a folder to the log of its scope. From any thread but that of `beside`."""
+    """Commits the changes of a folder to the log of its scope. From any thread but that of `file_connection`."""
 
-    def __init__(self, beside: Beside, scope: FencedLog) -> None:
-        self._beside = beside
+    def __init__(self, file_connection: FileConnection, scope: FencedLog) -> None:
+        self._file_connection = file_connection
         self._writer = Writer(scope)
 
     @contextmanager
@@ -102,7 +102,7 @@ class LogJournal:
 
     def commit(self, change: FileChange) -> None:
         """Raises as `Writer.write`."""
-        self._beside.start(self._writer.write(change)).result()
+        self._file_connection.start(self._writer.write(change)).result()
 
 
 async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
@@ -116,7 +116,7 @@ async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange)
     return FileChange("replace", change.path, bytes(content))
 
 
-async def recorded(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
+async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
     """The files that a scope has, by path."""
     found: dict[str, KnownFile] = {}
     async for message in read_all(streams, f"log.{scope}.{entries.FILES}.>", headers_only=True):

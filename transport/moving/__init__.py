@@ -12,7 +12,7 @@ Recordings of models and collections that are made from knowledge are left where
 """
 
 # pyright: reportUnusedImport=false
-from transport.moving.adopting import Installation, Moved, adopt
+from transport.moving.adopting import Installation, MigrationProgress, adopt
 from transport.moving.exporting import export, gather
-from transport.moving.splitting import NOWHERE
+from transport.moving.splitting import NO_CHANNEL_PARTITION
 from transport.partitions import partition_of

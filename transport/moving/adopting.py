@@ -1,4 +1,4 @@
-"""A data folder, told to the log and the buckets."""
+"""Copy a data folder into the log and the buckets (`--adopt`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nats.js import JetStreamContext
 
 from clock import now
 from services.storage import DataFolder, files
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.fence import FencedLog
 from transport.layout import KNOWLEDGE, TEAM, Layout, scope
 from transport.members import Members, Peer
 from transport.mirror import FolderPublisher, entries
-from transport.mirror.writing import recorded
+from transport.mirror.writing import recorded_files
 from transport.moving import shared
 from transport.moving.origin import FolderOrigin, read_origin, untouched
 from transport.moving.splitting import Splitter
 
 
 @dataclass(slots=True)
-class Moved:
+class MigrationProgress:
     """How much was moved so far: the paths of files, and how many collections of documents. `messages`, `captures`: how
     many are on their way in NATS, which no folder has.
     """
@@ -69,21 +69,25 @@ class Installation:
         return FolderPublisher(fenced, self.root, folders, indexes, own)
 
 
-async def adopt(streams: JetStreamContext, layout: Layout, installation: Installation, moved: Moved) -> None:
+async def adopt(
+    streams: JetStreamContext, layout: Layout, installation: Installation, moved: MigrationProgress
+) -> None:
     """Make the log and the buckets what an installation is; what an adoption that was cut off has told stays.
 
     `moved` is counted up meanwhile. A folder that was exported from these servers may have been changed: what it does
     not have any more is removed.
 
     Raises:
-        Unfit: somebody works with it, or the log holds other files, or newer ones than were exported.
+        ServersUnusable: somebody works with it, or the log holds other files, or newer ones than were exported.
         Fenced: somebody has begun to work with it.
         OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
     """
     origin = await asyncio.to_thread(read_origin, installation.root)
     members = await Members(streams, Peer(origin.owner, ())).alive()
     if members:
-        raise Unfit(f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first")
+        raise ServersUnusable(
+            f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first"
+        )
     with TemporaryDirectory() as scratch:
         parts = await asyncio.to_thread(_divided, installation.folder, layout, Path(scratch))
         logs = {name: FencedLog(streams, name) for name in layout.scopes()}
@@ -97,14 +101,14 @@ async def adopt(streams: JetStreamContext, layout: Layout, installation: Install
             await _must_be_ours(streams, name, publisher, origin)
 
         for name, publisher in publishers.items():
-            if await publisher.found() or await recorded(streams, name):
+            if await publisher.found() or await recorded_files(streams, name):
                 await logs[name].open(origin.owner, now())
                 await publisher.publish(moved.paths.add)
     folder = installation.folder
-    await shared.tell_people(streams, folder)
-    await shared.tell_budgets(streams, folder, installation.servers)
-    await shared.tell_marks(streams, folder)
-    moved.collections = await shared.tell_collections(streams, folder)
+    await shared.upload_people(streams, folder)
+    await shared.upload_budgets(streams, folder, installation.servers)
+    await shared.upload_watermarks(streams, folder)
+    moved.collections = await shared.upload_collections(streams, folder)
 
 
 def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, Path]:
@@ -116,14 +120,14 @@ def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, 
 
 
 async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
-    """Raises Unfit: the log has files that the installation does not have, and did not have when it was exported."""
+    """Raises ServersUnusable: the log has files that the installation does not have, and did not have when it was exported."""
     if await untouched(streams, name, origin):
         return
     found = await publisher.found()
-    for path, known in (await recorded(streams, name)).items():
+    for path, known in (await recorded_files(streams, name)).items():
         place = found.get(path)
         if place is None or known.digest != await asyncio.to_thread(_digest, place):
-            raise Unfit(
+            raise ServersUnusable(
                 f"--adopt: NATS holds other data ({name}: {path!r}), perhaps since this folder was exported; export "
                 "again and work with that, or adopt it with another server"
             )

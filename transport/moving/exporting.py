@@ -1,4 +1,4 @@
-"""The log and the buckets, made a data folder."""
+"""Make a data folder from the log and the buckets (`--export`)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from nats.js import JetStreamContext
 
 from services.conversations import read_marks, render_marks
 from services.storage import DataFolder, files
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.fence import FencedLog
 from transport.layout import CAPTURES, KNOWLEDGE, MESSAGES, TEAM, Layout, scope
 from transport.mirror import restore
 from transport.moving import merging, shared
-from transport.moving.adopting import Moved
-from transport.moving.open_wishes import none_open
+from transport.moving.adopting import MigrationProgress
+from transport.moving.open_wishes import no_open_forget_requests
 from transport.moving.origin import origin_of, write_origin
 
 UNFINISHED = ".unfinished-export"
 """Ends the name of a folder that an export is building; the next one begins it anew."""
 
 
-async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: Moved) -> None:
+async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: MigrationProgress) -> None:
     """Make `into` a data folder of all that the log and the buckets hold; it is there at once, when it is complete.
 
     `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
 
     Raises:
-        Unfit: it is not empty, or a wish to be forgotten is open.
+        ServersUnusable: it is not empty, or a wish to be forgotten is open.
         OSError: it cannot be written, or the server does not answer.
     """
-    async with none_open(streams) as still_none_open:
+    async with no_open_forget_requests(streams) as still_none_open:
         target, building = await asyncio.to_thread(_begun, into)
         try:
             await _build(streams, layout, building, moved)
@@ -47,16 +47,16 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
             raise
 
 
-async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: Moved) -> None:
+async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: MigrationProgress) -> None:
     folder = DataFolder(building)
     write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
     with TemporaryDirectory() as scratch:
         parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
         moved.paths.update(await gather(streams, building, parts))
-        await shared.write_people(streams, folder, [DataFolder(part) for part in parts])
-    await shared.write_budgets(streams, folder)
+        await shared.download_people(streams, folder, [DataFolder(part) for part in parts])
+    await shared.download_budgets(streams, folder)
     await _mark_servers(streams, folder)
-    moved.collections = await shared.write_collections(streams, folder)
+    moved.collections = await shared.download_collections(streams, folder)
     moved.messages = (await streams.stream_info(MESSAGES)).state.messages
     moved.captures = (await streams.stream_info(CAPTURES)).state.messages
 
@@ -80,7 +80,7 @@ def _begun(into: Path) -> tuple[Path, Path]:
     """Where it is to be, and the empty folder beside it where it is built."""
     target = Path(os.path.realpath(into))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise Unfit(f"--export: {into} is not an empty folder; name another one")
+        raise ServersUnusable(f"--export: {into} is not an empty folder; name another one")
     building = target.with_name(f"{target.name}{UNFINISHED}")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(mode=0o700, parents=True)
@@ -88,7 +88,7 @@ def _begun(into: Path) -> tuple[Path, Path]:
 
 
 async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
-    marks, met = read_marks(folder.seen), await shared.servers_met(streams)
+    marks, met = read_marks(folder.seen), await shared.guild_watermarks(streams)
     missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
     if missing:
         files.renew(folder.seen, render_marks({**met, **marks}), flush=False)

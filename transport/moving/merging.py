@@ -1,4 +1,4 @@
-"""What partitions have, made one state again: the other way round of `splitting`. Blocking."""
+"""Join the state of all partitions into one folder: the inverse of `splitting`. Blocking."""
 
 from __future__ import annotations
 

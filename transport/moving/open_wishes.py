@@ -1,4 +1,6 @@
-"""Wishes to be forgotten that an export must not undo: what it has read may still hold what they are about."""
+"""Refuse an export while a request to be forgotten is open, or arrives: the exported files might still hold that
+person's data.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -15,7 +17,7 @@ from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
 
 from transport.bucket import values
-from transport.errors import Unfit
+from transport.errors import ServersUnusable
 from transport.layout import PEOPLE
 from transport.wishes import FORGET
 
@@ -24,10 +26,10 @@ LAST_SECONDS = 0.3
 
 
 @asynccontextmanager
-async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Gives what is to be awaited when all is read.
 
-    Both raise Unfit: somebody has wished to be forgotten, and not everything of it is done; or has wished it meanwhile,
+    Both raise ServersUnusable: somebody has wished to be forgotten, and not everything of it is done; or has wished it meanwhile,
     so that some of what was read is from before.
     """
     watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
@@ -35,7 +37,7 @@ async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Aw
         known = await values(streams, PEOPLE, f"{FORGET}.*")
         left = {scope for key, value in known.items() for scope in _left(key, value)}
         if left:
-            raise Unfit(
+            raise ServersUnusable(
                 f"--export: a wish to be forgotten is not carried out yet ({', '.join(sorted(left))}): let processes "
                 "with the roles worker and team run until it is, then export again"
             )
@@ -47,7 +49,7 @@ async def none_open(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Aw
                 except NothingHeard:
                     return
                 if isinstance(heard, KeyValue.Entry) and heard.value and heard.value != known.get(heard.key):
-                    raise Unfit("--export: somebody has wished to be forgotten meanwhile: export again")
+                    raise ServersUnusable("--export: somebody has wished to be forgotten meanwhile: export again")
 
         yield still_none
     finally:

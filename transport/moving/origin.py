@@ -1,4 +1,5 @@
-"""Where a data folder is from: with it, what was changed in the folder can be brought back, and nothing else is lost.
+"""The file `.exported.json` of an exported folder: it lets `--adopt` verify that the log has not changed since the
+export.
 
 .exported.json    {"id": "5f2c…", "log": "2026-11-23T07:00:00Z", "last": {"team": 17, …}}
 """

@@ -1,5 +1,5 @@
-"""What all processes share and a single one keeps in files: who opted out, the key of votes, budgets, marks of servers,
-and collections of documents.
+"""State that lies in buckets with NATS and in files without: opt-outs, the key for pseudonyms, budgets, watermarks and
+collections of documents. Copied in both directions.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -39,7 +39,7 @@ _COLLECTION = re.compile(r"(?:evidence|runbooks)/[^/\0]+\.sqlite")
 LEVEL = 1
 
 
-async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
+async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
     people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
     notes = dict(_tombstones(await asyncio.to_thread(json_state.read_object, folder.tombstones)))
@@ -56,7 +56,7 @@ async def tell_people(streams: JetStreamContext, folder: DataFolder) -> None:
         await people.put(FEEDBACK_KEY, folder.feedback_key.read_bytes())
 
 
-async def write_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
+async def download_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
     """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
     known = await values(streams, PEOPLE)
     for prefix, path, own in (
@@ -97,13 +97,13 @@ def _gone(notes: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     return found
 
 
-async def tell_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:
+async def upload_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:
     for group, path in _usage(folder, servers).items():
         if path.exists():
             await budgets.write(streams, group, await asyncio.to_thread(read_spent, path))
 
 
-async def write_budgets(streams: JetStreamContext, folder: DataFolder) -> None:
+async def download_budgets(streams: JetStreamContext, folder: DataFolder) -> None:
     found = await budgets.read(streams)
     paths = _usage(folder, [int(group) for group in found if group.isdecimal()])
     for group, spent in found.items():
@@ -116,7 +116,7 @@ def _usage(folder: DataFolder, servers: Collection[int]) -> Mapping[str, Path]:
     return {TOGETHER: folder.usage, **own}
 
 
-async def tell_marks(streams: JetStreamContext, folder: DataFolder) -> None:
+async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> None:
     """Where gateways go on from. Marks do not tell which server a place is in: where there are several, each goes on
     from when it was first met, and what is old is known to have its end.
     """
@@ -129,7 +129,7 @@ async def tell_marks(streams: JetStreamContext, folder: DataFolder) -> None:
         await seen.put(str(guild_id), json.dumps(told, separators=(",", ":")).encode())
 
 
-async def servers_met(streams: JetStreamContext) -> Mapping[int, Mark]:
+async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Mark]:
     """By minus the id of a server, since when none of its messages may be missed. The marks of its places are those of
     what was handed on, which need not have its end yet.
     """
@@ -141,7 +141,7 @@ async def servers_met(streams: JetStreamContext) -> Mapping[int, Mark]:
     return met
 
 
-async def tell_collections(streams: JetStreamContext, folder: DataFolder) -> int:
+async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
     """Gives how many.
 
     Raises:
@@ -156,7 +156,7 @@ async def tell_collections(streams: JetStreamContext, folder: DataFolder) -> int
     return len(paths)
 
 
-async def write_collections(streams: JetStreamContext, folder: DataFolder) -> int:
+async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
     """Gives how many."""
     bucket, count = await streams.object_store(EVIDENCE), 0
     for name in await _objects(bucket):

@@ -1,4 +1,4 @@
-"""The state of an installation, divided among the partitions of its channels. Blocking."""
+"""Divide the state of an installation among partitions, by channel. Blocking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.storage import DataFolder, Record
 from transport.mirror.folders import files_below
 from transport.partitions import partition_of
 
-NOWHERE = 0
+NO_CHANNEL_PARTITION = 0
 """The partition of what belongs to no channel."""
 STATE = ("state", "feedback.jsonl")
 SHARED = (
@@ -60,11 +60,11 @@ class Splitter:
         if path == folder.seen:
             return self._marks()
         if path.parent == folder.outbox:
-            return {self._started.get(path.name, NOWHERE): path.read_bytes()}
-        return {NOWHERE: path.read_bytes()}
+            return {self._started.get(path.name, NO_CHANNEL_PARTITION): path.read_bytes()}
+        return {NO_CHANNEL_PARTITION: path.read_bytes()}
 
     def _of(self, *places: int | str | None) -> set[int]:
-        return {self._at(int(place)) for place in places if place is not None} or {NOWHERE}
+        return {self._at(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
 
     def _at(self, place_id: int) -> int:
         """The partition of a place, which for a thread is that of its channel."""
@@ -91,7 +91,7 @@ class Splitter:
     def _marks(self) -> Mapping[int, bytes]:
         divided: dict[int, dict[int, Mark]] = defaultdict(dict)
         for place_id, mark in read_marks(self.folder.seen).items():
-            partition = self._at(place_id) if place_id > 0 else NOWHERE
+            partition = self._at(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
             divided[partition][place_id] = mark
         return {partition: render_marks(marks) for partition, marks in divided.items()}
 
@@ -101,7 +101,7 @@ class Splitter:
             try:
                 partitions = partitions_of(cast("Record", json.loads(line)))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                partitions = (NOWHERE,)  # damaged: it is kept, as it was
+                partitions = (NO_CHANNEL_PARTITION,)  # damaged: it is kept, as it was
             for partition in partitions:
                 divided[partition] += line
         return {partition: bytes(content) for partition, content in divided.items()}

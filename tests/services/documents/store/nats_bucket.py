@@ -8,15 +8,15 @@ from pathlib import Path
 
 from tests.services.documents import cases
 from transport.connection import Address, connect, streams_of
-from transport.evidence import KeptElsewhere, shared_store
+from transport.evidence import BucketDocumentStore, open_bucket_store
 from transport.layout import Layout, clear, prepare
 
 
 @asynccontextmanager
-async def opened(address: str, folder: Path) -> AsyncGenerator[KeptElsewhere]:
+async def opened(address: str, folder: Path) -> AsyncGenerator[BucketDocumentStore]:
     """`address`: of the server."""
     client = await connect(Address((address,)), "test")
     await clear(client)
     await prepare(client, Layout())
-    yield shared_store(streams_of(client), folder, cases.new_store(folder))
+    yield open_bucket_store(streams_of(client), folder, cases.new_store(folder))
     await client.close()
