@@ -16,8 +16,8 @@ from math import ceil, floor, log10
 from pathlib import Path
 
 from settings import Settings
-from transport.identify import IDENTIFY_SECONDS
-from transport.layout import MOST_BYTES
+from transport.locks import IDENTIFY_SECONDS
+from transport.streams import MOST_BYTES
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling-arithmetic.md"
 GUILDS = (1, 10, 100, 1_000, 2_500, 5_000, 10_000)

@@ -134,8 +134,8 @@ async def nats_rows(settings: Settings) -> list[Finding]:
         return []
     try:
         with requires_nats_extra():
-            from assembly.distributed.checking import look  # noqa: PLC0415 (nothing of it is imported for one process)
-        found = await look(settings)
+            from assembly.distributed.server_commands import check_servers  # noqa: PLC0415 (nothing of it is imported for one process)
+        found = await check_servers(settings)
     except Unusable as error:
         return [_nats_missing(str(error))]
     usable = any(each.trouble is None for each in found.servers)

@@ -22,7 +22,7 @@ from settings import Settings
 from sinks.terminal import one_line
 
 if TYPE_CHECKING:
-    from transport.moving import MigrationProgress
+    from transport.migration import MigrationProgress
 
 Move = Callable[[Settings, Path, "MigrationProgress"], Coroutine[Any, Any, None]]
 
@@ -32,16 +32,16 @@ NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of know
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--export` or `--adopt`. Gives the exit code."""
     try:
-        from assembly.distributed import moving  # noqa: PLC0415 (nothing of it is imported for one process)
+        from assembly.distributed import server_commands  # noqa: PLC0415 (nothing of it is imported for one process)
     except ModuleNotFoundError as error:
         if error.name != "nats":
             raise
         raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
-    moved = moving.MigrationProgress()
+    moved = server_commands.MigrationProgress()
     with terminated_as_interrupted():
         if options.export is None:
-            return adopt(settings, options.adopt, moving.adopt, moved)
-        return export(settings, options.export, moving.export, moved)
+            return adopt(settings, options.adopt, server_commands.adopt, moved)
+        return export(settings, options.export, server_commands.export, moved)
 
 
 def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:

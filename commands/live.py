@@ -84,8 +84,8 @@ def play_roles(settings: Settings, options: argparse.Namespace) -> int:
     use_one_malloc_arena()
     raise_descriptor_limit()
     with requires_nats_extra():
-        from assembly.distributed.running import play  # noqa: PLC0415 (nothing of it is imported for one process)
-    run_async(play(settings, options.role or ROLES, options.shards))
+        from assembly.distributed.roles import run_roles  # noqa: PLC0415 (nothing of it is imported for one process)
+    run_async(run_roles(settings, options.role or ROLES, options.shards))
     return DONE
 
 

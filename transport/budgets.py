@@ -25,8 +25,8 @@ from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, day_that_counts
-from transport.bucket import KeyBucket, patience
-from transport.layout import BUDGETS
+from transport.key_value import KeyBucket, patience
+from transport.streams import BUDGETS
 
 BUCKET = BUDGETS
 

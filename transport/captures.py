@@ -26,9 +26,8 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowfl
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from services.team import Capture, Waiting, pending
 from transport.connection import AWAY, streams_of
-from transport.layout import CAPTURES
 from transport.lease import Lease
-from transport.protocol import MESSAGE_ID, NOT_DELETED
+from transport.streams import CAPTURES, MESSAGE_ID, NOT_DELETED
 
 SUBJECTS = "captures.>"
 PART = "Part"

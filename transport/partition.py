@@ -1,33 +1,218 @@
-"""One partition (a fixed part of all channels) owned by one worker: messages in, results out.
-
-    MESSAGES ─► deliver ─► the graph ─► results ─► log.<partition>.done ─► acknowledged
-                  │ held until then          fenced
-
-Before anything is acknowledged it is recorded, and nothing is recorded of a partition that another has taken over.
-"""
+"""One partition in the hands of one worker: messages in, results recorded in the log, then messages acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from clock import cancelled, now
-from model.outcomes import OutcomeKind, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
-from transport.acknowledging import AckSender
-from transport.connection import FileConnection, streams_of
-from transport.fence import Backlog, Epoch, FencedLog
-from transport.layout import DAY_SECONDS, MESSAGES, Layout, scope
+from transport.connection import AWAY, FileConnection, streams_of
+from transport.dispatches import ReceivedDispatch, parse_message
+from transport.errors import Fenced
+from transport.fenced_log import Backlog, Epoch, FencedLog
 from transport.lease import Lease
-from transport.settling import MessageResult, ResultRecorder
-from transport.wire import ReceivedDispatch, parse_message
+from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope
+
+ACK = b"+ACK"
+CHECK_SECONDS = 2.0
+AGAIN_SECONDS = 0.02
+
+log = logging.getLogger(__name__)
+
+
+class AckSender:
+    """The acknowledgements of one consumer. `unacknowledged` asks the server; `held`: how many are none yet."""
+
+    def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
+        self._client, self._unacknowledged, self._held = client, unacknowledged, held
+        self._unconfirmed: deque[str] = deque()
+        self._asking = asyncio.Lock()
+
+    async def send(self, replies: list[str]) -> None:
+        """Acknowledge by the reply subjects of messages."""
+        self._unconfirmed.extend(replies)
+        for reply in replies:
+            await self._client.publish(reply, ACK)
+
+    async def check(self) -> None:
+        """Until cancelled: see to it that the server has them."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            if self._unconfirmed:
+                await self.settle()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until the server has all of them, but no longer."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    if await self.settle():
+                        return
+                    await asyncio.sleep(AGAIN_SECONDS)
+        except TimeoutError:
+            log.warning("nats: some messages will come again, and be known as done")
+
+    async def settle(self) -> bool:
+        """Whether all that were sent until now have arrived; else they are sent again."""
+        async with self._asking:
+            sent = len(self._unconfirmed)
+            try:
+                # On the same connection, and so after them. Not `flush`: the client cannot bear that it is given up.
+                arrived = await self._unacknowledged() <= self._held()
+                if not arrived:
+                    for reply in list(self._unconfirmed)[:sent]:
+                        await self._client.publish(reply, ACK)
+            except AWAY:
+                return False
+            if arrived:
+                for _ in range(sent):
+                    self._unconfirmed.popleft()
+            return arrived
+
+
+GROUP_SECONDS = 0.01
+"""How long results wait for others, to be recorded together."""
+REMEMBERED = 100_000
+
+
+class MessageResult(NamedTuple):
+    """Some messages of one place, and how they ended."""
+
+    channel_id: int
+    message_ids: list[int]
+    kind: str
+
+
+class ResultRecorder:
+    """Knows which messages of a partition have no result yet and which are done. A message is acknowledged only after
+    its result is in the log.
+
+    Attributes:
+        acks: to be set before the first message is held.
+    """
+
+    acks: AckSender
+
+    def __init__(self, file_connection: FileConnection, fenced: FencedLog, process: str) -> None:
+        self._file_connection, self._log, self._process = file_connection, fenced, process
+        self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
+        self._done: dict[int, None] = {}
+        self._settled: list[MessageResult] = []
+        self._acknowledged: list[str] = []
+        self._more = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def waiting(self) -> int:
+        """How many deliveries are rightly not acknowledged yet."""
+        return len(self._acknowledged) + sum(map(len, self._held.values()))
+
+    def hold(self, message_id: int, reply: str) -> bool:
+        """Whether a message is new. One that came again, since its result takes long, waits for that; one that is done
+        is acknowledged. `reply`: where.
+        """
+        if message_id in self._held:
+            self._held[message_id].append(reply)
+            return False
+        if message_id in self._done:
+            self.acknowledge(reply)
+            return False
+        self._held[message_id] = [reply]
+        return True
+
+    def acknowledge_with(self, message_ids: tuple[int, ...], reply: str) -> None:
+        """Acknowledge an edit or a deletion together with the message that it changes: until then both would be
+        delivered again.
+        """
+        held = next((self._held[each] for each in message_ids if each in self._held), None)
+        if held is None:
+            self.acknowledge(reply)
+        else:
+            held.append(reply)
+
+    def is_done(self, message_id: int) -> bool:
+        return message_id in self._done
+
+    def record_result(self, result: Result) -> None:
+        """Take a result of the graph: the messages it is about are done, and will be recorded and acknowledged.
+        Cancelled by shutdown: ignored, the next owner answers.
+        """
+        match result:
+            case Outcome():
+                if result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN:
+                    return  # it is left for the next owner
+                self.settle(MessageResult(result.part.place.id, list(result.part.message_ids), result.result))
+            case Ignored():
+                self.settle(MessageResult(result.channel_id, list(result.message_ids), "ignored"))
+            case Removed():
+                self.settle(MessageResult(result.channel_id, [result.message_id], "removed"))
+
+    def settle(self, settled: MessageResult) -> None:
+        """Have a result recorded, of messages that have none yet."""
+        new = [message_id for message_id in settled.message_ids if message_id not in self._done]
+        if not new:
+            return
+        for message_id in new:
+            self._done[message_id] = None
+            self._acknowledged += self._held.pop(message_id, ())
+        while len(self._done) > REMEMBERED:
+            del self._done[next(iter(self._done))]
+        self._settled.append(settled._replace(message_ids=new))
+        self._more.set()
+
+    def acknowledge(self, reply: str) -> None:
+        """Soon, with others; nothing is recorded of it."""
+        self._acknowledged.append(reply)
+        self._more.set()
+
+    async def keep_recording(self) -> None:
+        """Until cancelled, or another process has the partition."""
+        while not self._log.lost:
+            await self._more.wait()
+            await asyncio.sleep(GROUP_SECONDS)
+            try:
+                await self.record()
+            except Fenced:
+                return  # `FencedLog.on_lost` has told
+            except OSError as error:
+                log.error("%s: results wait to be recorded: %s", self._log.scope, error)  # noqa: TRY400 (a line for the operator)
+
+    async def record(self) -> None:
+        """Record what has ended; then acknowledge it. Raises Fenced, OSError."""
+        async with self._writing:
+            self._more.clear()
+            settled, replies = self._settled, self._acknowledged
+            self._settled, self._acknowledged = [], []
+            if settled:
+                entry = json.dumps({"by": self._process, "at": now(), "ended": settled}).encode()
+                try:
+                    await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
+                except OSError:
+                    self._settled, self._acknowledged = settled + self._settled, replies + self._acknowledged
+                    self._more.set()
+                    raise
+            if replies:
+                await self.acks.send(replies)
+
+    async def read_done(self, since: float) -> None:
+        """Learn what earlier owners have recorded. On the loop of the log's connection."""
+        async for entry in self._log.entries(since, "done"):
+            for _, message_ids, _ in cast("list[tuple[int, list[int], str]]", json.loads(entry.data)["ended"]):
+                self._done.update(dict.fromkeys(message_ids))
+
 
 MOST_OPEN = 20_000
 """Messages of one partition that may be open at a time: windows hold them for as long as people write."""
@@ -35,8 +220,6 @@ AT_ONCE = 50
 """Messages taken up before everything else has its turn."""
 SUSPICIOUS = 2
 """So many owners in a row were lost over the same messages: the next one tries each of them alone."""
-
-log = logging.getLogger(__name__)
 
 
 class PartitionGraph(Protocol):
@@ -61,7 +244,7 @@ Interact = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
-    """`transport.shares.Owned`."""
+    """`transport.rebalancing.Owned`."""
 
     def __init__(
         self,

@@ -18,11 +18,10 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
 from transport.errors import Fenced, ServersUnusable
-from transport.layout import TEAM, Layout, scope
 from transport.members import Members, Peer
-from transport.people import SharedPeople, is_kept_there, open_people
-from transport.shares import WORKER
-from transport.wishes import ForgetPart, ForgetRequest, ForgetRequests
+from transport.people import ForgetPart, ForgetRequest, ForgetRequests, SharedPeople, is_kept_there, open_people
+from transport.rebalancing import WORKER
+from transport.streams import TEAM, Layout, scope
 
 DOCUMENTS = "documents"
 """The scope of data that any worker can delete (files in threads, runbooks) and of what each worker has in memory."""

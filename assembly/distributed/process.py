@@ -1,4 +1,4 @@
-"""What every process has, whatever its roles: its name, its folder, its connections."""
+"""What every process has, whatever its roles: name, folder, connections, and the status that it reports."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 from assembly import Unusable
 from assembly.running import in_background
+from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
+from model.processes import Fleet, ProcessStatus
+from model.version import VERSION
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS
-from transport.connection import AWAY, Address, Client, FileConnection, close_client, connect, streams_of
+from transport.connection import AWAY, Address, Client, FileConnection, close_client, connect, shown, streams_of
 from transport.errors import ServersUnusable
-from transport.layout import TEAM, Layout, prepare
-from transport.members import Members, Peer, answer_presence
+from transport.members import Members, Peer, answer_presence, gather_statuses, memory_mb
+from transport.streams import TEAM, Layout, prepare
 
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
@@ -144,3 +149,46 @@ async def _leave(members: Members) -> None:
         await members.leave()
     except AWAY:
         return  # it is forgotten after a while
+
+
+ROLES = ("gateway", "worker", "team", "knowledge")
+
+
+@dataclass(slots=True)
+class ProcessStatusReporter:
+    """Counts results, and knows what is in hand. `owned`: set by the role that owns partitions."""
+
+    process: Process
+    owned: Callable[[], Mapping[int, int]] = dict
+    results: Counter[str] = field(default_factory=Counter[str])
+    since: float = field(default_factory=time.monotonic)
+
+    def add(self, result: Result) -> None:
+        """One more result of any graph of this process."""
+        match result:
+            case Outcome():
+                self.results[result.result] += 1
+            case Ignored():
+                self.results["ignored"] += 1
+            case Removed():
+                self.results["removed"] += 1
+
+    def status(self) -> ProcessStatus:
+        return ProcessStatus(
+            name=self.process.name,
+            roles=self.process.roles,
+            version=VERSION,
+            uptime_seconds=time.monotonic() - self.since,
+            partitions=self.owned(),
+            results=dict(self.results),
+            failures=self.results[OutcomeKind.FAILED],
+            memory_mb=memory_mb(),
+            connection=shown(self.process.client),
+        )
+
+
+async def fleet_of(process: Process) -> Fleet:
+    """All processes, asked now, and what there should be."""
+    expected = len(await process.members.alive())
+    found = await gather_statuses(process.client, expected=expected)
+    return Fleet(tuple(found), ROLES, process.layout.partitions)

@@ -1,70 +1,202 @@
-"""The role worker: answers questions, with one graph for each partition that it owns."""
+"""The role that answers: one graph for each partition that this process owns, and jobs that one worker does for all."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
-from assembly.bot import open_discord
+from assembly.bot import open_discord, resume, sweeping
 from assembly.data_folder import RunState, autosave, read_state
-from assembly.distributed.chores import singleton_jobs
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
-from assembly.distributed.other_roles import followed_folders, sending_capture_parts
-from assembly.distributed.partition_work import PartitionWork, privacy_of
-from assembly.distributed.people import PeopleServices, open_people_services, use_shared_feedback_key
-from assembly.distributed.process import EVERYTHING, Process
-from assembly.distributed.shared import Shared
-from assembly.distributed.standing import ProcessStatusReporter, fleet_of
-from assembly.documents import documents_for, embedded_store, flush_shared_store
+from assembly.distributed.people_commands import PeopleServices, open_people_services, use_shared_feedback_key
+from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of
+from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
+from assembly.documents import Documents, documents_for, embedded_store, flush_shared_store
+from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
+from assembly.reports import reported, reporting_weekly
 from assembly.running import GraphRun, Meters, in_background
 from assembly.search_updates import search_kept_current
+from assembly.slash_commands import Privacy
 from clock import now, run_blocking
 from model.outcomes import Result
 from operators.screen import decode
+from reporting.reading import TimeSpan
+from reporting.report import Report
 from services.conversations import Outbox
 from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
 from services.documents.store import Together
 from services.llm import AttachedImages
-from services.storage import DataFolder, files
+from services.privacy import Forgotten
+from services.storage import DataFolder, files, in_thread
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.graph import graph
-from transport.broadcast import PlacesFollower
 from transport.budgets import SharedBudgets
 from transport.captures import CaptureSender
 from transport.connection import streams_of
-from transport.evidence import open_bucket_store
-from transport.fence import FencedLog
-from transport.layout import scope
-from transport.mirror import FolderFollower, LogJournal, restore
-from transport.moving import NO_CHANNEL_PARTITION
-from transport.notes import SharedFlags
+from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
+from transport.document_store import open_bucket_store
+from transport.errors import Fenced
+from transport.fenced_log import FencedLog
+from transport.folder_log import FolderFollower, LogJournal, restore
+from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
-from transport.people import SharedPeople, open_people
-from transport.places import for_partition, partition_of_thread
-from transport.shares import WORKER, Rebalancing
-from transport.wishes import ForgetRequest
+from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
+from transport.rebalancing import WORKER, Rebalancing
+from transport.streams import scope
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
     from dashboard import FlowMeter
 
-AddPages = Callable[["Application"], None]
-Serve = Callable[[AddPages | None], AbstractAsyncContextManager[None]]
+
+@dataclass(slots=True, kw_only=True)
+class PartitionWork:
+    """`transport.partition.PartitionGraph`: one graph over one folder, which is a copy of what the log says."""
+
+    number: int
+    folder: Path
+    source: Subject[Dispatch]
+    run: GraphRun
+    stack: AsyncExitStack
+    parts: Parts
+    privacy: Privacy
+    journal: LogJournal
+    forget_handler: ForgetHandler
+    grace_seconds: float
+    _closing: bool = field(default=False, init=False)
+    _forgetting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def feed(self, dispatch: Dispatch) -> None:
+        self.source.on_next(dispatch)
+
+    def leave_alone(self, user_id: int) -> None:
+        """Somebody has opted out, who may wait for an answer."""
+        self.parts.services.in_flight.withdraw(user_id)
+
+    async def forget(self, user_id: int) -> Forgotten:
+        """For `ForgetHandler`."""
+        async with self._forgetting:
+            if self._closing:
+                raise Fenced(scope(self.number))
+            with self.journal.erasing():
+                return await self.privacy.remove(user_id)
+
+    async def drain(self, seconds: float | None = None) -> None:
+        self._leave()
+        self.source.on_completed()
+        await self.run.drain(self.grace_seconds if seconds is None else min(seconds, self.grace_seconds))
+        await self._close()
+
+    async def cut(self) -> None:
+        self._leave()
+        self.run.cut_off()
+        # What would be saved now belongs to somebody else.
+        with suppress(Fenced):
+            await self._close()
+
+    def _leave(self) -> None:
+        self._closing = True
+        self.forget_handler.disown(scope(self.number))
+
+    async def _close(self) -> None:
+        async with self._forgetting:
+            await self.stack.aclose()
+        # Whoever owns the partition now may be told to forget what is in this copy.
+        await in_thread(files.remove_folder, self.folder)
+
+
+def privacy_of(settings: Settings, parts: Parts) -> Privacy:
+    """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
+    folder = DataFolder(settings.app.data_dir)
+    archives = [each.kb.team_raw_dir for each in (settings, *settings.servers.values())]
+    return Privacy(parts, TeamKnowledgeFiles(folder, folder.team_raw), others=archives)
+
+
+LEASES = 5
+"""Lease periods that a worker waits after it took partition 0 before it starts these jobs: not while partitions are
+being rebalanced, or suspicious messages retried.
+"""
+LOOK_SECONDS, IDLE_SECONDS = 600.0, 3600.0
+"""How often unfinished files are looked for, and after how long without progress a file counts as abandoned."""
 
 log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def singleton_jobs(
+    process: Process, shared: Shared, settings: Settings, state: RunState, left: Callable[[int], bool]
+) -> AsyncGenerator[None]:
+    """The report of the week, the sweep, and files that a crash has left half read, while the block runs.
+
+    `settings`: those of the partition `NOWHERE`, in whose folder is told how far the report has come: whoever has lost
+    the partition posts nothing of it. `left`: whether the bot has left a server.
+    """
+
+    async def report(period: TimeSpan, guild_id: int) -> Report:
+        return await report_of_all_processes(process, period, guild_id)
+
+    async def done() -> None:
+        await asyncio.sleep(LEASES * process.layout.lease_seconds)
+        discord, documents = shared.discord, shared.documents
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
+            if documents is not None:
+                await enter(sweeping(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(in_background(resume_unfinished_files(documents, shared, state)))
+            await asyncio.Event().wait()
+
+    async with in_background(done()):
+        yield
+
+
+async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
+    """The report over the state of all partitions, collected from the log into a temporary folder. Raises OSError."""
+    folder = process.folder / REPORT_FOLDER
+    parts = [folder / scope(number) for number in range(process.layout.partitions)]
+    await in_thread(files.remove_folder, folder)
+    gathering = asyncio.wrap_future(
+        process.file_connection.start(restore_all_scopes(process.file_connection.streams, folder, parts))
+    )
+    try:
+        await asyncio.shield(gathering)
+        return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
+    finally:
+        while not gathering.done():  # called off: it must not write any more when the folder is removed
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([gathering])
+        if not gathering.cancelled():
+            gathering.exception()  # retrieved, or asyncio would report it as never retrieved
+        await in_thread(files.remove_folder, folder)
+
+
+async def resume_unfinished_files(documents: Documents, shared: Shared, state: RunState) -> None:
+    """Until cancelled: a worker may end at any time, and leave a file without vectors."""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            await resume(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+        except Exception:
+            log.exception("evidence: files whose reading was cut off stay unread; tried again")
+
+
+AddPages = Callable[["Application"], None]
+Serve = Callable[[AddPages | None], AbstractAsyncContextManager[None]]
 
 
 @dataclass(slots=True)
@@ -123,8 +255,8 @@ class PartitionWorker:
 
     def leave_alone(self, user_id: int) -> None:
         """Somebody has opted out, here or elsewhere."""
-        for work in self.works.values():
-            work.leave_alone(user_id)
+        for run_worker in self.works.values():
+            run_worker.leave_alone(user_id)
         self.people_services.leave_alone(user_id)
 
     def on_forget_request(self, request: ForgetRequest) -> None:
@@ -156,7 +288,7 @@ class PartitionWorker:
                     self.people_services.parts.state.record.add,
                     journal,
                     state.record.add,
-                    told,
+                    record_result,
                 ],
             )
             await stack.enter_async_context(autosave(state))
@@ -167,7 +299,7 @@ class PartitionWorker:
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
-            work = PartitionWork(
+            run_worker = PartitionWork(
                 number=number,
                 folder=folder,
                 source=source,
@@ -179,16 +311,16 @@ class PartitionWorker:
                 forget_handler=self.forget_handler,
                 grace_seconds=process.grace_seconds,
             )
-        self.works[number] = work
+        self.works[number] = run_worker
         # Who was forgotten while nobody had the partition is so before anything else.
-        await self.forget_handler.own(scope(number), work.forget)
+        await self.forget_handler.own(scope(number), run_worker.forget)
         for said in self.broadcast.dispatches_so_far():
             concerning = for_partition(said, number, process.layout.partitions)
             if concerning is not None:
-                work.feed(concerning)
+                run_worker.feed(concerning)
         # What an earlier owner has left half posted is finished once the bot is known.
-        work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
-        return work
+        run_worker.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
+        return run_worker
 
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
@@ -261,7 +393,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
     """The dashboard: what this worker does, and who else does what."""
     from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
-    from assembly.distributed.everybody import FleetOutcomes  # noqa: PLC0415 (as above)
+    from assembly.distributed.fleet_outcomes import FleetOutcomes  # noqa: PLC0415 (as above)
 
     log.info("the dashboard is at %s", address_of(shared.settings.metrics))
     fleet = partial(fleet_of, process)
@@ -269,7 +401,7 @@ def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) ->
     return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet, ends=ends)
 
 
-async def work(
+async def run_worker(
     process: Process, stopping: asyncio.Event, meters: Meters, status_reporter: ProcessStatusReporter, serve: Serve
 ) -> None:
     """Play the role until `stopping` is set and all work has ended. `serve`: with the dashboard's pages, if any."""

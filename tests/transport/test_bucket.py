@@ -8,9 +8,9 @@ import pytest
 from nats.aio.client import Client
 
 from tests.transport.connected import client
-from transport.bucket import KeyBucket, values
 from transport.connection import streams_of
-from transport.layout import PEOPLE
+from transport.key_value import KeyBucket, values
+from transport.streams import PEOPLE
 
 __all__ = ["client"]
 

@@ -23,7 +23,7 @@ from nats.js.errors import NoStreamResponseError
 
 from services.llm import Budget, BudgetLimits, Limiter, Spent, render_spent
 from tests.loopback.nats_server import NatsServer
-from transport import bucket, budgets
+from transport import budgets, key_value
 from transport.budgets import SharedBudget, SharedBudgets, read, write
 
 NAME, NUMBERS = "budgets-tried", itertools.count(1)
@@ -391,7 +391,7 @@ async def test_damaged_counts_are_told_and_begin_at_zero(
 async def test_a_restart_of_the_server_loses_no_count(
     processes: Processes, nats_server: NatsServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(key_value, "ANSWER_SECONDS", 0.3)
     caplog.set_level(logging.INFO, "transport")
     (worker,) = await processes.workers(BudgetLimits(2), count=1)
     assert await worker.begin_chain(7, NOW) is None

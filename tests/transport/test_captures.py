@@ -19,7 +19,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.captures import CaptureReceiver, CaptureSender, parsed_part, rendered_part
 from transport.connection import streams_of
-from transport.layout import CAPTURES, Layout
+from transport.streams import CAPTURES, Layout
 
 pytestmark = pytest.mark.real_time
 

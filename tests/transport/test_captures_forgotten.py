@@ -19,7 +19,7 @@ from tests.transport.connected import client, until
 from transport import captures
 from transport.captures import CaptureReceiver, CaptureSender
 from transport.connection import streams_of
-from transport.layout import CAPTURES
+from transport.streams import CAPTURES
 
 __all__ = ["client"]
 

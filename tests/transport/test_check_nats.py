@@ -10,7 +10,7 @@ import pytest
 import app
 from tests.loopback.nats_server import NatsServer, free_port
 from transport.connection import Address, connect
-from transport.layout import Layout, clear, prepare
+from transport.streams import Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
 

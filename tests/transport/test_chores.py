@@ -26,10 +26,10 @@ from tests.reporting.asked import asked
 from tests.services.documents.cases import new_store
 from tests.transport.connected import begun_anew
 from transport.connection import streams_of
-from transport.layout import EVIDENCE, LOG, PLACES, Layout
-from transport.lines import decode_compressed, encode_compressed
-from transport.mirror.entries import token
-from transport.parcels import object_name
+from transport.dispatches import decode_compressed, encode_compressed
+from transport.document_store import object_name
+from transport.folder_log import path_token
+from transport.streams import EVIDENCE, LOG, PLACES, Layout
 
 __all__ = ["discord_server"]
 
@@ -134,6 +134,6 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
     finally:
         for process in roles:
             await process.kill()
-    kept = await streams.get_last_msg(LOG, f"log.p00.file.{token('state/report.json')}")
+    kept = await streams.get_last_msg(LOG, f"log.p00.file.{path_token('state/report.json')}")
     assert json.loads(kept.data or b"{}")["until"] > time.time() - DAY
     assert len(discord_server.posts) == 1

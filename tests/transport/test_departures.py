@@ -10,9 +10,9 @@ from nats.js import JetStreamContext
 from services.discord import Dispatch
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.departures import missed_guild_leaves
-from transport.layout import PLACES
-from transport.lines import encode_compressed
+from transport.dispatches import encode_compressed
+from transport.gateway_publisher import missed_guild_leaves
+from transport.streams import PLACES
 
 __all__ = ["client"]
 

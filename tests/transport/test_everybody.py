@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from assembly.distributed.chores import report_of_all_processes
-from assembly.distributed.everybody import FleetOutcomes
+from assembly.distributed.fleet_outcomes import FleetOutcomes
 from assembly.distributed.process import REPORT_FOLDER, Process, open_process
+from assembly.distributed.worker import report_of_all_processes
 from clock import now, rfc3339
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
@@ -27,9 +27,10 @@ from tests.dashboard.made import REPLIED
 from tests.loopback.nats_server import NatsServer
 from tests.reporting.asked import asked
 from tests.transport.connected import client, until
+from transport import folder_log
 from transport.connection import streams_of
-from transport.fence import FencedLog
-from transport.mirror import Writer, copying
+from transport.fenced_log import FencedLog
+from transport.folder_log import Writer
 
 __all__ = ["client"]
 
@@ -100,14 +101,14 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
 ) -> None:
     """Pitfall 49: nobody who is forgotten would be looked for there."""
     await told(client, "p03", FileChange("replace", "state/posts.jsonl", b"words\n"))
-    begun, go_on, make = threading.Event(), threading.Event(), copying.make
+    begun, go_on, make = threading.Event(), threading.Event(), folder_log.write_if_changed
 
     def slow(*arguments: Any) -> bool:
         begun.set()
         go_on.wait()
         return make(*arguments)
 
-    monkeypatch.setattr(copying, "make", slow)
+    monkeypatch.setattr(folder_log, "make", slow)
     reporting = asyncio.create_task(report_of_all_processes(process, TimeSpan(0, 1), 1))
     await until(begun.is_set)
     reporting.cancel()

@@ -28,9 +28,9 @@ from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.evidence import BucketDocumentStore, open_bucket_store
-from transport.layout import EVIDENCE
-from transport.objects import ObjectBucket, ObjectChanged, ObjectInfo
+from transport.document_store import BucketDocumentStore, open_bucket_store
+from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
+from transport.streams import EVIDENCE
 
 __all__ = ["client"]
 
@@ -267,7 +267,7 @@ async def test_a_large_log_arrives_whole(one: BucketDocumentStore, two: BucketDo
 async def test_a_write_that_the_server_does_not_take_has_not_happened(
     one: BucketDocumentStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.following.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
     await cases.post(one, "shop.log", cases.LOG)
     nats_server.end()
     with pytest.raises(StoreUnavailable, match="NATS does not serve"):

@@ -8,12 +8,13 @@ import pytest
 from nats.aio.client import Client
 
 from tests.transport.connected import client
-from transport.bucket import KeyBucket
+from transport import migration
 from transport.connection import streams_of
 from transport.errors import ServersUnusable
-from transport.layout import PEOPLE, Layout
-from transport.moving import MigrationProgress, export, exporting
-from transport.wishes import ForgetPart, ForgetRequests
+from transport.key_value import KeyBucket
+from transport.migration import MigrationProgress, export
+from transport.people import ForgetPart, ForgetRequests
+from transport.streams import PEOPLE, Layout
 
 __all__ = ["client"]
 
@@ -49,14 +50,14 @@ async def test_a_wish_that_comes_while_it_is_read_refuses_it_though_it_is_carrie
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pitfall 67: what was read before is in the folder."""
-    forget_requests, build = wishes_of(client), exporting._build  # pyright: ignore[reportPrivateUsage]
+    forget_requests, build = wishes_of(client), migration._build  # pyright: ignore[reportPrivateUsage]
 
     async def wished_meanwhile(*arguments: object) -> None:
         await build(*arguments)  # pyright: ignore[reportArgumentType] (as they came)
         request = await forget_requests.make(SOMEBODY, ["p00"])
         await forget_requests.done(request, ForgetPart("one", ("p00",), {}))
 
-    monkeypatch.setattr(exporting, "_build", wished_meanwhile)
+    monkeypatch.setattr(migration, "_build", wished_meanwhile)
     with pytest.raises(ServersUnusable, match="somebody has wished to be forgotten meanwhile: export again"):
         await export(streams_of(client), FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == []

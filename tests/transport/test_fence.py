@@ -11,8 +11,8 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, ServersUnusable
-from transport.fence import Backlog, FencedLog
-from transport.layout import LOG, Layout, prepare
+from transport.fenced_log import Backlog, FencedLog
+from transport.streams import LOG, Layout, prepare
 
 __all__ = ["client"]
 

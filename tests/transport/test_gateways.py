@@ -20,11 +20,9 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.gateways import run_gateways
-from transport.lines import decode_line
-from transport.marks import PublishWatermarks, open_watermarks
-from transport.places import place_payload, thread_facts
-from transport.publishing import publisher
+from transport.dispatches import decode_line, place_payload, thread_facts
+from transport.gateway_publisher import publisher, run_gateways
+from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client", "discord_server", "hurried_discord"]
 
@@ -70,7 +68,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     async with publisher(client, marks, thread_facts(shards.clients[0])) as out:
         running = asyncio.create_task(run_gateways(shards.gateways, out))
-        await discord_server.until(lambda: out.lanes.stored == 2)  # the server, from each
+        await discord_server.until(lambda: out.ordered_publisher.stored == 2)  # the server, from each
         identified = {tuple(each.log[0][1]["shard"]) for each in discord_server.gateway.sessions.values()}
         said = await discord_server.say(channel, ada, "hello")
         thread = await discord_server.open_thread(said, ada, "a thread")

@@ -14,8 +14,8 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.errors import ServersUnusable
-from transport.identify import identify_turns, same_shard_count
-from transport.layout import LOCKS
+from transport.locks import identify_turns, same_shard_count
+from transport.streams import LOCKS
 
 __all__ = ["client"]
 

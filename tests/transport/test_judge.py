@@ -19,7 +19,7 @@ from benchmarks.scale.findings import FAILOVER_SECONDS, failover, of_messages, o
 from benchmarks.scale.judge import Entry, Log, Posted, Sent
 from benchmarks.scale.watch import Watch, connected, until
 from tests.loopback.nats_server import NatsServer
-from transport.layout import Layout, clear, prepare
+from transport.streams import Layout, clear, prepare
 
 SCOPE, CHANNEL, AUTHOR = "p07", 10, 3
 SENT = [Sent(number, CHANNEL, AUTHOR, "question", float(number), f"case-{number}") for number in range(1, 5)]

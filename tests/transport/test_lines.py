@@ -5,13 +5,13 @@ import zlib
 import pytest
 
 from services.discord import BadLine, Dispatch
-from transport import lines
+from transport import dispatches
 
 DISPATCH = Dispatch(1795415000.5, "GUILD_CREATE", {"id": "1", "channels": []})
 
 
 def test_what_is_packed_is_unpacked() -> None:
-    assert lines.decode_compressed(lines.encode_compressed(DISPATCH)) == DISPATCH
+    assert dispatches.decode_compressed(dispatches.encode_compressed(DISPATCH)) == DISPATCH
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ def test_what_is_packed_is_unpacked() -> None:
     [
         (b"no zlib", "not compressed"),
         (b"", "not compressed"),
-        (lines.encode_compressed(DISPATCH)[:-5], "not compressed"),
-        (zlib.compress(b" " * (lines.LARGEST + 1)), "more than"),
+        (dispatches.encode_compressed(DISPATCH)[:-5], "not compressed"),
+        (zlib.compress(b" " * (dispatches.LARGEST + 1)), "more than"),
     ],
     ids=["other bytes", "nothing", "cut off", "a bomb"],
 )
 def test_what_is_none_is_refused_before_it_fills_the_memory(data: bytes, why: str) -> None:
     """H9."""
     with pytest.raises(BadLine, match=why):
-        lines.decode_compressed(data)
+        dispatches.decode_compressed(data)

@@ -16,10 +16,10 @@ from nats.aio.msg import Msg
 
 from model.messages import DISCORD_EPOCH_MS
 from tests.transport.connected import client
-from transport import marks as module
+from transport import watermarks as module
 from transport.connection import streams_of
-from transport.layout import SEEN
-from transport.marks import PublishWatermarks, open_watermarks
+from transport.streams import SEEN
+from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client"]
 

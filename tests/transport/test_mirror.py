@@ -15,9 +15,8 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.errors import Fenced
-from transport.layout import BLOBS, LOG
-from transport.mirror import FolderFollower, LogJournal, NotAPath, publish, restore
-from transport.mirror.entries import path_of, token
+from transport.folder_log import FolderFollower, LogJournal, NotAPath, path_of, path_token, publish, restore
+from transport.streams import BLOBS, LOG
 
 pytestmark = pytest.mark.real_time
 
@@ -120,7 +119,7 @@ async def test_an_append_that_failed_on_the_disk_counts_once(
 async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.mirror.writing.MOST_ENTRIES", 3)
+    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
     log, root, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
     follower = FolderFollower(file_connection, "p03", copy)
     following = asyncio.create_task(follower.run())
@@ -178,13 +177,13 @@ async def test_paths_that_lead_out_are_refused(file_connection: FileConnection, 
     log = await opened(file_connection)
     for path in ("../a", "/a", "a/../../b", "", ".", "a//b", "a/", "./a", "a\0b"):
         with pytest.raises(NotAPath):
-            token(path)
+            path_token(path)
     for path in ("a", "ä/b c.txt", "..a", "a..", "\udce4"):
-        assert path_of(f"log.team.file.{token(path)}") == path
+        assert path_of(f"log.team.file.{path_token(path)}") == path
     foreign = {"Change": "replace"}
     await file_connection.do(log.append("file.Li4vYQ", b"../a", foreign))
     await file_connection.do(log.append("file.!", b"no token", foreign))
-    await file_connection.do(log.append(f"file.{token('b')}", b"no kind", {"Change": "paint"}))
+    await file_connection.do(log.append(f"file.{path_token('b')}", b"no kind", {"Change": "paint"}))
     assert await copied(file_connection, log, tmp_path / "two") == {}
     assert contents(tmp_path) == {}
 
@@ -200,16 +199,16 @@ async def test_publish_tells_what_differs_and_the_index_last(file_connection: Fi
     told: list[str] = []
     folders = ["index.txt", "sources"]
     done = await file_connection.do(publish(log, root, folders, ["index.txt"], told.append))
-    assert (done.told, done.removed) == (4, 0)
+    assert (done.published, done.removed) == (4, 0)
     assert told == ["sources/again/a.md", "sources/b.md", "sources/deep/a.md", "index.txt"]
     copy = await copied(file_connection, log, tmp_path / "two")
     assert copy == {path: (root / path).read_bytes() for path in told}
     done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
-    assert (done.told, done.removed) == (0, 0)
+    assert (done.published, done.removed) == (0, 0)
     files.replace(root / "sources" / "b.md", b"changed")
     files.remove(root / "sources" / "deep" / "a.md")
     done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
-    assert (done.told, done.removed) == (1, 2)
+    assert (done.published, done.removed) == (1, 2)
     assert sorted(await copied(file_connection, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
 
 

@@ -18,13 +18,14 @@ from services.llm import TokenDays, read_spent, read_token_days, render_token_da
 from services.storage import DataFolder, files
 from services.storage.json_state import read_ids, render_ids
 from tests.transport.folders import contents
+from transport import folder_log
 from transport.connection import FileConnection
 from transport.errors import ServersUnusable
-from transport.fence import FencedLog
-from transport.layout import CAPTURES, MESSAGES, TEAM, Layout, scope
+from transport.fenced_log import FencedLog
+from transport.folder_log import restore
 from transport.members import Members, Peer
-from transport.mirror import entries, restore
-from transport.moving import Installation, MigrationProgress, adopt, export, partition_of
+from transport.migration import Installation, MigrationProgress, adopt, export
+from transport.streams import CAPTURES, MESSAGES, TEAM, Layout, partition_of, scope
 
 pytestmark = pytest.mark.real_time
 
@@ -181,7 +182,7 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
 
 async def entries_of(log: FencedLog, root: Path) -> None:
     for path, data in contents(root).items():
-        await log.append(f"file.{entries.token(path)}", data, {"Change": "replace"})
+        await log.append(f"file.{folder_log.path_token(path)}", data, {"Change": "replace"})
 
 
 async def test_configured_places_are_read(file_connection: FileConnection, tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ async def test_an_adoption_that_was_cut_off_is_finished(
 ) -> None:
     before = installation(tmp_path / "before")
     full = Installation(before.root)
-    monkeypatch.setattr("transport.moving.shared.tell_people", _cut_off)
+    monkeypatch.setattr("transport.migration.tell_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
         await file_connection.do(adopt(file_connection.streams, Layout(), full, MigrationProgress()))
     monkeypatch.undo()
@@ -251,7 +252,9 @@ async def test_what_nats_has_learned_since_an_export_is_not_lost(
     files.replace(tmp_path / "after" / "team-knowledge" / "topics" / "gpu.txt", b"corrected")
     log = FencedLog(file_connection.streams, TEAM)
     await file_connection.do(log.open("a process", 1.0))
-    await file_connection.do(log.append(f"file.{entries.token('team-knowledge/new')}", b"x", {"Change": "replace"}))
+    await file_connection.do(
+        log.append(f"file.{folder_log.path_token('team-knowledge/new')}", b"x", {"Change": "replace"})
+    )
     with pytest.raises(
         ServersUnusable, match=r"--adopt: NATS holds other data .* perhaps since this folder was exported"
     ):
@@ -264,7 +267,9 @@ async def test_servers_with_other_data_are_refused(file_connection: FileConnecti
     before = installation(tmp_path / "before")
     log = FencedLog(file_connection.streams, TEAM)
     await file_connection.do(log.open("a", 1.0))
-    await file_connection.do(log.append(f"file.{entries.token('team-knowledge/raw/x')}", b"x", {"Change": "replace"}))
+    await file_connection.do(
+        log.append(f"file.{folder_log.path_token('team-knowledge/raw/x')}", b"x", {"Change": "replace"})
+    )
     with pytest.raises(ServersUnusable, match=r"--adopt: NATS holds other data \(team: 'team-knowledge/raw/x'\)"):
         await file_connection.do(
             adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress())
@@ -273,7 +278,7 @@ async def test_servers_with_other_data_are_refused(file_connection: FileConnecti
 
 async def test_processes_at_work_are_not_disturbed(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await file_connection.do(Members(file_connection.streams, Peer("host-1-ab", ("worker",))).beat())
+    await file_connection.do(Members(file_connection.streams, Peer("host-1-ab", ("worker",))).send_heartbeat())
     with pytest.raises(
         ServersUnusable, match="--adopt: host-1-ab is at work with these servers; stop all processes first"
     ):
@@ -301,7 +306,7 @@ async def test_what_is_on_its_way_is_counted(file_connection: FileConnection, tm
 async def test_an_export_that_fails_leaves_nothing(
     file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.moving.shared.write_people", _cut_off)
+    monkeypatch.setattr("transport.migration.write_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
         await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []

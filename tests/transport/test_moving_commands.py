@@ -17,7 +17,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.root_logger import logging_restored
 from tests.transport.folders import contents
 from transport.connection import Address, connect
-from transport.layout import clear
+from transport.streams import clear
 
 __all__ = ["logging_restored"]
 

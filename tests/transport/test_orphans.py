@@ -7,25 +7,24 @@ from nats.aio.client import Client
 
 from services.storage import FileChange
 from tests.transport.connected import client
+from transport import folder_log
 from transport.connection import streams_of
-from transport.fence import FencedLog
-from transport.layout import BLOBS, DAY_SECONDS
-from transport.mirror import entries, orphans
-from transport.mirror.orphans import OrphanedBlobs
-from transport.mirror.writing import Writer
-from transport.objects import ObjectBucket
+from transport.fenced_log import FencedLog
+from transport.folder_log import OrphanedBlobs, Writer
+from transport.object_store import ObjectBucket
+from transport.streams import BLOBS, DAY_SECONDS
 
 __all__ = ["client"]
 
 pytestmark = pytest.mark.real_time
 
-LARGE = b"x" * (entries.LARGE_BYTES + 1)
+LARGE = b"x" * (folder_log.LARGE_BYTES + 1)
 
 
 @pytest.fixture
 def two_days_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written now is two days old for who sweeps, and for who writes."""
-    for module in (orphans, entries):
+    for module in (folder_log, folder_log):
         now = module.now
         monkeypatch.setattr(module, "now", lambda now=now: now() + 2 * DAY_SECONDS)
 
@@ -44,7 +43,7 @@ async def test_what_no_entry_names_goes_at_the_second_look(client: Client, two_d
     streams = streams_of(client)
     await kept(client, "p00", "kept.txt")
     await kept(client, "team", "kept.txt")
-    orphan = await entries.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
+    orphan = await folder_log.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
     sweeping = OrphanedBlobs(streams)
     assert await sweeping.sweep() == 0
     assert orphan in await names(client)
@@ -58,7 +57,7 @@ async def test_what_no_entry_names_goes_at_the_second_look(client: Client, two_d
 
 async def test_what_is_younger_than_a_day_stays(client: Client) -> None:
     streams = streams_of(client)
-    orphan = await entries.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
+    orphan = await folder_log.put_blob_if_large(streams, "p01", FileChange("replace", "lost.txt", LARGE))
     sweeping = OrphanedBlobs(streams)
     assert [await sweeping.sweep() for _ in range(3)] == [0, 0, 0]
     assert await names(client) == [orphan]
@@ -67,11 +66,11 @@ async def test_what_is_younger_than_a_day_stays(client: Client) -> None:
 async def test_one_that_is_being_written_again_stays(client: Client, two_days_on: None) -> None:
     """Its writer has stored it, and the entry that names it is on its way."""
     streams, change = streams_of(client), FileChange("replace", "again.txt", LARGE)
-    orphan = await entries.put_blob_if_large(streams, "p01", change)
+    orphan = await folder_log.put_blob_if_large(streams, "p01", change)
     sweeping, bucket = OrphanedBlobs(streams), ObjectBucket(streams, BLOBS)
     await sweeping.sweep()
     [seen] = await bucket.heads()
-    assert await entries.put_blob_if_large(streams, "p01", change) == orphan
+    assert await folder_log.put_blob_if_large(streams, "p01", change) == orphan
     assert await sweeping.sweep() == 0
     assert not await bucket.delete_if_unchanged(seen), "it is another by now"
     assert await names(client) == [orphan]
@@ -84,6 +83,6 @@ async def test_pieces_without_a_head_go_too(client: Client, monkeypatch: pytest.
     sweeping = OrphanedBlobs(streams)
     await sweeping.sweep()
     assert (await streams.stream_info(stream)).state.messages == 1
-    monkeypatch.setattr(orphans, "DAY_SECONDS", 0)
+    monkeypatch.setattr(folder_log, "DAY_SECONDS", 0)
     await sweeping.sweep()
     assert (await streams.stream_info(stream)).state.messages == 0

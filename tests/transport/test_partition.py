@@ -16,9 +16,9 @@ from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.connection import Address, FileConnection, streams_of
-from transport.fence import Backlog, FencedLog
-from transport.layout import MESSAGES, Layout
+from transport.fenced_log import Backlog, FencedLog
 from transport.partition import Partition
+from transport.streams import MESSAGES, Layout
 
 pytestmark = pytest.mark.real_time
 

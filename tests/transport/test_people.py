@@ -10,11 +10,10 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
-from transport.bucket import KeyBucket
 from transport.connection import Address, connect, streams_of
-from transport.layout import PEOPLE
-from transport.people import SharedPeople, is_kept_there, open_people
-from transport.wishes import ForgetPart, ForgetRequest
+from transport.key_value import KeyBucket
+from transport.people import ForgetPart, ForgetRequest, SharedPeople, is_kept_there, open_people
+from transport.streams import PEOPLE
 
 __all__ = ["client"]
 
@@ -90,7 +89,7 @@ async def test_what_goes_while_nobody_listens_is_gone(
 async def test_a_server_that_is_away_is_an_error_of_the_system_and_the_change_holds_here(
     people: SharedPeople, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.bucket.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.2)
     nats_server.end()
     try:
         with pytest.raises(OSError, match="does not answer"):

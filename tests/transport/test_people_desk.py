@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 from nats.aio.client import Client
 
-from assembly.distributed import people as module
-from assembly.distributed.people import PeopleServices, closing, use_shared_feedback_key
+from assembly.distributed import people_commands as module
+from assembly.distributed.people_commands import PeopleServices, closing, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
@@ -28,10 +28,9 @@ from tests.loopback.nats_server import NatsServer
 from tests.reporting.asked import asked
 from tests.services.team.test_archive import a_pair
 from tests.transport.connected import client, until
-from transport.layout import TEAM
 from transport.locks import claim_once
-from transport.people import SharedPeople, open_people
-from transport.wishes import ForgetPart
+from transport.people import ForgetPart, SharedPeople, open_people
+from transport.streams import TEAM
 
 __all__ = ["client"]
 

@@ -24,8 +24,8 @@ from tests.loopback.model import Channel, User
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.connection import streams_of
-from transport.fence import read_all
-from transport.layout import BLOBS, MESSAGES, Layout
+from transport.fenced_log import read_all
+from transport.streams import BLOBS, MESSAGES, Layout
 
 __all__ = ["discord_server"]
 

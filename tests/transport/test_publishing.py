@@ -20,10 +20,9 @@ from services.discord.wire import Decoder
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import streams_of
-from transport.lines import decode_compressed, decode_line, encode_line
-from transport.marks import PublishWatermarks, open_watermarks
-from transport.places import place_payload
-from transport.publishing import Publisher, publisher
+from transport.dispatches import decode_compressed, decode_line, encode_line, place_payload
+from transport.gateway_publisher import Publisher, publisher
+from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client"]
 
@@ -96,8 +95,8 @@ async def test_what_another_gateway_has_published_is_refused(
         for each in messages:
             await second.publish(each)
         await second.drain()
-        assert second.lanes.repeats == 400
-    assert out.lanes.repeats == 0
+        assert second.ordered_publisher.repeats == 400
+    assert out.ordered_publisher.repeats == 0
     assert len(await sent(client)) == 400
 
 
@@ -122,7 +121,7 @@ async def test_types_that_nobody_reads_and_those_without_a_place_go_nowhere(clie
     ):
         await out.publish(each)
     await out.drain()
-    assert out.lanes.stored == 0
+    assert out.ordered_publisher.stored == 0
 
 
 async def test_what_is_no_json_is_one_line_and_left_out(
@@ -261,10 +260,10 @@ async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
                 await asyncio.sleep(0)
 
     publishing = asyncio.create_task(publish())
-    await until(lambda: out.lanes.stored >= 300)
+    await until(lambda: out.ordered_publisher.stored >= 300)
     nats_server.end(signal.SIGKILL)
     await publishing
-    confirmed = out.lanes.stored
+    confirmed = out.ordered_publisher.stored
     assert confirmed < 3000
     assert all(below <= 3000 for below in marks.marks().values())
     nats_server.start()
@@ -307,12 +306,12 @@ async def test_a_stream_that_is_full_is_waited_for(
     await streams.update_stream(config.evolve(max_msgs=5))
     for number in range(1, 9):
         await out.publish(message(number, number))
-    await until(lambda: out.lanes.stored == 5 and caplog.records)
+    await until(lambda: out.ordered_publisher.stored == 5 and caplog.records)
     assert "NATS does not take messages: maximum messages exceeded (error 10077)" in caplog.text
     await streams.purge_stream("MESSAGES")
     await out.drain()
-    assert out.lanes.stored == 8
-    assert out.lanes.refused == 0
+    assert out.ordered_publisher.stored == 8
+    assert out.ordered_publisher.refused == 0
 
 
 async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection(
@@ -322,7 +321,7 @@ async def test_a_message_that_only_its_headers_make_too_large_ends_no_connection
     await out.publish(message(1, content="x" * (client.max_payload - line)))
     await out.publish(message(2))
     await out.drain()
-    assert out.lanes.refused == 1
+    assert out.ordered_publisher.refused == 1
     assert client.stats["reconnects"] == 0
     assert "max_payload" in caplog.text
 

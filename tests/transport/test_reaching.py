@@ -22,13 +22,12 @@ from nats.js import api
 
 from tests.loopback.nats_credentials import Operator
 from tests.loopback.nats_server import NatsServer, free_port
-from transport import address, reaching
+from transport import address, connection
 from transport.address import Address
-from transport.checking import ProbeResult, look
-from transport.connection import connect, streams_of
+from transport.connection import ServerUnreachable, connect, streams_of, trouble, why_unreachable
 from transport.errors import ServersUnusable
-from transport.layout import Layout, clear, prepare
-from transport.reaching import ServerUnreachable, trouble, why_unreachable
+from transport.server_probe import ProbeResult, look
+from transport.streams import Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
 
@@ -70,7 +69,7 @@ async def test_each_address_that_cannot_be_reached_says_why() -> None:
 
 
 async def test_what_is_not_nats_is_told_from_who_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaching, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "LOOK_SECONDS", 0.2)
     greeting = [b"SSH-2.0-OpenSSH\r\n"]
 
     async def greeted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,7 +135,7 @@ async def test_a_stream_that_cannot_be_looked_at_is_no_missing_one(
     async def away(*_: object) -> dict[str, object]:
         return {"error": {"err_code": 10008, "description": "JetStream system temporarily unavailable"}}
 
-    monkeypatch.setattr("transport.layout._asked", away)
+    monkeypatch.setattr("transport.streams._asked", away)
     found = await seen(nats_server.url)
     [line] = found.wrong
     assert line == "nats: the stream MESSAGES cannot be looked at: JetStream system temporarily unavailable"
@@ -162,7 +161,7 @@ async def test_a_server_without_streams_says_so_at_once(tmp_path: Path, nats_ser
 async def test_an_old_server_is_refused_with_its_version(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reaching, "OLDEST", (3, 1))
+    monkeypatch.setattr(connection, "OLDEST", (3, 1))
     said = await refused(nats_server.url)
     assert said.startswith("transport: 127.0.0.1:")
     assert said.endswith("; install 3.1 or newer")

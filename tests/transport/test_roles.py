@@ -18,8 +18,8 @@ from tests.loopback.fixtures import discord_server
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.layout import LOG
-from transport.mirror.entries import token
+from transport.folder_log import path_token
+from transport.streams import LOG
 
 __all__ = ["client", "discord_server"]
 
@@ -45,7 +45,7 @@ async def until_handed_on(client: Client, path: str) -> None:
     async with asyncio.timeout(WITHIN):
         while True:
             try:
-                await streams_of(client).get_last_msg(LOG, f"log.knowledge.file.{token(path)}")
+                await streams_of(client).get_last_msg(LOG, f"log.knowledge.file.{path_token(path)}")
             except NotFoundError:
                 await asyncio.sleep(0.05)
             else:

@@ -21,8 +21,8 @@ from tests.services.documents import cases
 from tests.transport.connected import client
 from tests.world import Uploads
 from transport.connection import streams_of
-from transport.evidence import open_bucket_store
-from transport.notes import SharedFlags
+from transport.document_store import open_bucket_store
+from transport.people import SharedFlags
 
 __all__ = ["client"]
 
@@ -147,7 +147,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("transport.following.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     streams = streams_of(client)
     together = Together(open_bucket_store(streams, tmp_path, cases.new_store(tmp_path)), SharedFlags(streams))

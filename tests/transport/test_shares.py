@@ -12,10 +12,10 @@ from nats.aio.msg import Msg
 
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
-from transport.layout import MESSAGES, Layout, clear, prepare
 from transport.lease import Lease
 from transport.members import Members, Peer, answer_presence
-from transport.shares import WORKER, Rebalancing
+from transport.rebalancing import WORKER, Rebalancing
+from transport.streams import MESSAGES, Layout, clear, prepare
 
 pytestmark = pytest.mark.real_time
 
@@ -24,7 +24,7 @@ LAYOUT = Layout(partitions=6, lease_seconds=1.0)
 
 @dataclass
 class Held:
-    """A lease and nothing behind it. `transport.shares.Owned`."""
+    """A lease and nothing behind it. `transport.rebalancing.Owned`."""
 
     lease: Lease
     lost: bool = False
@@ -57,12 +57,12 @@ class Workers:
         client = connection or self.client
         members = Members(streams_of(self.client), Peer(name, (WORKER,)))
         await answer_presence(client, name)
-        await members.beat()
+        await members.send_heartbeat()
 
         async def beat() -> None:
             while True:
                 await asyncio.sleep(LAYOUT.lease_seconds / 3)
-                await members.beat()
+                await members.send_heartbeat()
 
         async def take(number: int) -> Held | None:
             lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10)

@@ -10,7 +10,7 @@ import pytest
 from services.discord import Dispatch
 from services.discord.live import Client
 from services.discord.wire import Decoder
-from transport.snapshots import GuildSnapshot
+from transport.gateway_publisher import GuildSnapshot
 
 GUILD = "700"
 

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from model.processes import ProcessStatus
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect
-from transport.status import SUBJECT, answer_status, gather, memory_mb
+from transport.members import SUBJECT, answer_status, gather_statuses, memory_mb
 
 pytestmark = pytest.mark.real_time
 
@@ -30,16 +30,16 @@ async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
 
 async def test_all_that_are_there_answer(client: Client) -> None:
     answering = [await answer_status(client, lambda status=status: status) for status in (TWO, ONE)]
-    assert await gather(client, 30.0, expected=2) == [ONE, TWO]
+    assert await gather_statuses(client, 30.0, expected=2) == [ONE, TWO]
     assert ONE.in_flight == 2
     await answering[0].unsubscribe()
-    assert await gather(client, 30.0, expected=1) == [ONE]
+    assert await gather_statuses(client, 30.0, expected=1) == [ONE]
 
 
 async def test_who_does_not_answer_is_left_out(client: Client) -> None:
-    assert await gather(client, 0.05) == []
+    assert await gather_statuses(client, 0.05) == []
     await answer_status(client, lambda: ONE)
-    assert await gather(client, 1.0, expected=2) == [ONE]
+    assert await gather_statuses(client, 1.0, expected=2) == [ONE]
 
 
 async def test_an_answer_of_another_version_is_left_out(client: Client) -> None:
@@ -48,13 +48,13 @@ async def test_an_answer_of_another_version_is_left_out(client: Client) -> None:
 
     await client.subscribe(SUBJECT, cb=strange)  # pyright: ignore[reportUnknownMemberType]
     await answer_status(client, lambda: TWO)
-    assert await gather(client, 30.0, expected=1) == [TWO]
+    assert await gather_statuses(client, 30.0, expected=1) == [TWO]
 
 
 async def test_what_is_said_to_nobody_is_not_answered(client: Client) -> None:
     await answer_status(client, lambda: ONE)
     await client.publish(SUBJECT)
-    assert await gather(client, 30.0, expected=1) == [ONE]
+    assert await gather_statuses(client, 30.0, expected=1) == [ONE]
 
 
 def test_memory_is_told_where_the_system_tells_it() -> None:

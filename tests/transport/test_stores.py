@@ -28,7 +28,7 @@ from tests.sinks.test_record import at
 from tests.talk import ANN, START, THREAD
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
-from transport.mirror import LogJournal
+from transport.folder_log import LogJournal
 
 pytestmark = pytest.mark.real_time
 

@@ -228,7 +228,7 @@ def test_what_others_were_told_from_a_topic_names_it_as_it_is_called_now(
     path = folder.outcomes / "2026-02-01.jsonl"
     for each in (path, folder.feedback, folder.posts):
         files.replace(each, json.dumps({**row, "path": {"select": {"team:lamp-blorptang.txt": 1}}}).encode() + b"\n")
-    exchange = {
+    exchange: dict[str, object] = {
         "step": "select",
         "hash": "1",
         "people": [],

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.services.documents import cases
 from transport.connection import Address, connect, streams_of
-from transport.evidence import BucketDocumentStore, open_bucket_store
-from transport.layout import Layout, clear, prepare
+from transport.document_store import BucketDocumentStore, open_bucket_store
+from transport.streams import Layout, clear, prepare
 
 
 @asynccontextmanager

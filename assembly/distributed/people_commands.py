@@ -1,0 +1,182 @@
+"""Slash commands in a worker; and its work outside of partitions when a person opts out or asks to be forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from assembly.data_folder import read_state
+from assembly.distributed.forgetting import forgotten_across
+from assembly.distributed.process import Process
+from assembly.distributed.worker_context import Shared
+from assembly.documents import Documents
+from assembly.forgetting import TeamKnowledgeFiles, taught
+from assembly.graph_parts import Parts
+from assembly.slash_commands import not_forgotten, slash_commands, summary
+from clock import run_blocking
+from model.events import Event
+from services.conversations import phrases
+from services.discord import Dispatch
+from services.discord.slash import Call, Commands
+from services.documents.store import StoreUnavailable
+from services.privacy import Forgotten, has_written, new_pseudonym_key, note_documents
+from services.storage import DataFolder, files, in_thread
+from services.team import REMOVED
+from transport.locks import claim_once
+from transport.people import ForgetRequest, SharedPeople
+from transport.streams import TEAM
+
+REGISTERED_SECONDS = 60
+"""How long other workers leave the commands of a server to the one that was first to meet it."""
+LOOK_SECONDS, FOLLOW_SECONDS = 0.25, 30.0
+SETTLE_SECONDS = 1.0
+"""How long topics may arrive after the archive that they follow from."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class PeopleServices:
+    """Serves commands, opt-outs and requests to be forgotten for everything that belongs to no partition.
+
+    Attributes:
+        parts: those that commands use: they know all places, and keep nothing.
+        taught: copies of what teams have taught, that others keep, and what is made of them here.
+        commands: None: nobody can call any (a rehearsal).
+    """
+
+    process: Process
+    people: SharedPeople
+    parts: Parts
+    taught: Sequence[TeamKnowledgeFiles]
+    documents: Documents | None
+    commands: Commands | None = None
+    _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def heard(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
+        """A server, a channel, a role or a thread."""
+        for event in events:
+            self.parts.services.history.observe(event)
+        if dispatch.t == "GUILD_CREATE" and not dispatch.d.get("unavailable") and self.commands is not None:
+            self._start(self._register(int(str(dispatch.d["id"])), self.commands))
+
+    def leave_alone(self, user_id: int) -> None:
+        """Somebody has opted out."""
+        if self.documents is not None:
+            self._start(self.documents.leave_alone(user_id))
+
+    async def forget(self, user_id: int) -> Forgotten:
+        """For `Duties`: what all workers can reach, and what this one has in memory."""
+        done = Forgotten()
+        self._stale[user_id] = [each for each in self.taught if await in_thread(has_written, each.raw, user_id)]
+        if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
+            self.on_progress(request)
+        for captures in self.parts.captures:
+            captures.forget(user_id, REMOVED)
+        await self.parts.state.record.forget(user_id)
+        done.usage = await self.parts.services.budget.forget(user_id)
+        if self.documents is not None:
+            note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
+        return done
+
+    def on_progress(self, request: ForgetRequest) -> None:
+        """Once the team's archive is without somebody, so is what is made of it here."""
+        if TEAM not in request.left and (stale := self._stale.pop(request.user_id, None)):
+            self._start(self._make_anew(request.user_id, stale))
+
+    async def answer_forget_command(self, call: Call) -> str:
+        """`/privacy forget`."""
+        try:
+            done, complete = await forgotten_across(self.process, self.people, call.user_id)
+        except OSError as error:
+            raise not_forgotten(call, error) from error
+        return summary(done, phrases(call.language), complete=complete)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _register(self, guild_id: int, commands: Commands) -> None:
+        """Unless another process does: Discord takes few registrations."""
+        if await claim_once(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
+            commands.arrived(guild_id)
+
+    async def _make_anew(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
+        for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
+            if not [each for each in stale if await in_thread(has_written, each.raw, user_id)]:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(SETTLE_SECONDS)
+        try:
+            async with AsyncExitStack() as stack:
+                if self.documents is not None:
+                    await stack.enter_async_context(self.documents.without_topics())
+                for each in stale:
+                    if each.search is not None:
+                        await stack.enter_async_context(each.search.without_team())
+        except (OSError, StoreUnavailable) as error:
+            log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
+
+
+@asynccontextmanager
+async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
+    """What serves people beside the partitions, and the commands, until the end of the block."""
+    settings, people = shared.settings, shared.people
+    state = replace(
+        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
+        opt_outs=people.opt_outs,
+    )
+    parts = shared.assemble(settings, state, shared.meters.results)
+    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
+    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
+    people_services = PeopleServices(
+        process=process,
+        people=people,
+        parts=parts,
+        taught=[taught(settings, None, shared.search), *own],
+        documents=shared.documents,
+    )
+    async with closing(people_services):
+        if settings.app.dry_run:
+            yield people_services
+            return
+        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
+        async with slash_commands(
+            client, settings, parts, llm, documents, servers, people_services.answer_forget_command
+        ) as people_services.commands:
+            yield people_services
+
+
+@asynccontextmanager
+async def closing(people_services: PeopleServices) -> AsyncGenerator[PeopleServices]:
+    try:
+        yield people_services
+    finally:
+        await people_services.close()
+
+
+async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
+    """Have a folder use the key of all. Raises OSError."""
+    own = await run_blocking(_content, folder.feedback_key)
+    key = await people.feedback_key(own or new_pseudonym_key())
+    if key != own:
+        await run_blocking(files.replace, folder.feedback_key, key)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,423 @@
+"""The roles gateway, knowledge and team, and `run_roles`, which plays the roles of one process from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import reactivex as rx
+from reactivex import Observable
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from assembly import Unusable
+from assembly.answering import assistant_of, library_of, open_llms, open_search
+from assembly.data_folder import read_state
+from assembly.distributed.forgetting import open_forget_handler
+from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, open_process
+from assembly.distributed.worker import AddPages, run_worker
+from assembly.forgetting import taught
+from assembly.graph_parts import (
+    CaptureOptions,
+    assemble,
+    capture_parts,
+    open_servers,
+    server_knowledge_kept_current,
+    server_libraries,
+    teams,
+)
+from assembly.knowledge import knowledge_kept_current
+from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
+from assembly.slash_commands import Privacy
+from assembly.team import curation_parts
+from clock import cancelled, now
+from clock.backoff import Backoff
+from model.events import Event
+from services.conversations import People
+from services.discord import GatewayRefused, Health, Rehearsal
+from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
+from services.discord.wire import Decoder
+from services.privacy import Forgotten
+from services.storage import files, in_thread
+from services.telemetry import number_of
+from settings import Settings, usable_token
+from sinks.results import journal
+from streams.gateway import Gateway
+from streams.graph import graph
+from transport.captures import CaptureReceiver
+from transport.connection import streams_of
+from transport.dispatches import ThreadFacts, thread_facts
+from transport.errors import Fenced, ServersUnusable
+from transport.fenced_log import FencedLog
+from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
+from transport.gateway_publisher import publisher, run_gateways
+from transport.lease import Lease, stand_by, wait_for_any
+from transport.locks import identify_turns, same_shard_count
+from transport.members import answer_status
+from transport.people import open_people
+from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
+from transport.watermarks import PublishWatermarks, open_watermarks
+
+MOST_WAITING = 10_000
+"""Dispatches of one shard that may wait for NATS in memory; what comes after them waits at Discord."""
+
+log = logging.getLogger(__name__)
+
+
+async def run_gateway(
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+) -> None:
+    """Play the role until `stopping` is set and all that was heard is in the stream.
+
+    `shards`: those of this process, and how many there are; None: there is only one.
+
+    Raises:
+        GatewayRefused: Discord refuses the bot for good.
+        transport.errors.Unfit: other gateways divide the servers otherwise.
+    """
+    settings, streams = process.configured, streams_of(process.client)
+    token = usable_token(settings)
+    numbers, count = shards or ((0,), 1)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        await enter(same_shard_count(streams, count))
+        clients: list[Client] = []
+        for number in numbers:
+            client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
+            stack.push_async_callback(client.close)
+            clients.append(client)
+        at_once = await identifies_at_once(clients[0], token, stopping)
+        if at_once is None:
+            return
+        turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
+        marks = await enter(open_watermarks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
+        published = await enter(publisher(process.client, marks, in_any(clients)))
+
+        gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
+        running = asyncio.create_task(run_gateways(gateways, published))
+        waiting = asyncio.create_task(stopping.wait())
+        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        for each in gateways:
+            each.stop()
+        try:
+            async with asyncio.timeout(process.grace_seconds):
+                await running
+                await published.drain()
+        except TimeoutError:
+            log.warning("gateway: NATS has not taken everything; catch-up brings the rest again")
+
+
+async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event) -> int | None:
+    """How many sessions Discord lets begin at a time: all processes have to reckon with the same. While Discord cannot
+    be asked it is asked again; None: stopped meanwhile. Raises GatewayRefused.
+    """
+    backoff = Backoff()
+    while not stopping.is_set():
+        try:
+            await client.log_in(token)
+            return await client.identifies_at_once()
+        except Exception as error:  # an odd answer of Discord can make discord.py raise anything
+            if remedy := refusal(error):
+                raise GatewayRefused(remedy) from error
+            pause = backoff.pause()
+            log.warning("gateway: Discord cannot be asked: %s; trying again in %g s", reason(error), pause)
+            await wait_for_any(pause, stopping)
+    return None
+
+
+def gateway_of(
+    client: Client,
+    settings: Settings,
+    token: str,
+    marks: PublishWatermarks,
+    turn: Callable[[int], Awaitable[None]],
+    health: Health,
+) -> Gateway:
+    """One shard, not connected yet. `turn`: awaited before it begins a session."""
+    chosen, decoder = settings.discord, Decoder()
+    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
+    people = People(chosen.team_member_ids, chosen.team_role_ids, fetcher, teams(settings))
+    return Gateway(
+        client,
+        token,
+        fetcher=fetcher,
+        marks=marks.marks,
+        met=marks.met,
+        introduce=people.look_up,
+        catch_up_minutes=chosen.catch_up_minutes,
+        allowlist=chosen.channel_allowlist,
+        denylist=chosen.channel_denylist,
+        health=health,
+        before_identify=turn,
+        most_waiting=MOST_WAITING,
+    )
+
+
+def in_any(clients: Sequence[Client]) -> ThreadFacts:
+    """A thread is known to the one client that hears of its server."""
+    each_knows = [thread_facts(client) for client in clients]
+
+    def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
+        return next((facts for knows in each_knows if (facts := knows(guild_id, thread_id)) is not None), None)
+
+    return known
+
+
+SUBJECT = "roles.knowledge"
+PUBLISH_SECONDS = 1.0
+"""Between two looks at what has changed on the disk."""
+
+
+class _Held:
+    """`transport.lease.Holder`, of a lease without messages."""
+
+    def __init__(self, process: Process) -> None:
+        seconds = process.layout.lease_seconds
+        self.lease = Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+
+    async def take(self) -> bool:
+        return await self.lease.take(_nothing)
+
+    async def release(self) -> None:
+        await self.lease.release()
+
+
+async def _nothing(_message: object) -> None:
+    """Nothing is ever sent there."""
+
+
+async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
+    """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
+    async for held in stand_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
+        try:
+            await _keep_knowledge(process, held.lease.lost, stopping, meters)
+        except Fenced:
+            log.warning("the knowledge is kept by another process now")
+
+
+async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
+    """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process does it now."""
+    file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, KNOWLEDGE)
+    loop = asyncio.get_running_loop()
+    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
+    await file_connection.do(fenced.open(process.name, now()))
+    # What was fetched and described elsewhere is not paid for again.
+    await file_connection.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
+    settings = with_documents(process)
+    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
+    publisher = FolderPublisher(
+        fenced,
+        settings.app.data_dir,
+        [f"{home}knowledge-base" for home in homes],
+        last=[f"{home}knowledge-base/index.txt" for home in homes],
+        elsewhere=_documents(settings),
+    )
+
+    async def publish() -> None:
+        try:
+            done = await file_connection.do(publisher.publish())
+        except OSError as error:
+            log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+        else:
+            if done.published or done.removed:
+                log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
+
+    async with AsyncExitStack() as stack:
+        _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        await stack.enter_async_context(knowledge_kept_current(settings, asker, state.usage, meters=meters))
+        await stack.enter_async_context(server_knowledge_kept_current(settings, asker, state, meters))
+        # One process does it for all scopes, and this role is played by one.
+        await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
+        log.info("the knowledge is kept here")
+        while not stopping.is_set() and not lost.is_set():
+            await publish()
+            await wait_for_any(PUBLISH_SECONDS, stopping, lost)
+    if lost.is_set():
+        raise Fenced(KNOWLEDGE)
+    await publish()
+    await file_connection.do(fenced.hand_back(now()))
+
+
+def with_documents(process: Process) -> Settings:
+    """In a folder of its own, but for the documents, which are the operator's; where there are none, those that the log
+    has are left.
+    """
+    moved, written = process.settings_for(KNOWLEDGE), process.configured
+    servers = {guild_id: _documented(server, written.servers[guild_id]) for guild_id, server in moved.servers.items()}
+    return _documented(moved, written).with_servers(servers)
+
+
+def _documented(moved: Settings, written: Settings) -> Settings:
+    given = {
+        name: getattr(written.kb, name)
+        for name in ("sources_dir", "links_file_path")
+        if getattr(written.kb, name).exists()
+    }
+    return moved.model_copy(update={"kb": moved.kb.model_copy(update=given)})
+
+
+def _documents(settings: Settings) -> Mapping[str, Path]:
+    """Where the documents are, by their place in the default layout."""
+    found: dict[str, Path] = {}
+    homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
+    for home, each in homes.items():
+        found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
+        found[f"{home}knowledge-base/links.txt"] = each.kb.links_file_path
+    return found
+
+
+async def run_team(
+    process: Process, stopping: asyncio.Event, meters: Meters, status_reporter: ProcessStatusReporter
+) -> None:
+    """Play the role: stand by, and keep the archive while the lease is held, until `stopping` is set."""
+
+    def capture_receiver() -> CaptureReceiver:
+        return CaptureReceiver(process.client, process.name, lease_seconds=process.layout.lease_seconds)
+
+    async for given in stand_by(process.client, CAPTURES, process.members, capture_receiver, stopping):
+        try:
+            await _keep_archive(process, given, stopping, meters, status_reporter)
+        except Fenced:
+            log.warning("the archive is kept by another process now")
+
+
+async def _keep_archive(
+    process: Process,
+    capture_receiver: CaptureReceiver,
+    stopping: asyncio.Event,
+    meters: Meters,
+    status_reporter: ProcessStatusReporter,
+) -> None:
+    """Store and file captures until `stopping` is set. Raises Fenced: another process does now."""
+    file_connection, settings = process.file_connection, process.settings_for(TEAM)
+    fenced, folder = FencedLog(file_connection.streams, TEAM), settings.app.data_dir
+    loop, lost = asyncio.get_running_loop(), capture_receiver.lease.lost
+    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
+    await file_connection.do(fenced.open(process.name, now()))
+    await file_connection.do(restore(fenced, folder, EVERYTHING))
+    async with AsyncExitStack() as stack:
+        # Whoever keeps the archive next may be told to forget what is in this copy.
+        stack.push_async_callback(in_thread, files.remove_folder, folder)
+        journal_of_files = LogJournal(file_connection, fenced)
+        stack.enter_context(files.journaled(folder, journal_of_files))
+        people = await stack.enter_async_context(open_people(process.client))
+        _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        library = library_of(settings)
+        search = await stack.enter_async_context(open_search(settings, library, None))
+        state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
+        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
+        libraries = server_libraries(settings, library)
+        learners = CaptureOptions(asker=knowledge)
+        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, None, learners))
+        parts = assemble(
+            settings,
+            state=state,
+            assistant=assistant_of(settings, search, None),
+            library=library,
+            search=search,
+            poster=Rehearsal(),
+            captures=capture_parts(settings, state, curation=curation),
+            gauge=meters.gauge,
+            results=[*meters.results, status_reporter.add, journal, capture_receiver.settled],
+            servers=servers,
+        )
+        stopped: Subject[None] = Subject()
+        nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
+        results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)
+        run = GraphRun(results, parts.services.in_flight)
+        own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
+        privacy = Privacy(parts, taught(settings, curation, search), own, settings=settings)
+
+        async def forget(user_id: int) -> Forgotten:
+            dropped = await capture_receiver.forget(user_id)
+            with journal_of_files.erasing():
+                done = await privacy.remove(user_id)
+            done.pending += dropped
+            return done
+
+        forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
+        # Who was forgotten while nobody kept the archive is so before anything else.
+        await forget_handler.own(TEAM, forget)
+        people.forget_requests.on_change = forget_handler.heard
+        forget_handler.begin()
+        capture_receiver.begin()
+        log.info("the archive is kept here")
+        await until(run.finished, stopping, lost)
+        if lost.is_set():
+            run.cut_off()
+            raise Fenced(TEAM)
+        capture_receiver.stop()
+        stopped.on_next(None)
+        await run.drain(process.grace_seconds)
+    await file_connection.do(fenced.hand_back(now()))
+
+
+async def until(finished: asyncio.Future[None], *events: asyncio.Event) -> None:
+    """Wait for the first of all these."""
+    waiting = [asyncio.ensure_future(each.wait()) for each in events]
+    await asyncio.wait([*waiting, finished], return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()
+
+
+ORDER = ("gateway", "worker", "team", "knowledge")
+"""The order in which roles stop: what one still sends, the next still takes."""
+
+COUNT_SECONDS = 1.0
+"""Between two looks of the meter at what is in flight."""
+
+
+async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[int], int] | None) -> None:
+    """Play the roles until SIGINT or SIGTERM.
+
+    Raises:
+        Unusable: the servers of NATS cannot be used.
+        GatewayRefused, OSError: as the roles.
+    """
+    async with AsyncExitStack() as stack:
+        stopped = stack.enter_context(stop_signal())
+        meters, health = meters_of(settings, "+".join(roles)), Health(now())
+        process = await stack.enter_async_context(open_process(settings, roles))
+        status_reporter = ProcessStatusReporter(process)
+        answering = await answer_status(process.client, status_reporter.status)
+        stack.push_async_callback(answering.unsubscribe)
+        if meters.owned is not None:
+            await stack.enter_async_context(in_background(_counting(status_reporter, meters.owned)))
+        ends = {role: asyncio.Event() for role in roles}
+        playing = {
+            "gateway": lambda: run_gateway(process, ends["gateway"], shards, health),
+            "worker": lambda: run_worker(process, ends["worker"], meters, status_reporter, serve),
+            "team": lambda: run_team(process, ends["team"], meters, status_reporter),
+            "knowledge": lambda: run_knowledge(process, ends["knowledge"], meters),
+        }
+        listens = "gateway" in roles
+        problem = (lambda: health.problem(now())) if listens else (lambda: None)
+        ready = (lambda: None if health.connected else "not connected yet") if listens else (lambda: None)
+
+        def serve(add_pages: AddPages | None) -> AbstractAsyncContextManager[None]:
+            return serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages)
+
+        if "worker" not in roles:  # which has the pages of the dashboard
+            await stack.enter_async_context(serve(None))
+        tasks = {role: asyncio.create_task(playing[role](), name=role) for role in ORDER if role in roles}
+        try:
+            await asyncio.wait({stopped, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+            for role, task in tasks.items():
+                ends[role].set()
+                await task
+        except ServersUnusable as error:
+            raise Unusable(str(error)) from None
+        finally:
+            await cancelled(*tasks.values())
+
+
+async def _counting(status_reporter: ProcessStatusReporter, tell: Callable[[Mapping[int, int]], object]) -> None:
+    while True:
+        tell(status_reporter.owned())
+        await asyncio.sleep(COUNT_SECONDS)

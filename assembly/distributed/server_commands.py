@@ -1,0 +1,90 @@
+"""What `--check`, `--adopt` and `--export` do with the NATS servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from assembly import Unusable
+from assembly.distributed.process import address_of, layout_of, named
+from settings import Settings
+from transport import migration, server_probe
+from transport.connection import AWAY, JetStreamContext, connect, streams_of
+from transport.errors import Fenced, ServersUnusable
+from transport.migration import Installation, MigrationProgress
+from transport.server_probe import ProbeResult
+from transport.streams import prepare
+
+
+async def check_servers(settings: Settings) -> ProbeResult:
+    """Raises Unusable: nobody can be asked with these credentials."""
+    try:
+        return await server_probe.look(address_of(settings), layout_of(settings.nats), named())
+    except ServersUnusable as error:
+        raise Unusable(str(error)) from None
+
+
+FOLLOWING = (
+    "sources_dir",
+    "links_file_path",
+    "index_path",
+    "index_cache_path",
+    "web_fetch_cache_dir",
+    "team_raw_dir",
+    "team_topics_dir",
+    "team_index_path",
+    "team_index_cache_path",
+    "team_state_path",
+)
+"""The keys of `kb` that say where something is."""
+
+
+async def adopt(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
+    """Tell the servers of what `folder` holds. For the holder of its lock.
+
+    Raises:
+        Unusable: the servers cannot be used, somebody works with them, or they hold other data.
+        OSError, DamagedDatabase: as `transport.migration.adopt`.
+    """
+    async with _servers(settings) as streams:
+        await migration.adopt(streams, layout_of(settings.nats), installation_of(settings, folder), moved)
+
+
+async def export(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
+    """Make `folder` a data folder of what the servers hold. Raises as `adopt`."""
+    async with _servers(settings) as streams:
+        await migration.export(streams, layout_of(settings.nats), folder, moved)
+
+
+def installation_of(settings: Settings, folder: Path) -> Installation:
+    """`app.data_dir` is read as it is configured, another folder in the layout of its own."""
+    if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
+        return Installation(folder)
+    elsewhere: dict[str, Path] = {}
+    homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
+    for home, each in homes.items():
+        usual = each.with_data_in(folder / home).kb
+        for name in FOLLOWING:
+            place, there = getattr(each.kb, name), getattr(usual, name)
+            if place != there:
+                elsewhere[there.relative_to(folder).as_posix()] = place
+    return Installation(folder, elsewhere)
+
+
+@asynccontextmanager
+async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
+    try:
+        client = await connect(address_of(settings), named())
+        try:
+            await prepare(client, layout_of(settings.nats))
+            yield streams_of(client)
+        finally:
+            await client.close()
+    except ServersUnusable as error:
+        raise Unusable(str(error)) from None
+    except Fenced:
+        raise Unusable("--adopt: another process works with these servers; stop it, and adopt again") from None
+    except AWAY as error:
+        raise Unusable(f"transport: NATS does not serve ({error}); look into its log, and try again") from None

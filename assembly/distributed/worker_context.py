@@ -1,0 +1,90 @@
+"""What all partitions of a worker use together: Discord, models, library, search, documents, budgets; and what the
+roles team and knowledge provide to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from assembly.bot import DiscordParts
+from assembly.data_folder import RunState
+from assembly.documents import Documents
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts, ServerParts, assemble
+from assembly.running import Meters
+from model.outcomes import Outcome, OutcomeKind, Result
+from services.assistant import Assistant
+from services.knowledge import Library, LibrarySearch
+from services.llm import ImageSource, StructuredLLM
+from services.team import Capture, Captures, archive_files
+from settings import Settings
+from sinks.archive import RawArchive
+from transport.budgets import SharedBudgets
+from transport.captures import CaptureSender
+from transport.people import SharedPeople
+from transport.streams import KNOWLEDGE, TEAM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all graphs of a worker are wired to."""
+
+    settings: Settings
+    people: SharedPeople
+    llm: StructuredLLM | None
+    discord: DiscordParts
+    assistant: Assistant
+    library: Library
+    search: LibrarySearch
+    images: ImageSource | None
+    documents: Documents | None
+    servers: Mapping[int, ServerParts]
+    captures: CaptureParts
+    meters: Meters
+    budgets: SharedBudgets
+
+    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
+        """What a graph is wired to, or commands are."""
+        return assemble(
+            settings,
+            state=state,
+            assistant=self.assistant,
+            library=self.library,
+            search=self.search,
+            poster=self.discord.poster,
+            captures=self.captures,
+            fetcher=self.discord.fetcher,
+            access=self.discord.access,
+            images=self.images,
+            documents=self.documents,
+            gauge=self.meters.gauge,
+            results=results,
+            servers=self.servers,
+        )
+
+
+def sending_capture_parts(
+    settings: Settings, given: CaptureSender, opted_out: Callable[[int, str], bool]
+) -> CaptureParts:
+    """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
+    raw = settings.kb.team_raw_dir
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), opted_out)
+    known = RawArchive(raw, captures, rehearsed=True)
+
+    async def keep(capture: Capture) -> Outcome:
+        outcome = await known.keep(capture)
+        if outcome.result is OutcomeKind.CAPTURED:
+            await given.give(capture)
+        # Its id is given where it is kept.
+        return replace(outcome, qa_id=None)
+
+    return CaptureParts(keep=keep, captures=captures)
+
+
+def followed_folders(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """The folders that other roles write, by their scope."""
+    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
+    return {
+        TEAM: [f"{home}team-knowledge" for home in homes],
+        KNOWLEDGE: [f"{home}knowledge-base" for home in homes],
+    }

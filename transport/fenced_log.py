@@ -1,0 +1,255 @@
+"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of
+a whole stream, and the secure deletion of messages.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import cast
+
+from nats.aio.msg import Msg
+from nats.errors import Error
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, NotFoundError
+
+from clock import Patience, rfc3339
+from clock.backoff import Backoff
+from transport.errors import Fenced
+from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+TRY_SECONDS = 2.0
+PATIENCE_SECONDS = 60.0
+"""How long a write waits for a server that is away; then it fails, like one to a disk that is gone."""
+READ_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An entry of the log that says who owns the scope from now on.
+
+    Attributes:
+        owner: the process; empty: nobody, it was handed back in order. What was suspected before still is.
+        at: seconds since 1970.
+        crashes: how many owners in a row were lost before one and the same message was done.
+        seen: only what was published before can have ended all of them; on the server's clock.
+        trying: the message that is tried alone, since one of those that wait has ended its worker again and again.
+    """
+
+    owner: str
+    at: float
+    crashes: int = 0
+    seen: float = 0.0
+    trying: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is unacknowledged when a scope changes its owner; times in seconds since 1970 on the server's clock.
+
+    Attributes:
+        oldest: when the oldest message was published that is not acknowledged.
+        lost: since when the former owner has received nothing, if it was lost.
+    """
+
+    oldest: float
+    lost: float
+
+
+class FencedLog:
+    """The log of one scope, on the loop of its connection."""
+
+    def __init__(self, streams: JetStreamContext, scope: str) -> None:
+        self.scope = scope
+        self.all = f"log.{scope}.>"
+        self.lost = False
+        self.on_lost: Callable[[], object] | None = None
+        self.streams = streams
+        self._last = 0
+        self._epoch = Epoch("", 0.0)
+        self._turn = asyncio.Lock()
+
+    async def open(self, owner: str, at: float, waiting: Backlog | None = None) -> Epoch:
+        """Take the scope over; gives the epoch that begins. `waiting`: None where nothing waits."""
+        while True:
+            self._last, before = await self._state()
+            epoch = _next(before, owner, at, waiting)
+            try:
+                await self._append(f"log.{self.scope}.epoch", _rendered(epoch), {ROLLUP: "sub"})
+            except Fenced:  # somebody else wrote between the look and the append
+                continue
+            self._epoch = epoch
+            return epoch
+
+    async def note(self, epoch: Epoch) -> None:
+        """Replace the current epoch's entry, for instance with the message that is being tried alone. Raises as
+        `append`.
+        """
+        self._epoch = epoch
+        await self.append("epoch", _rendered(epoch), {ROLLUP: "sub"})
+
+    async def hand_back(self, at: float) -> None:
+        """Release the scope: append an epoch without an owner. For a process that ends normally. Raises as `append`."""
+        await self.note(replace(self._epoch, owner="", at=at))
+
+    async def append(self, branch: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Add an entry below the scope; gives its number.
+
+        Raises:
+            Fenced: the scope belongs to another process.
+            OSError: the server has not answered for a minute.
+        """
+        if self.lost:
+            raise Fenced(self.scope)
+        try:
+            return await self._append(f"log.{self.scope}.{branch}", data, headers or {})
+        except Fenced:
+            self.mark_lost()
+            raise
+
+    def mark_lost(self) -> None:
+        """Write nothing more: the scope is known to belong to another."""
+        if not self.lost:
+            self.lost = True
+            if self.on_lost is not None:
+                self.on_lost()
+
+    async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
+        """What is kept in the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
+        async for entry in read_all(self.streams, f"log.{self.scope}.{branch}", since):
+            yield entry
+
+    async def _state(self) -> tuple[int, Epoch | None]:
+        try:
+            last = (await self.streams.get_last_msg(LOG, self.all)).seq or 0
+        except NotFoundError:
+            return 0, None
+        try:
+            found = await self.streams.get_last_msg(LOG, f"log.{self.scope}.epoch")
+        except NotFoundError:
+            return last, None
+        return last, _read(found.data or b"{}")
+
+    async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
+        async with self._turn:
+            message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
+            sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
+            patience = Patience(PATIENCE_SECONDS)
+            while True:
+                try:
+                    stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
+                except APIError as error:
+                    if error.err_code not in WRONG_LAST:
+                        raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+                    try:
+                        if await self._stored(message_id):
+                            return self._last
+                        sent[LAST] = str(self._last)
+                    except (Error, TimeoutError) as silent:
+                        await _wait(patience, backoff, silent)
+                except (Error, TimeoutError) as error:
+                    await _wait(patience, backoff, error)
+                else:
+                    # A repeat is our own entry whose answer was lost.
+                    self._last = stored.seq
+                    return stored.seq
+
+    async def _stored(self, message_id: str) -> bool:
+        """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
+        known
+        entry has expired; then append again. Raises Fenced if another process has written.
+        """
+        known, last = self._last, await self.streams.get_last_msg(LOG, self.all)
+        headers = cast("Mapping[str, str]", last.headers or {})
+        mine = headers.get(MESSAGE_ID) == message_id
+        # Whoever takes over begins with an epoch, which does not run out and is newer than all that we know.
+        if not mine and (last.seq or 0) >= known:
+            raise Fenced(self.scope)
+        self._last = last.seq or 0
+        return mine
+
+
+async def _wait(patience: Patience, backoff: Backoff, error: Exception) -> None:
+    """Raises OSError: it was long enough."""
+    if patience.is_over():
+        raise OSError(errno.EIO, "NATS does not answer") from error
+    await asyncio.sleep(backoff.pause())
+
+
+def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:
+    """The epoch after another; a new beginning where everything is done that its lost owners can have seen."""
+    if before is None or waiting is None:
+        return Epoch(owner, at)
+    lost = bool(before.owner)
+    if before.trying or waiting.oldest < before.seen:
+        return replace(before, owner=owner, at=at, crashes=before.crashes + lost)
+    return Epoch(owner, at, crashes=1, seen=waiting.lost) if lost else Epoch(owner, at)
+
+
+async def read_all(
+    streams: JetStreamContext, subject: str, since: float | None = None, *, headers_only: bool = False
+) -> AsyncIterator[Msg]:
+    """Everything that the log holds of a subject now, oldest first."""
+    async for entry in read_stream(streams, LOG, subject, since, headers_only=headers_only):
+        yield entry
+
+
+async def read_stream(
+    streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
+) -> AsyncIterator[Msg]:
+    config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+    if since is not None:
+        start = rfc3339(since, digits=6)
+        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
+    reading = await streams.subscribe(
+        subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
+    )
+    try:
+        info = await reading.consumer_info()
+        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
+        while left:
+            entry = await reading.next_msg(timeout=READ_SECONDS)
+            left = entry.metadata.num_pending
+            yield entry
+    finally:
+        await reading.unsubscribe()
+
+
+def _read(data: bytes) -> Epoch:
+    """Of what another version of the program has written, what this one knows."""
+    told = json.loads(data)
+    return Epoch(**{each.name: told[each.name] for each in fields(Epoch) if each.name in told})
+
+
+def _rendered(epoch: Epoch) -> bytes:
+    return json.dumps(asdict(epoch)).encode()
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+async def erase(streams: JetStreamContext, stream: str, subject: str, before: int | None = None) -> int:
+    """Overwrite the messages of a subject. `before`: only those with a smaller number. Gives how many there were.
+    Raises as the client.
+    """
+    numbers = [
+        message.metadata.sequence.stream
+        async for message in read_stream(streams, stream, subject, headers_only=True)
+        if before is None or message.metadata.sequence.stream < before
+    ]
+    for number in numbers:
+        try:
+            await streams.delete_msg(stream, number)
+        except APIError as error:
+            if error.err_code not in (NO_MESSAGE, NOT_DELETED):
+                raise
+    return len(numbers)

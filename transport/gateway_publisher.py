@@ -1,0 +1,373 @@
+"""What a gateway process publishes: each dispatch to the stream and subject of its channel or server, a server whole
+again after many changes, and departures that nobody heard.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import re
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.js import JetStreamContext
+
+from clock import now
+from services.discord import BadLine, Dispatch
+from services.discord.wire import USED_TYPES
+from streams.gateway import Gateway
+from transport.connection import AWAY, streams_of
+from transport.dispatches import (
+    FOLDED,
+    PLACE,
+    ThreadFacts,
+    decode_compressed,
+    encode_compressed,
+    encode_line,
+    rendered,
+    strip_guild,
+)
+from transport.fenced_log import read_stream
+from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
+from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL
+from transport.watermarks import PublishWatermarks
+
+_LISTS = ("roles", "channels", "threads")
+_WHOLE = frozenset({"members", "unavailable"})  # what GUILD_UPDATE does not speak of
+
+
+class GuildSnapshot:
+    """Follows one server from its GUILD_CREATE on. Odd payloads change nothing."""
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self._fields: dict[str, Any] | None = None
+        self._lists: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _LISTS}
+
+    def see(self, dispatch: Dispatch) -> None:
+        d: Mapping[str, Any] = dispatch.d
+        if dispatch.t == "GUILD_CREATE":
+            self._fields = {name: value for name, value in d.items() if name not in _LISTS}
+            self._lists = {name: _by_id(d.get(name)) for name in _LISTS}
+        elif self._fields is not None:
+            try:
+                self._change(self._fields, dispatch.t, d)
+            except (KeyError, TypeError, AttributeError):
+                return
+        self._at = dispatch.at
+
+    def as_guild_create(self) -> Dispatch | None:
+        """As a GUILD_CREATE of now; None where none was seen, or the server is away."""
+        if self._fields is None or self._fields.get("unavailable"):
+            return None
+        lists = {name: list(each.values()) for name, each in self._lists.items()}
+        return Dispatch(self._at, "GUILD_CREATE", {**self._fields, **lists})
+
+    def _change(self, fields: dict[str, Any], type_: str, d: Mapping[str, Any]) -> None:
+        if type_.startswith("THREAD_"):
+            self._change_threads(type_, d)
+        elif type_.startswith("CHANNEL_"):
+            self._change_channels(type_, d)
+        elif type_ == "GUILD_ROLE_DELETE":
+            self._lists["roles"].pop(d["role_id"], None)
+        elif type_.startswith("GUILD_ROLE_"):
+            self._lists["roles"][d["role"]["id"]] = d["role"]
+        elif type_ == "GUILD_MEMBER_UPDATE":
+            own: list[dict[str, Any]] = fields.get("members") or []
+            fields["members"] = [{**each, **d} if each["user"]["id"] == d["user"]["id"] else each for each in own]
+        elif type_ == "GUILD_UPDATE":
+            if "roles" in d:
+                self._lists["roles"] = _by_id(d["roles"])
+            fields.update({name: value for name, value in d.items() if name in fields and name not in _WHOLE})
+        elif type_ == "GUILD_DELETE":
+            fields["unavailable"] = True
+
+    def _change_channels(self, type_: str, d: Mapping[str, Any]) -> None:
+        if type_ == "CHANNEL_DELETE":
+            self._lists["channels"].pop(d["id"], None)
+            self._lists["threads"] = self._threads_outside({d["id"]})
+        else:
+            self._lists["channels"][d["id"]] = dict(d)
+
+    def _change_threads(self, type_: str, d: Mapping[str, Any]) -> None:
+        threads = self._lists["threads"]
+        if type_ == "THREAD_LIST_SYNC":
+            of = d.get("channel_ids")
+            self._lists["threads"] = ({} if of is None else self._threads_outside(of)) | _by_id(d["threads"])
+        elif type_ == "THREAD_DELETE" or (type_ != "THREAD_MEMBERS_UPDATE" and d["thread_metadata"]["archived"]):
+            threads.pop(d["id"], None)  # those that arrive with a server are the active ones
+        elif type_ != "THREAD_MEMBERS_UPDATE":
+            threads[d["id"]] = {**threads.get(d["id"], {}), **d}
+
+    def _threads_outside(self, channel_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+        return {id_: each for id_, each in self._lists["threads"].items() if each["parent_id"] not in channel_ids}
+
+
+def _by_id(listed: object) -> dict[str, dict[str, Any]]:
+    if not isinstance(listed, list):
+        return {}
+    dicts = [cast("dict[str, Any]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
+    return {str(each.get("id")): each for each in dicts}
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+LEFT = "GUILD_DELETE"
+AT_ONCE = 32
+
+log = logging.getLogger(__name__)
+
+
+async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
+    """GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed while no
+    gateway ran. `ready`: the payload of READY. If NATS is away, this is done at the next session.
+    """
+    listed: object = ready.get("guilds")
+    if not isinstance(listed, list):
+        return ()
+    there = {str(each["id"]) for each in cast("list[Mapping[str, Any]]", listed) if "id" in each}
+    number, count = ready.get("shard") or (0, 1)
+    try:
+        subjects = (await streams.stream_info(PLACES, subjects_filter="places.>")).state.subjects or {}
+        known = {subject.rpartition(".")[2] for subject in subjects}
+        missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def is_published(guild_id: int) -> bool:
+            async with slots:
+                return await _is_told(streams, guild_id)
+
+        known_left = await asyncio.gather(*map(is_published, missing))
+        left = [guild_id for guild_id, known in zip(missing, known_left, strict=True) if not known]
+    except AWAY as error:
+        log.info("servers that were left meanwhile stay known: NATS does not answer (%s)", error)
+        return ()
+    for guild_id in left:
+        log.info("server %d was left while nobody listened", guild_id)
+    return [Dispatch(now(), LEFT, {"id": str(guild_id)}) for guild_id in left]
+
+
+async def _is_told(streams: JetStreamContext, guild_id: int) -> bool:
+    last = await streams.get_last_msg(PLACES, f"places.{guild_id}")
+    try:
+        said = decode_compressed(last.data or b"")
+    except BadLine:
+        return False
+    return said.t == LEFT and not said.d.get("unavailable")
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+INTERACTION_TTL = "15m"
+"""For as long as the token of an interaction is good (API reference, "Interactions")."""
+
+FOLD_AFTER = 2_000
+"""After so many changes of a server, its complete state is published as a new GUILD_CREATE. Without that the stream
+would drop the oldest message, the first GUILD_CREATE, after ten times as many.
+"""
+
+_SNOWFLAKE = re.compile(r"[0-9]{1,20}")
+
+_SERVER_ITSELF = frozenset({"GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"})
+_OF_A_PLACE = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_")))
+_OF_A_SERVER = _OF_A_PLACE | {
+    "GUILD_ROLE_CREATE",
+    "GUILD_ROLE_UPDATE",
+    "GUILD_ROLE_DELETE",
+    "GUILD_MEMBER_UPDATE",
+    "THREAD_LIST_SYNC",
+    "THREAD_MEMBERS_UPDATE",
+}
+_WRITTEN = frozenset(
+    each for each in USED_TYPES if each.startswith(("MESSAGE_", "TYPING_"))
+) | {"INTERACTION_CREATE"}  # fmt: skip
+
+
+class Publisher:
+    """Made by `publisher`. Takes the dispatches of all the shards of a process, those of one place in order.
+
+    Attributes:
+        lanes: what is on its way, and counts of what arrived.
+    """
+
+    def __init__(
+        self,
+        streams: JetStreamContext,
+        on_the_way: OrderedPublisher,
+        marks: PublishWatermarks,
+        threads: ThreadFacts | None,
+        fold_after: int,
+    ) -> None:
+        self.ordered_publisher = on_the_way
+        self._streams = streams
+        self._fold_after = fold_after
+        self._changes: Counter[int] = Counter()  # by server, since it was told whole
+        self._marks = marks
+        self._threads = threads
+        self._own_id: int | None = None
+        self._process = uuid.uuid4().hex
+        self._numbers = itertools.count()
+
+    async def publish(self, dispatch: Dispatch) -> None:
+        """Put it on its way; returns before it has arrived, unless too much waits. Types without a place, and those
+        that no part of the program reads, go nowhere.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        if dispatch.t == "READY":
+            user = dispatch.d.get("user")
+            self._own_id = _id(user, "id") if isinstance(user, dict) else None  # pyright: ignore[reportUnknownArgumentType] (JSON)
+            for left in await missed_guild_leaves(self._streams, dispatch.d):
+                await self.publish(left)
+            return
+        try:
+            outgoing_messages = self._messages_of(dispatch)
+        except ValueError as error:
+            log.warning("one %s cannot be handed on: %s", dispatch.t, error)
+            return
+        for outgoing in outgoing_messages:
+            await self.ordered_publisher.put(outgoing)
+        guild_id = _id(dispatch.d, "guild_id")
+        if guild_id is not None and self._changes[guild_id] >= self._fold_after:
+            await self._fold(guild_id)
+
+    async def drain(self) -> None:
+        """Wait until the server has everything; the caller sets a limit. Raises as `publish`."""
+        await self.ordered_publisher.drain()
+
+    def _messages_of(self, dispatch: Dispatch) -> list[OutgoingMessage]:
+        type_, d = dispatch.t, dispatch.d
+        outgoing_messages: list[OutgoingMessage] = []
+        if type_ in _SERVER_ITSELF or type_ in _OF_A_SERVER:
+            guild_id = _id(d, "id" if type_ in _SERVER_ITSELF else "guild_id")
+            if guild_id is not None:
+                outgoing_messages.append(self._of_a_server(dispatch, guild_id))
+        if type_ in _WRITTEN or type_ in _OF_A_PLACE:
+            place_id = _id(d, "channel_id" if type_ in _WRITTEN else "id")
+            if place_id is not None:
+                outgoing_messages.append(self._of_a_place(dispatch, place_id))
+        return outgoing_messages
+
+    def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> OutgoingMessage:
+        headers = {MESSAGE_ID: self._once()}
+        self._changes[guild_id] += 1
+        if dispatch.t in {"GUILD_CREATE", "GUILD_UPDATE"}:
+            dispatch = strip_guild(dispatch, self._own_id)
+        if dispatch.t == "GUILD_CREATE":
+            self._changes[guild_id] = 0
+        if dispatch.t == "GUILD_CREATE" or (dispatch.t == "GUILD_DELETE" and not dispatch.d.get("unavailable")):
+            headers[ROLLUP] = "sub"  # nothing before it matters any more
+        return OutgoingMessage(f"places.{guild_id}", encode_compressed(dispatch), headers)
+
+    async def _fold(self, guild_id: int) -> None:
+        """Tell a server whole again, made of what the stream holds of it: in a session that lasts for weeks its changes
+        would grow without end. Nothing more of it is published meanwhile: it belongs to one shard.
+        """
+        self._changes[guild_id] = 0
+        subject = f"places.{guild_id}"
+        await self.ordered_publisher.drain_subject(subject)
+        made = GuildSnapshot()
+        try:
+            async for told in read_stream(self._streams, PLACES, subject):
+                made.see(decode_compressed(told.data))
+        except (Error, TimeoutError, BadLine) as error:
+            log.warning("server %d is not told whole (%s); tried again after its next changes", guild_id, error)
+            return
+        whole = made.as_guild_create()
+        if whole is not None:
+            await self.ordered_publisher.put(
+                OutgoingMessage(
+                    subject, encode_compressed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub", FOLDED: "1"}
+                )
+            )
+
+    def _of_a_place(self, dispatch: Dispatch, place_id: int) -> OutgoingMessage:
+        headers = {MESSAGE_ID: self._message_id(dispatch)}
+        # What is said in a thread concerns its channel: who answers there, and whether the team has.
+        home = _id(dispatch.d, "parent_id") if dispatch.t.startswith("THREAD_") else None
+        guild_id = _id(dispatch.d, "guild_id")
+        if dispatch.t == "INTERACTION_CREATE":
+            headers[TTL] = INTERACTION_TTL
+        if dispatch.t in _WRITTEN and self._threads is not None and guild_id is not None:
+            facts = self._threads(guild_id, place_id)
+            if facts is not None:
+                headers[PLACE] = rendered(facts)
+                home = _id(facts, "parent_id")
+        line = encode_line(dispatch)
+        settled = None
+        if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
+            settled = self._marks.under_way(guild_id or 0, place_id, message_id)
+        return OutgoingMessage(f"messages.{home or place_id}", line, headers, settled)
+
+    def _message_id(self, dispatch: Dispatch) -> str:
+        """The same in every gateway and after a restart, where Discord says what makes a dispatch the same."""
+        id_ = dispatch.d.get("id")
+        match dispatch.t:
+            case "MESSAGE_CREATE":
+                return f"C:{id_}"
+            case "MESSAGE_UPDATE":
+                return f"U:{id_}:{dispatch.d.get('edited_timestamp')}"
+            case "MESSAGE_DELETE":
+                return f"D:{id_}"
+            case "INTERACTION_CREATE":
+                return f"I:{id_}"
+            case _:
+                return self._once()
+
+    def _once(self) -> str:
+        """For what may be sent again by nobody but this process."""
+        return f"{self._process}:{next(self._numbers)}"
+
+
+@asynccontextmanager
+async def publisher(
+    client: Client, marks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
+) -> AsyncGenerator[Publisher]:
+    """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
+    a message says where it was written (`transport.dispatches`).
+    """
+    async with ordered_publisher(client) as on_the_way:
+        yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
+
+
+def _id(payload: object, name: str) -> int | None:
+    """An id as Discord sends it; None for what is none: subjects are made of them."""
+    value: object = payload.get(name) if hasattr(payload, "get") else None  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return int(value) if isinstance(value, str) and _SNOWFLAKE.fullmatch(value) else None
+
+
+async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> None:
+    """Run the gateways until each has stopped, and publish what they say in order of arrival. What is published is on
+    its way then: see `Publisher.drain`.
+
+    Raises:
+        GatewayRefused: Discord refuses the bot for good; the others have been stopped and cut off.
+        nats.errors.Error: the connection to NATS was closed for good.
+    """
+
+    async def of(gateway: Gateway) -> None:
+        stream = gateway.dispatches()
+        try:
+            async for dispatch in stream:
+                await publisher.publish(dispatch)
+        finally:
+            await stream.aclose()
+
+    running = [asyncio.create_task(of(gateway)) for gateway in gateways]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,0 +1,704 @@
+"""Move an installation between files and NATS: `adopt` uploads a data folder to the servers, `export` makes one.
+
+    knowledge-base, guilds/*/knowledge-base       the log, scope `knowledge`
+    team-knowledge, guilds/*/team-knowledge       the log, scope `team`
+    state, feedback.jsonl                         the log, the scopes of the partitions of their channels
+    who opted out, shown runbooks, the key of
+    votes, files that must not be read again      the bucket `people`
+    budgets, watermarks of servers                the buckets `budgets` and `seen`
+    evidence, runbooks                            the bucket `evidence`
+
+Recordings of models and collections that are made from knowledge are left where they are.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+import secrets
+import shutil
+import zlib
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from nats.errors import TimeoutError as NothingHeard
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError, ObjectNotFoundError
+from nats.js.kv import KeyValue
+from nats.js.object_store import ObjectStore
+from pydantic import TypeAdapter, ValidationError
+
+from clock import now
+from services.conversations import Mark, read_marks, read_posts, read_started, render_marks
+from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
+from services.storage import DataFolder, Record, files, json_state, read_text
+from services.storage.backups import DamagedDatabase, databases
+from transport import budgets, folder_log
+from transport.errors import ServersUnusable
+from transport.fenced_log import FencedLog
+from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
+from transport.key_value import values
+from transport.members import Members, Peer
+from transport.people import FORGET
+from transport.streams import (
+    CAPTURES,
+    EVIDENCE,
+    KNOWLEDGE,
+    LOG,
+    MESSAGES,
+    PEOPLE,
+    SEEN,
+    TEAM,
+    Layout,
+    partition_of,
+    scope,
+)
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+MARK = ".exported.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOrigin:
+    """An export.
+
+    Attributes:
+        log: when the stream was made that it is from.
+        last: by scope, the number of the last entry then.
+    """
+
+    id: str = ""
+    log: str = ""
+    last: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def owner(self) -> str:
+        """Who owns what is adopted from this folder, until a process takes it over."""
+        return f"app.py --adopt {self.id}".strip()
+
+
+_ORIGIN = TypeAdapter(FolderOrigin)
+
+
+async def origin_of(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
+    """Of an export that begins now."""
+    last = {name: (await _last(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
+    return FolderOrigin(secrets.token_hex(8), await _made(streams), last)
+
+
+def write_origin(root: Path, origin: FolderOrigin) -> None:
+    files.renew(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
+
+
+def read_origin(root: Path) -> FolderOrigin:
+    """One of nothing where the folder is not from an export."""
+    try:
+        return _ORIGIN.validate_json(read_text(root / MARK) or "{}")
+    except ValidationError:
+        return FolderOrigin()
+
+
+async def untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
+    """Whether a scope is as it was exported into the folder, but for what was adopted from there since."""
+    if not origin.id or origin.log != await _made(streams):
+        return False
+    last, _ = await _last(streams, f"log.{name}.>")
+    _, epoch = await _last(streams, f"log.{name}.epoch")
+    # Entries run out; but whoever changes a scope begins with an epoch.
+    return last <= origin.last.get(name, 0) or epoch.get("owner") == origin.owner
+
+
+async def _made(streams: JetStreamContext) -> str:
+    return str((await streams.stream_info(LOG)).created)
+
+
+async def _last(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[str, Any]]:
+    """The number of the last entry, and what it says where it is an epoch."""
+    try:
+        found = await streams.get_last_msg(LOG, subject)
+    except NotFoundError:
+        return 0, {}
+    return found.seq or 0, json.loads(found.data or b"{}") if subject.endswith(".epoch") else {}
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+LAST_SECONDS = 0.3
+"""How long it is listened, once all is read, for what was wished just before."""
+
+
+@asynccontextmanager
+async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Gives what is to be awaited when all is read.
+
+    Both raise ServersUnusable: a request to be forgotten is not carried out in full; or somebody asked meanwhile,
+    so that some of what was read is from before.
+    """
+    watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
+    try:
+        known = await values(streams, PEOPLE, f"{FORGET}.*")
+        left = {scope for key, value in known.items() for scope in _left(key, value)}
+        if left:
+            raise ServersUnusable(
+                f"--export: a wish to be forgotten is not carried out yet ({', '.join(sorted(left))}): let processes "
+                "with the roles worker and team run until it is, then export again"
+            )
+
+        async def still_none() -> None:
+            while True:
+                try:
+                    heard = await watching.updates(timeout=LAST_SECONDS)
+                except NothingHeard:
+                    return
+                if isinstance(heard, KeyValue.Entry) and heard.value and heard.value != known.get(heard.key):
+                    raise ServersUnusable("--export: somebody has wished to be forgotten meanwhile: export again")
+
+        yield still_none
+    finally:
+        await watching.stop()
+
+
+def _left(key: str, value: bytes) -> list[str]:
+    """The scopes that are still to be dealt with. A damaged wish is one that nobody has carried out."""
+    if not value:
+        return []
+    try:
+        told = cast("dict[str, Any]", json.loads(value))
+        return [str(each) for each in told["left"]]
+    except (ValueError, KeyError, TypeError):
+        return [f"{key} is damaged"]
+
+
+NO_CHANNEL_PARTITION = 0
+"""The partition of what belongs to no channel."""
+STATE = ("state", "feedback.jsonl")
+SHARED = (
+    "state/usage.json",
+    "state/opt-outs.json",
+    "state/shown-runbooks.json",
+    "state/feedback.key",
+    "state/gone-files.json",
+)
+"""What all processes share: it is in buckets, not in the log."""
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """Divides the state of `folder` among so many partitions."""
+
+    folder: DataFolder
+    partitions: int
+
+    def split(self) -> Mapping[int, Mapping[str, bytes]]:
+        """By partition, the files that it gets and their contents.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        found: dict[int, dict[str, bytes]] = defaultdict(dict)
+        for path in files_below(self.folder.root, STATE):
+            if path not in SHARED:
+                for partition, content in self._divided(path).items():
+                    found[partition][path] = content
+        return found
+
+    def _divided(self, name: str) -> Mapping[int, bytes]:
+        folder, path = self.folder, self.folder.root / name
+        if path == folder.posts:
+            return self._lines(path, self._of_post)
+        if path == folder.feedback:
+            places = {post.message_id: post.place_id for post in read_posts(folder.posts)}
+            return self._lines(path, lambda row: self._of(places.get(int(row["message_id"]))))
+        if path.parent == folder.outcomes and path.suffix == ".jsonl":
+            return self._lines(path, lambda row: self._of(row.get("place_id")))
+        if path == folder.seen:
+            return self._marks()
+        if path.parent == folder.outbox:
+            return {self._started.get(path.name, NO_CHANNEL_PARTITION): path.read_bytes()}
+        return {NO_CHANNEL_PARTITION: path.read_bytes()}
+
+    def _of(self, *places: int | str | None) -> set[int]:
+        return {self._at(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
+
+    def _at(self, place_id: int) -> int:
+        """The partition of a place, which for a thread is that of its channel."""
+        return partition_of(self._channels.get(place_id, place_id), self.partitions)
+
+    @cached_property
+    def _channels(self) -> Mapping[int, int]:
+        """Of the threads that the bot has opened."""
+        return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
+
+    def _of_post(self, row: Record) -> Collection[int]:
+        """Where it was asked for. Nothing tells which channel a thread of somebody else is in: there it is known to all
+        partitions.
+        """
+        place_id = int(row["place_id"])
+        known = row["opened_thread"] or place_id in self._channels
+        return self._of(place_id) if known else range(self.partitions)
+
+    @property
+    def _started(self) -> Mapping[str, int]:
+        started = read_started(self.folder.outbox)
+        return {f"{reply.id}.json": self._at(reply.post.asked_in) for reply in started}
+
+    def _marks(self) -> Mapping[int, bytes]:
+        divided: dict[int, dict[int, Mark]] = defaultdict(dict)
+        for place_id, mark in read_marks(self.folder.seen).items():
+            partition = self._at(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
+            divided[partition][place_id] = mark
+        return {partition: render_marks(marks) for partition, marks in divided.items()}
+
+    def _lines(self, path: Path, partitions_of: Callable[[Record], Collection[int]]) -> Mapping[int, bytes]:
+        divided: dict[int, bytearray] = defaultdict(bytearray)
+        for line in lines_of(path.read_bytes()):
+            try:
+                partitions = partitions_of(cast("Record", json.loads(line)))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                partitions = (NO_CHANNEL_PARTITION,)  # damaged: it is kept, as it was
+            for partition in partitions:
+                divided[partition] += line
+        return {partition: bytes(content) for partition, content in divided.items()}
+
+
+def lines_of(content: bytes) -> Iterator[bytes]:
+    """Each with its end, also the last one."""
+    return (
+        line if line.endswith(b"\n") else line + b"\n" for line in content.splitlines(keepends=True) if line.strip()
+    )
+
+
+def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
+    """Write the state below `into`, of folders with one part of it each. Gives the paths of the files.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    holders: dict[str, list[Path]] = defaultdict(list)
+    for root in partitions:
+        for path in files_below(root, STATE):
+            if path not in SHARED:
+                holders[path].append(root / path)
+    for path, parts in holders.items():
+        files.renew(into / path, _merged(DataFolder(into), into / path, parts), flush=False)
+    return holders.keys()
+
+
+def _merged(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
+    if path in (folder.posts, folder.feedback) or path.parent == folder.outcomes:
+        return _by_time(parts)
+    if path == folder.seen:
+        return render_marks(_newest(map(read_marks, parts)))
+    if path == folder.token_days:
+        return render_token_days(summed_token_days(map(read_token_days, parts)))
+    return parts[0].read_bytes()
+
+
+def _by_time(parts: Iterable[Path]) -> bytes:
+    """Lines of equal times stay together as they were; one that several partitions have is there once."""
+    lines = {line: _time_of(line) for part in parts for line in lines_of(part.read_bytes())}
+    return b"".join(sorted(lines, key=lines.__getitem__))
+
+
+def _time_of(line: bytes) -> tuple[float, str]:
+    """Posts tell seconds, the others a time as text. What is damaged comes first."""
+    try:
+        at: object = json.loads(line)["at"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0.0, ""
+    return (float(at), "") if isinstance(at, int | float) else (0.0, str(at))
+
+
+def _newest(parts: Iterable[Mapping[int, Mark]]) -> Mapping[int, Mark]:
+    """Of each place what is known best; of a server, below minus its id, what is true for all of its places."""
+    newest: dict[int, Mark] = {}
+    for marks in parts:
+        for place_id, mark in marks.items():
+            better: Callable[..., Mark] = max if place_id > 0 else min
+            newest[place_id] = better(newest.get(place_id, mark), mark, key=_reach)
+    return newest
+
+
+def _reach(mark: Mark) -> tuple[int, int]:
+    return mark.below, len(mark.done)
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
+GONE, CLOSED = "gone.", "closed."
+TOGETHER = "shared"
+"""The group of budgets of the servers without limits of their own."""
+COLLECTIONS = ("evidence", "runbooks")
+SUFFIX = ".sqlite"
+_COLLECTION = re.compile(r"(?:evidence|runbooks)/[^/\0]+\.sqlite")
+LEVEL = 1
+
+
+async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
+    """Raises OSError: a file cannot be read."""
+    people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
+    notes = dict(_tombstones(await asyncio.to_thread(json_state.read_object, folder.tombstones)))
+    for prefix, path in ((OPT_OUTS, folder.opt_outs), (SHOWN, folder.shown_runbooks)):
+        ids = await asyncio.to_thread(json_state.read_ids, path)
+        notes |= {f"{prefix}{user_id}": b"true" for user_id in ids}
+    for key, value in notes.items():
+        if known.get(key) != value:
+            await people.put(key, value)
+    for key in known:
+        if key.startswith((OPT_OUTS, SHOWN, GONE, CLOSED)) and key not in notes:
+            await people.purge(key)
+    if folder.feedback_key.exists():
+        await people.put(FEEDBACK_KEY, folder.feedback_key.read_bytes())
+
+
+async def download_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
+    """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
+    known = await values(streams, PEOPLE)
+    for prefix, path, own in (
+        (OPT_OUTS, folder.opt_outs, [part.opt_outs for part in parts]),
+        (SHOWN, folder.shown_runbooks, [part.shown_runbooks for part in parts]),
+    ):
+        ids = {int(key.removeprefix(prefix)) for key in known if key.startswith(prefix)}
+        ids = ids.union(*(json_state.read_ids(each) for each in own))
+        if ids:
+            files.renew(path, json_state.render_ids(ids), flush=False)
+    gone = _gone(known)
+    if any(gone.values()):
+        files.renew(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
+    keys = [each.feedback_key.read_bytes() for each in parts if each.feedback_key.exists()]
+    key = known.get(FEEDBACK_KEY) or next(iter(keys), None)
+    if key is not None:
+        files.renew(folder.feedback_key, key, flush=False)
+
+
+def _tombstones(kept: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Files that must not be read again, as `services.documents.tombstones` notes them by key."""
+    for message_id, marks in kept.get("files", {}).items():
+        for mark in marks:
+            yield f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}", b"true"
+    for case_id, closed in kept.get("closed", {}).items():
+        yield f"{CLOSED}{case_id}", json.dumps(closed).encode()
+
+
+def _gone(notes: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The other way round."""
+    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
+    for key, value in sorted(notes.items()):
+        if key.startswith(GONE):
+            message_id, _, mark = key.removeprefix(GONE).partition(".")
+            found["files"].setdefault(message_id, []).append(base64.urlsafe_b64decode(mark).decode())
+        elif key.startswith(CLOSED):
+            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
+    return found
+
+
+async def upload_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:
+    for group, path in _usage(folder, servers).items():
+        if path.exists():
+            await budgets.write(streams, group, await asyncio.to_thread(read_spent, path))
+
+
+async def download_budgets(streams: JetStreamContext, folder: DataFolder) -> None:
+    found = await budgets.read(streams)
+    paths = _usage(folder, [int(group) for group in found if group.isdecimal()])
+    for group, spent in found.items():
+        if group in paths:
+            files.renew(paths[group], render_spent(spent), flush=False)
+
+
+def _usage(folder: DataFolder, servers: Collection[int]) -> Mapping[str, Path]:
+    own = {str(guild_id): DataFolder(folder.guilds / str(guild_id)).usage for guild_id in servers}
+    return {TOGETHER: folder.usage, **own}
+
+
+async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> None:
+    """Where gateways go on from. Marks do not tell which server a place is in: where there are several, each goes on
+    from when it was first met, and what is old is known to have its end.
+    """
+    marks = await asyncio.to_thread(read_marks, folder.seen)
+    servers = [-place_id for place_id in marks if place_id < 0]
+    seen = await streams.key_value(SEEN)
+    for guild_id in servers:
+        known = [place_id for place_id in marks if place_id == -guild_id or (place_id > 0 and len(servers) == 1)]
+        told = {str(place_id): str(marks[place_id].below) for place_id in known}
+        await seen.put(str(guild_id), json.dumps(told, separators=(",", ":")).encode())
+
+
+async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Mark]:
+    """By minus the id of a server, since when none of its messages may be missed. The marks of its places are those of
+    what was handed on, which need not have its end yet.
+    """
+    met: dict[int, Mark] = {}
+    for guild_id, value in (await values(streams, SEEN)).items():
+        below = json.loads(value).get(f"-{guild_id}")
+        if below is not None:
+            met[-int(guild_id)] = Mark(int(below))
+    return met
+
+
+async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
+    """Gives how many.
+
+    Raises:
+        OSError, DamagedDatabase: a file cannot be read.
+    """
+    bucket, paths = await streams.object_store(EVIDENCE), collections_in(folder)
+    for path in paths:
+        await bucket.put(path, await asyncio.to_thread(_packed, folder.root / path))
+    for name in await _objects(bucket):
+        if name not in paths:
+            await bucket.delete(name)
+    return len(paths)
+
+
+async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
+    """Gives how many."""
+    bucket, count = await streams.object_store(EVIDENCE), 0
+    for name in await _objects(bucket):
+        try:
+            content = (await bucket.get(name)).data or b""
+        except ObjectNotFoundError:
+            continue  # deleted meanwhile
+        await asyncio.to_thread(_unpack, folder.root / name, content)
+        count += 1
+    return count
+
+
+async def _objects(bucket: ObjectStore) -> Sequence[str]:
+    """The names of collections; others are nobody's path."""
+    try:
+        kept = [each.name or "" for each in await bucket.list(ignore_deletes=True)]
+    except NotFoundError:
+        return ()
+    return [name for name in kept if _COLLECTION.fullmatch(name)]
+
+
+def collections_in(folder: DataFolder) -> Sequence[str]:
+    """Their paths below the folder."""
+    found = [path for name in COLLECTIONS for path in (folder.root / name).glob(f"*{SUFFIX}")]
+    return sorted(path.relative_to(folder.root).as_posix() for path in found)
+
+
+def _packed(path: Path) -> bytes:
+    with TemporaryDirectory() as scratch:
+        copy = Path(scratch, path.name)
+        try:
+            databases.copy(path, copy)  # with what is in its log
+        except DamagedDatabase as error:
+            raise DamagedDatabase(f"{path}: {error}") from None
+        return zlib.compress(copy.read_bytes(), LEVEL)
+
+
+def _unpack(path: Path, content: bytes) -> None:
+    files.renew(path, zlib.decompress(content), flush=False)
+
+
+@dataclass(slots=True)
+class MigrationProgress:
+    """How much was moved so far: the paths of files, and how many collections of documents. `messages`, `captures`: how
+    many are on their way in NATS, which no folder has.
+    """
+
+    paths: set[str] = field(default_factory=set[str])
+    collections: int = 0
+    messages: int = 0
+    captures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where an installation is on the disk.
+
+    Attributes:
+        root: its data folder.
+        elsewhere: by their path in the layout of a data folder, what is somewhere else.
+    """
+
+    root: Path
+    elsewhere: Mapping[str, Path] = field(default_factory=dict[str, Path])
+
+    @property
+    def folder(self) -> DataFolder:
+        return DataFolder(self.root)
+
+    @property
+    def homes(self) -> list[str]:
+        """Of what all servers share, and of each server that has knowledge of its own."""
+        return ["", *(f"guilds/{guild_id}/" for guild_id in self.servers)]
+
+    @property
+    def servers(self) -> list[int]:
+        return sorted(int(path.name) for path in self.folder.guilds.glob("*") if path.name.isdecimal())
+
+    def publisher(self, fenced: FencedLog) -> FolderPublisher:
+        """Of what one role writes."""
+        below = "team-knowledge" if fenced.scope == TEAM else "knowledge-base"
+        folders = [f"{home}{below}" for home in self.homes]
+        indexes = [f"{each}/index{'-team' if fenced.scope == TEAM else ''}.txt" for each in folders]
+        own = {path: place for path, place in self.elsewhere.items() if f"{below}/" in path}
+        return FolderPublisher(fenced, self.root, folders, indexes, own)
+
+
+async def adopt(
+    streams: JetStreamContext, layout: Layout, installation: Installation, moved: MigrationProgress
+) -> None:
+    """Make the log and the buckets what an installation is; what an adoption that was cut off has told stays.
+
+    `moved` is counted up meanwhile. A folder that was exported from these servers may have been changed: what it does
+    not have any more is removed.
+
+    Raises:
+        ServersUnusable: somebody works with it, or the log holds other files, or newer ones than were exported.
+        Fenced: somebody has begun to work with it.
+        OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
+    """
+    origin = await asyncio.to_thread(read_origin, installation.root)
+    members = await Members(streams, Peer(origin.owner, ())).alive()
+    if members:
+        raise ServersUnusable(
+            f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first"
+        )
+    with TemporaryDirectory() as scratch:
+        parts = await asyncio.to_thread(_divided, installation.folder, layout, Path(scratch))
+        logs = {name: FencedLog(streams, name) for name in layout.scopes()}
+        publishers = {
+            name: installation.publisher(fenced)
+            if name in (TEAM, KNOWLEDGE)
+            else FolderPublisher(fenced, parts[name], (".",))
+            for name, fenced in logs.items()
+        }
+        for name, publisher in publishers.items():
+            await _must_be_ours(streams, name, publisher, origin)
+
+        for name, publisher in publishers.items():
+            if await publisher.found() or await recorded_files(streams, name):
+                await logs[name].open(origin.owner, now())
+                await publisher.publish(moved.paths.add)
+    folder = installation.folder
+    await upload_people(streams, folder)
+    await upload_budgets(streams, folder, installation.servers)
+    await upload_watermarks(streams, folder)
+    moved.collections = await upload_collections(streams, folder)
+
+
+def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, Path]:
+    parts = {scope(number): scratch / scope(number) for number in range(layout.partitions)}
+    for number, contents in Splitter(folder, layout.partitions).split().items():
+        for path, content in contents.items():
+            files.renew(parts[scope(number)] / path, content, flush=False)
+    return parts
+
+
+async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
+    """Raises ServersUnusable: the log has files that the installation lacks, and lacked when it was exported."""
+    if await untouched(streams, name, origin):
+        return
+    found = await publisher.found()
+    for path, known in (await recorded_files(streams, name)).items():
+        place = found.get(path)
+        if place is None or known.digest != await asyncio.to_thread(_digest, place):
+            raise ServersUnusable(
+                f"--adopt: NATS holds other data ({name}: {path!r}), perhaps since this folder was exported; export "
+                "again and work with that, or adopt it with another server"
+            )
+
+
+def _digest(path: Path) -> str:
+    return folder_log.content_digest(path.read_bytes())
+
+
+UNFINISHED = ".unfinished-export"
+"""Ends the name of a folder that an export is building; the next one begins it anew."""
+
+
+async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: MigrationProgress) -> None:
+    """Make `into` a data folder of all that the log and the buckets hold; it is there at once, when it is complete.
+
+    `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
+
+    Raises:
+        ServersUnusable: it is not empty, or a wish to be forgotten is open.
+        OSError: it cannot be written, or the server does not answer.
+    """
+    async with no_open_forget_requests(streams) as still_none_open:
+        target, building = await asyncio.to_thread(_begun, into)
+        try:
+            await _build(streams, layout, building, moved)
+            await still_none_open()
+            await asyncio.to_thread(_flush, building)
+            building.rename(target)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, building, ignore_errors=True)
+            raise
+
+
+async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: MigrationProgress) -> None:
+    folder = DataFolder(building)
+    write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
+    with TemporaryDirectory() as scratch:
+        parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
+        moved.paths.update(await restore_all_scopes(streams, building, parts))
+        await download_people(streams, folder, [DataFolder(part) for part in parts])
+    await download_budgets(streams, folder)
+    await _mark_servers(streams, folder)
+    moved.collections = await download_collections(streams, folder)
+    moved.messages = (await streams.stream_info(MESSAGES)).state.messages
+    moved.captures = (await streams.stream_info(CAPTURES)).state.messages
+
+
+async def restore_all_scopes(streams: JetStreamContext, into: Path, parts: Sequence[Path]) -> set[str]:
+    """Make of the whole log one folder. `parts`: empty ones for the partitions, with the names of their scopes. Gives
+    the paths of the files.
+
+    Raises OSError: it cannot be written, or the server does not answer.
+    """
+    paths = set[str]()
+    for name in (KNOWLEDGE, TEAM):
+        paths.update(await restore(FencedLog(streams, name), into))
+    for part in parts:
+        await restore(FencedLog(streams, part.name), part)
+    paths.update(await asyncio.to_thread(merge_partitions, parts, into))
+    return paths
+
+
+def _begun(into: Path) -> tuple[Path, Path]:
+    """Where it is to be, and the empty folder beside it where it is built."""
+    target = Path(os.path.realpath(into))
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ServersUnusable(f"--export: {into} is not an empty folder; name another one")
+    building = target.with_name(f"{target.name}{UNFINISHED}")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(mode=0o700, parents=True)
+    return target, building
+
+
+async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
+    marks, met = read_marks(folder.seen), await guild_watermarks(streams)
+    missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
+    if missing:
+        files.renew(folder.seen, render_marks({**met, **marks}), flush=False)
+
+
+def _flush(root: Path) -> None:
+    """What was written without waiting for the disk is on it after this."""
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    files.sync_folder(root)

@@ -1,0 +1,271 @@
+"""An object store with compare-and-set: an object is replaced only if it is still the version that the writer read.
+
+It is kept as every client of NATS keeps objects (`nats object ls evidence` shows it), but a head is written only where
+the one before is still the one that its writer knows. The client's own `put` takes whatever comes last.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nats.errors import Error
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NotFoundError
+
+from clock import now, rfc3339
+from transport.errors import ServerAway
+from transport.fenced_log import TRY_SECONDS, erase, read_stream
+from transport.key_value import follow, patiently, unsubscribe_quietly
+from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+PIECE_BYTES = 256 * 1024
+"""Of an object in one message: a server takes a megabyte as it comes."""
+SILENT_SECONDS, MOST_SILENCES = 0.3, 10
+DIGEST = "SHA-256="
+
+
+class ObjectChanged(Exception):
+    """Somebody else has written or deleted the object meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What is known of an object without reading it.
+
+    Attributes:
+        revision: the number of its head in the stream; 0: there has been none lately.
+        pieces: the name under which its bytes lie; empty: it is deleted, or was never there.
+        count: of the messages that hold its bytes.
+        digest: SHA-256 of its bytes, in base64.
+        notes: what its writer said of it.
+        written: when, in RFC 3339; empty: it is not told.
+    """
+
+    name: str
+    revision: int = 0
+    pieces: str = ""
+    count: int = 0
+    digest: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+    written: str = field(default="", compare=False)
+
+    @property
+    def there(self) -> bool:
+        return self.pieces != ""
+
+
+class ObjectBucket:
+    """Each method raises ServerAway."""
+
+    def __init__(self, streams: JetStreamContext, name: str) -> None:
+        """`streams`: of a connection on the loop on which this is used."""
+        self._streams = streams
+        self._name, self._stream = name, f"OBJ_{name}"
+        self._orphans: dict[str, float] = {}
+
+    async def look(self, name: str) -> ObjectInfo:
+        async def looked() -> ObjectInfo:
+            try:
+                found = await self._streams.get_last_msg(self._stream, self._head_of(name))
+            except NotFoundError:
+                return ObjectInfo(name)
+            return _parsed(found.data or b"{}", found.seq or 0)
+
+        return await patiently(looked)
+
+    async def heads(self) -> list[ObjectInfo]:
+        """Of all objects that are there."""
+
+        async def read() -> list[ObjectInfo]:
+            subject = f"$O.{self._name}.M.>"
+            return [
+                _parsed(head.data, head.metadata.sequence.stream)
+                async for head in read_stream(self._streams, self._stream, subject)
+            ]
+
+        return [head for head in await patiently(read, None) if head.there]
+
+    async def fetch(self, head: ObjectInfo) -> bytes | None:
+        """The bytes; None: they are not all there now. Mostly the object has changed: look again."""
+
+        async def opened() -> JetStreamContext.PushSubscription:
+            return await self._streams.subscribe(
+                self._piece_of(head.pieces), stream=self._stream, ordered_consumer=True
+            )
+
+        reading = await patiently(opened)
+        content, silent = bytearray(), 0
+        try:
+            info = await reading.consumer_info()
+            there = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
+            left = head.count if there >= head.count else 0
+            while left:
+                try:
+                    content += (await reading.next_msg(timeout=SILENT_SECONDS)).data
+                    left -= 1
+                except TimeoutError:
+                    silent += 1  # the server is slow, or has deleted them
+                    if silent > MOST_SILENCES or (await self.look(head.name)).revision != head.revision:
+                        return None
+        except (Error, OSError):
+            return None
+        finally:
+            await unsubscribe_quietly(reading)
+        return bytes(content) if _digest(content) == head.digest else None
+
+    async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
+        """Write an object in the place of `over`. Raises ObjectChanged: another is there by now, and stays."""
+        pieces, count = uuid.uuid4().hex, -(-len(content) // PIECE_BYTES)
+        try:
+            for at in range(0, len(content), PIECE_BYTES):
+                await self._publish(self._piece_of(pieces), content[at : at + PIECE_BYTES], {})
+            about = {
+                "name": over.name,
+                "bucket": self._name,
+                "nuid": pieces,
+                "size": len(content),
+                "chunks": count,
+                "digest": f"{DIGEST}{_digest(content)}",
+                "mtime": rfc3339(now()),
+                "options": {"max_chunk_size": PIECE_BYTES},
+                "metadata": dict(notes),
+            }
+            revision = await self._publish_head(over, about, {})
+        except (ServerAway, ObjectChanged):
+            await self._drop(pieces)
+            raise
+        if over.there:
+            await self._drop(over.pieces)
+        return ObjectInfo(over.name, revision, pieces, count, _digest(content), dict(notes))
+
+    async def delete(self, name: str) -> ObjectInfo | None:
+        """The head of what is deleted; None: there was nothing. For a day a mark tells others."""
+        while True:
+            found = await self.look(name)
+            if not found.there:
+                return None
+            about = {"name": name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
+            try:
+                revision = await self._publish_head(found, about, {TTL: f"{DAY_SECONDS}s"})
+            except ObjectChanged:
+                continue
+            await self._drop(found.pieces)
+            return ObjectInfo(name, revision)
+
+    async def delete_if_unchanged(self, head: ObjectInfo) -> bool:
+        """Delete what was looked at; False: it is another by now, and stays. The mark of it remains."""
+        about = {"name": head.name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
+        try:
+            await self._publish_head(head, about, {})
+        except ObjectChanged:
+            return False
+        await self._drop(head.pieces)
+        return True
+
+    async def clear_orphans(self, heads: Iterable[ObjectInfo], after_seconds: float) -> None:
+        """Delete the pieces of writers that were killed before their head: those that none of `heads`, all
+        that are there, has named for so long.
+        """
+
+        async def listed() -> dict[str, int]:
+            info = await self._streams.stream_info(self._stream, subjects_filter=self._piece_of(">"))
+            return info.state.subjects or {}
+
+        found = {subject.rpartition(".")[2] for subject in await patiently(listed, None)}
+        alone = found - {head.pieces for head in heads}
+        at = asyncio.get_running_loop().time()
+        self._orphans = {pieces: self._orphans.get(pieces, at) for pieces in alone}
+        for pieces, since in list(self._orphans.items()):
+            if at - since >= after_seconds:
+                await self._drop(pieces)
+                del self._orphans[pieces]
+
+    async def follow(self, heard: Callable[[ObjectInfo], None]) -> Callable[[], Awaitable[None]]:
+        """Tell `heard` of each object that there is, then of each change; gives what ends it. Returns when it has been
+        told of all that there is.
+        """
+        return await follow(
+            self._streams,
+            self._stream,
+            f"$O.{self._name}.M.>",
+            lambda message: heard(_parsed(message.data, message.metadata.sequence.stream)),
+        )
+
+    async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
+        only = {**headers, ROLLUP: "sub", LAST: str(over.revision)}
+        return await self._publish(self._head_of(over.name), json.dumps(about).encode(), only)
+
+    async def _publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
+        message_id = uuid.uuid4().hex
+
+        async def published() -> int:
+            try:
+                stored = await self._streams.publish(
+                    subject, data, timeout=TRY_SECONDS, stream=self._stream, headers={**headers, MESSAGE_ID: message_id}
+                )
+            except APIError as error:
+                if error.err_code not in WRONG_LAST:
+                    raise
+                return await self._mine(subject, message_id)
+            return stored.seq
+
+        return await patiently(published)
+
+    async def _mine(self, subject: str, message_id: str) -> int:
+        """After a rejected write: the sequence of our own message, if only the answer was lost. Raises ObjectChanged:
+        another process wrote.
+        """
+        try:
+            last = await self._streams.get_last_msg(self._stream, subject)
+        except NotFoundError:
+            raise ObjectChanged(subject) from None
+        if (last.headers or {}).get(MESSAGE_ID) != message_id:
+            raise ObjectChanged(subject)
+        return last.seq or 0
+
+    async def _drop(self, pieces: str) -> None:
+        """Delete chunks; if the server is away they stay, and `clear_orphans` deletes them later."""
+        try:
+            await erase(self._streams, self._stream, self._piece_of(pieces))
+        except (Error, OSError, TimeoutError):
+            return
+
+    def _head_of(self, name: str) -> str:
+        return f"$O.{self._name}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+    def _piece_of(self, pieces: str) -> str:
+        return f"$O.{self._name}.C.{pieces}"
+
+
+def _parsed(data: bytes, revision: int) -> ObjectInfo:
+    about: dict[str, Any] = json.loads(data)
+    name = str(about.get("name", ""))
+    if about.get("deleted"):
+        return ObjectInfo(name, revision)
+    digest = str(about.get("digest", "")).removeprefix(DIGEST)
+    notes: dict[str, str] = about.get("metadata") or {}
+    return ObjectInfo(
+        name,
+        revision,
+        str(about.get("nuid", "")),
+        int(about.get("chunks", 0)),
+        digest,
+        notes,
+        str(about.get("mtime") or ""),
+    )
+
+
+def _digest(content: bytes | bytearray) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()

@@ -1,0 +1,277 @@
+"""Publishing to JetStream: in order within a subject, many subjects at once, each message until the server has it."""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from services.telemetry import number_of
+from transport.streams import BEING_STORED, FULL
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 256
+"""Subjects with a message under way. From 64 on a server on the same machine takes no more a second."""
+MOST_WAITING = 20_000
+MOST_BYTES = 64 * 1024 * 1024
+ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once more
+LOOK_SECONDS = 0.25
+COMPLAIN_SECONDS = 60.0
+
+_PAUSES = {BEING_STORED: 0.05, FULL: 1.0}
+_PAUSE_SECONDS = 0.5  # after any other error that may pass
+_OURS = range(400, 500)  # codes of errors that the same message would meet again
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """One message on its way. `settled` is called once the server has it, or refuses it for good.
+
+    `headers` hold a `Nats-Msg-Id`: it may be sent more than once.
+    """
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    settled: Callable[[], object] | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes, as the server counts it: with its headers, which are ASCII."""
+        return len(self.data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{k}: {v}\r\n") for k, v in self.headers.items())
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A letter that waits for its answer. `at`: when it was sent last, on the clock of the loop."""
+
+    outgoing: OutgoingMessage
+    at: float
+
+
+class OrderedPublisher:
+    """Publishes messages in order within each subject, many subjects at once: the next message of a subject is sent
+    when the server has confirmed the previous one. Made by `ordered_publisher`.
+
+    Attributes:
+        stored: how many the server has taken; `repeats`: how many of them it had already; `refused`: not one of those.
+    """
+
+    def __init__(self, client: Client, *, at_once: int, most: int, most_bytes: int, answer_seconds: float) -> None:
+        self._client = client
+        self._at_once, self._most, self._most_bytes = at_once, most, most_bytes
+        self._answer_seconds = answer_seconds
+        self._queues: dict[str, deque[OutgoingMessage]] = {}  # by subject; the first is under way, ready or put off
+        self._ready: deque[str] = deque()  # subjects whose first letter may go
+        self._sent: dict[int, _Sent] = {}  # by the number in the answer's subject
+        self._put_off: dict[str, asyncio.TimerHandle] = {}
+        self._numbers = itertools.count()
+        self._inbox = client.new_inbox()
+        self._wake, self._less = asyncio.Event(), asyncio.Event()
+        self._failure: BaseException | None = None
+        self._complained: dict[str, float] = {}
+        self.waiting = self.waiting_bytes = 0
+        self.stored = self.repeats = self.refused = 0
+
+    async def put(self, outgoing: OutgoingMessage) -> None:
+        """Take a letter; returns at once, unless too many wait already.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
+            many = number_of(self.waiting, "message")
+            self._complain("behind", f"NATS is behind: {many} wait, and no more are taken from Discord until it is not")
+            await self._changed()
+        self._check()
+        self.waiting += 1
+        self.waiting_bytes += len(outgoing.data)
+        lane = self._queues.get(outgoing.subject)
+        if lane is None:
+            self._queues[outgoing.subject] = deque((outgoing,))
+            self._ready.append(outgoing.subject)
+            self._wake.set()
+        else:
+            lane.append(outgoing)
+
+    async def drain(self) -> None:
+        """Wait until the server has everything. It waits for as long as the server is away: the caller sets a limit.
+
+        Raises:
+            nats.errors.Error: the connection was closed for good.
+        """
+        while self.waiting:
+            await self._changed()
+
+    async def drain_subject(self, subject: str) -> None:
+        """Wait until the server has everything of one subject. Raises as `drain`."""
+        while subject in self._queues:
+            await self._changed()
+
+    async def _changed(self) -> None:
+        self._check()
+        self._less.clear()
+        await self._less.wait()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    async def _sending(self) -> None:
+        while True:
+            while self._ready and len(self._sent) < self._at_once and self._client.is_connected:
+                outgoing = self._queues[self._ready.popleft()][0]
+                number = next(self._numbers)
+                self._sent[number] = _Sent(outgoing, 0.0)
+                await self._send(number)
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _repeating(self) -> None:
+        """An answer that is lost with a connection never comes: what waits too long goes again."""
+        connection = self._client.stats["reconnects"]
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._client.is_connected:
+                self._check_connection()
+                continue
+            anew, connection = self._client.stats["reconnects"] != connection, self._client.stats["reconnects"]
+            limit = asyncio.get_running_loop().time() - self._answer_seconds
+            for number in [number for number, sent in self._sent.items() if anew or sent.at < limit]:
+                await self._send(number)
+            self._wake.set()
+
+    def _check_connection(self) -> None:
+        if self._client.is_closed:
+            raise nats.errors.ConnectionClosedError
+
+    async def _send(self, number: int) -> None:
+        sent = self._sent.get(number)
+        if sent is None:
+            return  # answered meanwhile
+        sent.at = asyncio.get_running_loop().time()
+        outgoing = sent.outgoing
+        if outgoing.size > self._client.max_payload:  # the server would end the connection, each time
+            del self._sent[number]
+            self._refuse(outgoing, f"{outgoing.size:,} bytes are more than the server's max_payload")
+            return
+        try:
+            await self._client.publish(
+                outgoing.subject, outgoing.data, reply=f"{self._inbox}.{number}", headers=dict(outgoing.headers)
+            )
+        except nats.errors.ConnectionClosedError:
+            raise
+        except (nats.errors.Error, OSError) as error:
+            log.debug("not sent, and tried again: %s", error)
+
+    async def _answered(self, message: Msg) -> None:
+        sent = self._sent.pop(int(message.subject.rpartition(".")[2]), None)
+        if sent is None:
+            return  # the second answer to a letter that was sent twice
+        outgoing = sent.outgoing
+        if not message.data:  # "no responders": the stream is not there, or its server is not ready
+            self._again(outgoing, _PAUSE_SECONDS, f"no stream takes {outgoing.subject.partition('.')[0]}.*")
+            return
+        answer = cast("dict[str, Any]", json.loads(message.data))
+        error = answer.get("error")
+        if error is None:
+            self.stored += 1
+            self.repeats += bool(answer.get("duplicate"))
+            self._settle(outgoing)
+        elif error.get("err_code") in _PAUSES or error.get("code") not in _OURS:
+            number = error.get("err_code")
+            what = None if number == BEING_STORED else f"{error.get('description')} (error {number})"
+            self._again(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
+        else:
+            self._refuse(outgoing, f"{error.get('description')} (error {error.get('err_code')})")
+
+    def _again(self, outgoing: OutgoingMessage, seconds: float, why: str | None) -> None:
+        if why is not None:
+            stream = outgoing.subject.partition(".")[0]
+            self._complain(stream, f"NATS does not take {stream}: {why}; trying until it does")
+        loop = asyncio.get_running_loop()
+        self._put_off[outgoing.subject] = loop.call_later(seconds, self._resume, outgoing.subject)
+        self._wake.set()
+
+    def _resume(self, subject: str) -> None:
+        del self._put_off[subject]
+        self._ready.append(subject)
+        self._wake.set()
+
+    def _refuse(self, outgoing: OutgoingMessage, why: str) -> None:
+        self.refused += 1
+        log.error("NATS refuses one message for %s, which is left out: %s", outgoing.subject, why)
+        self._settle(outgoing)
+
+    def _settle(self, outgoing: OutgoingMessage) -> None:
+        lane = self._queues[outgoing.subject]
+        lane.popleft()
+        self.waiting -= 1
+        self.waiting_bytes -= len(outgoing.data)
+        if lane:
+            self._ready.append(outgoing.subject)
+        else:
+            del self._queues[outgoing.subject]
+        self._wake.set()
+        self._less.set()
+        if outgoing.settled is not None:
+            outgoing.settled()
+
+    def _complain(self, about: str, line: str) -> None:
+        """One line a minute."""
+        at = asyncio.get_running_loop().time()
+        if at - self._complained.get(about, float("-inf")) >= COMPLAIN_SECONDS:
+            self._complained[about] = at
+            log.warning("%s", line)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
+        tasks = [asyncio.create_task(self._sending()), asyncio.create_task(self._repeating())]
+        for task in tasks:
+            task.add_done_callback(self._ended)
+        try:
+            yield
+        finally:
+            for each in (*tasks, *self._put_off.values()):
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._client.is_connected:
+                await subscription.unsubscribe()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._failure is None:
+            self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
+        self._less.set()
+
+
+@asynccontextmanager
+async def ordered_publisher(
+    client: Client,
+    *,
+    at_once: int = AT_ONCE,
+    most: int = MOST_WAITING,
+    most_bytes: int = MOST_BYTES,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> AsyncGenerator[OrderedPublisher]:
+    """What was put and not drained by the end of the block is given up."""
+    made = OrderedPublisher(client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds)
+    async with made.running():
+        yield made

@@ -1,0 +1,273 @@
+"""The JetStream streams and buckets that the processes share: their names and configuration, created once and compared
+at every start; the headers and error codes of the server that nats-py does not name.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from nats.aio.client import Client
+from nats.errors import NoRespondersError
+from nats.js import api
+from nats.js.errors import NotFoundError
+
+from transport.connection import ANSWER_SECONDS, streams_of
+from transport.errors import ServersUnusable
+
+MESSAGE_ID = "Nats-Msg-Id"
+ROLLUP, TTL = "Nats-Rollup", "Nats-TTL"
+LAST, LAST_OF = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
+# Of a bucket: what became of a key, and why the server says so where nobody did it.
+OPERATION, PURGE, REASON = "KV-Operation", "PURGE", "Nats-Marker-Reason"
+
+NO_MESSAGE = 10037
+"""None is kept of that subject."""
+NO_STREAM = 10059
+NOT_DELETED = 10057
+"""The message is not in its stream, or no longer."""
+NOT_UNIQUE = 10100
+"""A work queue has a consumer for these subjects."""
+WRONG_LAST = (10071, 10164)
+"""Somebody else has written since."""
+BEING_STORED, FULL = 10158, 10077
+
+
+_OFFSET, _PRIME = 0x811C9DC5, 0x01000193
+
+
+@lru_cache(maxsize=1 << 14)
+def partition_of(channel_id: int, partitions: int) -> int:
+    """FNV-1a of 32 bits, of the id as it is written, modulo the number of partitions."""
+    hashed = _OFFSET
+    for byte in str(channel_id).encode():
+        hashed = (hashed ^ byte) * _PRIME & 0xFFFFFFFF
+    return hashed % partitions
+
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLES", "LOG"
+MEMBERS, LOCKS, SEEN, PEOPLE, BUDGETS = "members", "locks", "seen", "people", "budgets"
+BLOBS, EVIDENCE = "blobs", "evidence"
+
+DAY_SECONDS = 86_400
+REPEATS_SECONDS = 300
+"""How long a message that is published again is known: catch-up and a second gateway publish what another has."""
+PAUSES = (0.1, 0.3, 1.0)
+"""Between tries to make a stream: a server that has just deleted one of the name, or elects its leader, refuses it."""
+MOST_BYTES = 4 * 1024**3
+"""Of messages that wait; beyond it the server refuses, and gateways wait."""
+NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The part of the configuration that streams and buckets are created with.
+
+    Attributes:
+        partitions: fixed once the stream of messages exists.
+        lease_seconds: after so long a silence others take over.
+        replicas: servers that keep each message.
+    """
+
+    partitions: int = 32
+    lease_seconds: float = 3.0
+    replicas: int = 1
+
+    def scopes(self) -> list[str]:
+        """Whose files are kept in the log: of each partition, and of the single writers."""
+        return [*(scope(number) for number in range(self.partitions)), TEAM, KNOWLEDGE]
+
+
+TEAM, KNOWLEDGE = "team", "knowledge"
+
+
+def scope(partition: int) -> str:
+    return f"p{partition:02}"
+
+
+def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """The configuration of each stream, in the words of the server."""
+    common = {"storage": "file", "num_replicas": layout.replicas}
+    queue = {**common, "retention": "workqueue", "discard": "new", "duplicate_window": REPEATS_SECONDS * NANOS}
+    transform = {"src": "messages.*", "dest": f"messages.{{{{partition({layout.partitions},1)}}}}.{{{{wildcard(1)}}}}"}
+    yield {
+        **queue,
+        "name": MESSAGES,
+        "subjects": ["messages.*"],
+        "subject_transform": transform,
+        "max_age": DAY_SECONDS * NANOS,
+        "max_bytes": MOST_BYTES,
+        "allow_msg_ttl": True,
+    }
+    # What the team teaches waits for as long as it takes.
+    yield {**queue, "name": CAPTURES, "subjects": ["captures.*"], "max_bytes": MOST_BYTES}
+    # Holds nothing: its consumers are the locks of roles without a queue.
+    yield {**queue, "name": ROLES, "subjects": ["roles.*"]}
+    kept = {**common, "retention": "limits", "allow_rollup_hdrs": True, "allow_direct": True}
+    yield {**kept, "name": PLACES, "subjects": ["places.*"], "max_msgs_per_subject": 20_000}
+    yield {**kept, "name": LOG, "subjects": ["log.>"], "allow_msg_ttl": True}
+
+
+async def prepare(client: Client, layout: Layout) -> None:
+    """Create the streams and buckets that are missing.
+
+    Raises:
+        ServersUnusable: what is there is not as the configuration says.
+    """
+    for stream in stream_configs(layout):
+        found = await _configured(client, stream["name"])
+        if found is None:
+            await _made(client, stream)
+            found = await _configured(client, stream["name"]) or {}
+        compare(stream, found)
+    streams = streams_of(client)
+    # In memory it would be gone after a restart of a single server, and nobody could tell who is alive.
+    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None)):
+        try:
+            await streams.key_value(bucket)
+        except NotFoundError:
+            kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
+            await streams.create_key_value(kept)
+    _compare_lease(layout, await _configured(client, f"KV_{MEMBERS}") or {})
+    for bucket in (LOCKS, BUDGETS, PEOPLE):
+        if await _configured(client, f"KV_{bucket}") is None:
+            await _made(client, _expiring(bucket, layout))
+    if await _configured(client, f"OBJ_{EVIDENCE}") is None:
+        await _made(client, _evidence(layout))
+    try:
+        await streams.object_store(BLOBS)
+    except NotFoundError:
+        await streams.create_object_store(BLOBS, api.ObjectStoreConfig(replicas=layout.replicas))
+
+
+async def differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
+    """The names of existing streams, and how they differ from the configuration (what `prepare` would raise). Creates
+    nothing.
+
+    Raises:
+        ServersUnusable: the server does not tell.
+    """
+    there, wrong = list[str](), list[ServersUnusable]()
+    for stream in stream_configs(layout):
+        name = stream["name"]
+        answer = await _asked(client, f"STREAM.INFO.{name}", {})
+        if answer.get("error", {}).get("err_code") == NO_STREAM:
+            continue
+        if "error" in answer:
+            raise ServersUnusable(f"nats: the stream {name} cannot be looked at: {answer['error'].get('description')}")
+        there.append(name)
+        try:
+            compare(stream, answer["config"])
+        except ServersUnusable as error:
+            wrong.append(error)
+    members = await _configured(client, f"KV_{MEMBERS}")
+    if members is not None:
+        try:
+            _compare_lease(layout, members)
+        except ServersUnusable as error:
+            wrong.append(error)
+    return there, wrong
+
+
+def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raises ServersUnusable: the server keeps a stream otherwise than is wanted."""
+    for key, value in stream.items():
+        there = found.get(key)
+        if there != value:
+            if key == "subject_transform" and isinstance(there, dict):
+                shown = cast("dict[str, str]", there).get("dest", "")
+                raise ServersUnusable(
+                    f"nats.partitions: the stream {MESSAGES} was made as {shown}; set the number that it says, "
+                    "or begin with another server (--export, --adopt)"
+                )
+            name = "nats.replicas" if key == "num_replicas" else f"nats: the stream {stream['name']}: {key}"
+            raise ServersUnusable(
+                f"{name}: the server has {there}, wanted is {value}; edit it with `nats stream edit`, or set it so"
+            )
+
+
+def _compare_lease(layout: Layout, members: Mapping[str, Any]) -> None:
+    """Raises ServersUnusable: who is silent would be missed sooner or later than leases end."""
+    kept = members.get("max_age", 0) / NANOS
+    if kept != layout.lease_seconds:
+        raise ServersUnusable(
+            f"nats.lease_seconds: the bucket {MEMBERS} was made for {kept:g} s, wanted are {layout.lease_seconds:g} s; "
+            f"end all processes and edit it with `nats stream edit KV_{MEMBERS} --max-age`, or set it so"
+        )
+
+
+async def clear(client: Client) -> None:
+    """Delete everything of it, for tests and the drill."""
+    listed = await _asked(client, "STREAM.NAMES", {})
+    for name in listed.get("streams") or ():
+        await _asked(client, f"STREAM.DELETE.{name}", {})
+
+
+def _expiring(bucket: str, layout: Layout) -> Mapping[str, Any]:
+    """A bucket whose single keys expire: nats-py has no word for that."""
+    return {
+        "name": f"KV_{bucket}",
+        "subjects": [f"$KV.{bucket}.>"],
+        "storage": "file",
+        "num_replicas": layout.replicas,
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "deny_delete": True,
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": NANOS,
+    }
+
+
+def _evidence(layout: Layout) -> Mapping[str, Any]:
+    """A bucket of objects in which the marks of deleted ones expire: there is one for each thread that had files."""
+    return {
+        "name": f"OBJ_{EVIDENCE}",
+        "subjects": [f"$O.{EVIDENCE}.C.>", f"$O.{EVIDENCE}.M.>"],
+        "storage": "file",
+        "num_replicas": layout.replicas,
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "allow_direct": True,
+        "allow_msg_ttl": True,
+    }
+
+
+async def _configured(client: Client, name: str) -> dict[str, Any] | None:
+    answer = await _asked(client, f"STREAM.INFO.{name}", {})
+    return answer.get("config")
+
+
+async def _made(client: Client, stream: Mapping[str, Any]) -> None:
+    """Raises ServersUnusable: the server refuses. Another process that makes the same at this moment is no refusal."""
+    for pause in (*PAUSES, None):
+        answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
+        if "error" not in answer or await _configured(client, stream["name"]) is not None:
+            return
+        if pause is None:
+            why = answer["error"].get("description")
+            raise ServersUnusable(f"nats: the stream {stream['name']} cannot be made: {why}")
+        await asyncio.sleep(pause)
+
+
+async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ServersUnusable: nobody is there to keep streams. Raises as the client."""
+    # In the words of the server: the client does not know all of these settings, and would leave them out.
+    try:
+        answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
+    except NoRespondersError:
+        raise ServersUnusable(
+            "transport: the NATS server keeps no streams: start it with JetStream (jetstream { store_dir: … }); a "
+            "cluster does so once most of its servers are there"
+        ) from None
+    return cast("dict[str, Any]", json.loads(answer.data))

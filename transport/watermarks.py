@@ -1,0 +1,194 @@
+"""Watermarks: for each channel and thread, the newest message id up to which everything is in NATS. After a restart a
+gateway fetches what came later.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from nats.errors import Error
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+from nats.js.kv import KeyValue
+
+from model.messages import DISCORD_EPOCH_MS
+from transport.fenced_log import read_stream
+from transport.streams import SEEN
+
+# nats-py leaves its keyword arguments and headers untyped.
+
+
+WRITE_SECONDS = 0.5
+WRITE_AT_ONCE = 32
+KEPT_SECONDS = 30 * 86_400.0
+"""How long a place is quiet before its mark is dropped; then the one of its server counts."""
+MOST_PLACES = 10_000
+"""Of one server: they are one value of at most half a megabyte. The longest quiet ones are dropped."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is known of one place.
+
+    Attributes:
+        below: the server has every message up to this id.
+        newest: the newest that it has.
+        under_way: ids that it does not have yet.
+    """
+
+    below: int = 0
+    newest: int = 0
+    under_way: set[int] = field(default_factory=set[int])
+
+    def bring_up(self) -> int:
+        """Move `below` as far as nothing is missing; never back."""
+        through = min(self.newest, min(self.under_way) - 1) if self.under_way else self.newest
+        self.below = max(self.below, through)
+        return self.below
+
+
+class PublishWatermarks:
+    """The watermarks of this process's servers: loaded from the bucket `seen`, raised as NATS confirms messages. Made
+    by `open_watermarks`.
+    """
+
+    def __init__(self, bucket: KeyValue, kept: Mapping[int, Mapping[int, int]], *, kept_seconds: float) -> None:
+        """`kept`: by server, then by place (by minus its id for the server itself), how far it had come."""
+        self._bucket = bucket
+        self._kept_seconds = kept_seconds
+        self._places = {
+            guild_id: {place_id: _Place(below, below) for place_id, below in places.items()}
+            for guild_id, places in kept.items()
+        }
+        self._changed: set[int] = set()
+        self._failed = False
+
+    def marks(self) -> Mapping[int, int]:
+        """By place, the id below which NATS has every message; by minus the id of a server, the same for places of it
+        without a mark.
+        """
+        return {
+            place_id: below
+            for places in self._places.values()
+            for place_id, place in places.items()
+            if (below := place.bring_up())
+        }
+
+    def met(self, guild_id: int, at: float) -> None:
+        """A server is there. From now on none of its messages may be missed, also in places without one so far."""
+        places = self._places.setdefault(guild_id, {})
+        if -guild_id not in places:
+            below = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
+            places[-guild_id] = _Place(below, below)
+            self._changed.add(guild_id)
+
+    def under_way(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
+        """A message is handed on; what is given is to be called once NATS has it."""
+        place = self._places.setdefault(guild_id, {}).setdefault(place_id, _Place())
+        place.under_way.add(message_id)
+
+        def confirmed() -> None:
+            place.under_way.discard(message_id)
+            place.newest = max(place.newest, message_id)
+            self._changed.add(guild_id)
+
+        return confirmed
+
+    async def save(self) -> None:
+        """Write what has changed. A failed write is a line in the log, and tried again at the next one."""
+        changed, self._changed = self._changed, set()
+        turn, away = asyncio.Semaphore(WRITE_AT_ONCE), False
+
+        async def write(guild_id: int) -> None:
+            nonlocal away
+            async with turn:
+                if away:  # each of the others would wait as long for an answer
+                    self._changed.add(guild_id)
+                    return
+                try:
+                    await self._bucket.put(str(guild_id), self._rendered(guild_id))
+                except (Error, TimeoutError) as error:
+                    self._changed.add(guild_id)
+                    if not self._failed:
+                        log.warning("marks: not written (%s); trying until they are", error)
+                    self._failed = away = True
+                else:
+                    self._failed = False
+
+        await asyncio.gather(*map(write, changed))
+
+    def _rendered(self, guild_id: int) -> bytes:
+        places = self._places[guild_id]
+        self._forget_quiet(places)
+        text = {str(place_id): str(below) for place_id, place in places.items() if (below := place.bring_up())}
+        return json.dumps(text, separators=(",", ":")).encode()
+
+    def _forget_quiet(self, places: dict[int, _Place]) -> None:
+        """By Discord's time, as `Seen.forget_quiet` does: a clock that is ahead drops nothing."""
+        quietest_first = sorted((place.newest, id_) for id_, place in places.items() if id_ > 0 and not place.under_way)
+        limit = max((newest for newest, _ in quietest_first), default=0) - (round(self._kept_seconds * 1000) << 22)
+        too_many = len(quietest_first) - MOST_PLACES
+        for rank, (newest, place_id) in enumerate(quietest_first):
+            if newest < limit or rank < too_many:
+                del places[place_id]
+
+
+@asynccontextmanager
+async def open_watermarks(
+    streams: JetStreamContext,
+    *,
+    ours: Callable[[int], bool] = lambda _: True,
+    kept_seconds: float = KEPT_SECONDS,
+    write_seconds: float = WRITE_SECONDS,
+) -> AsyncGenerator[PublishWatermarks]:
+    """Read at the start, written soon after each change and at the end. `ours`: whether a server, by its id, belongs to
+    a shard of this process.
+
+    Raises:
+        nats.errors.Error: NATS does not answer.
+    """
+    bucket = await streams.key_value(SEEN)
+    made = PublishWatermarks(bucket, await _read(streams, ours), kept_seconds=kept_seconds)
+
+    async def keep_writing() -> None:
+        while True:
+            await asyncio.sleep(write_seconds)
+            await made.save()
+
+    writing = asyncio.create_task(keep_writing())
+    try:
+        yield made
+    finally:
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+        await made.save()
+
+
+async def _read(streams: JetStreamContext, ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
+    """Damage is reported and left out: that costs a second look at a few messages."""
+    kept: dict[int, dict[int, int]] = {}
+    prefix = f"$KV.{SEEN}."
+    try:
+        async for entry in read_stream(streams, f"KV_{SEEN}", f"{prefix}>"):
+            key = entry.subject.removeprefix(prefix)
+            try:
+                if not ours(guild_id := int(key)):
+                    continue
+                read = cast("dict[str, Any]", json.loads(entry.data))
+                kept[guild_id] = {int(place_id): int(below) for place_id, below in read.items()}
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                log.warning("marks: the entry %.40r is damaged and left out", key)
+    except NotFoundError:
+        pass
+    return kept
