@@ -25,12 +25,12 @@ from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
 from services.llm import (
-    DiscreetEndpoint,
+    ConcurrencyLimit,
     Endpoint,
     EndpointSettings,
-    FewAtOnce,
     Limiter,
     RecordingEndpoint,
+    RedactingEndpoint,
     ReplayEndpoint,
     StructuredLLM,
     ToolLimits,
@@ -239,12 +239,12 @@ async def open_llm(
         yield None
         return
     if at_once is not None:
-        endpoint = FewAtOnce(endpoint, at_once)
+        endpoint = ConcurrencyLimit(endpoint, at_once)
     redact = redactor_of(settings).documentation_text
-    endpoint = DiscreetEndpoint(endpoint, redact)
+    endpoint = RedactingEndpoint(endpoint, redact)
     if record is not None:
         # The recording is to hold no secret either, neither of what is asked nor of what is replied.
-        endpoint = DiscreetEndpoint(RecordingEndpoint(endpoint, record), redact)
+        endpoint = RedactingEndpoint(RecordingEndpoint(endpoint, record), redact)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)

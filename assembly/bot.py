@@ -20,9 +20,9 @@ from assembly.graph_parts import Parts
 from clock import now
 from model.messages import Attachment, Message
 from operators import map_async, supervised
-from operators.discarding import Closing, Threads, discard, newest, sweep
+from operators.discarding import CloseThread, Threads, discard, newest, sweep
 from operators.evidence import chunk
-from services.discord import Access, CDNAttachments, Dispatch, Health, LookupFailed, Poster, Rehearsal
+from services.discord import Access, CDNAttachments, Dispatch, DryRunPoster, Health, LookupFailed, Poster
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
 from services.discord.wire import Decoder
@@ -59,7 +59,7 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
             client=client,
             decoder=decoder,
             fetcher=RestFetcher(client.http, place=decoder.place, forbidden=reading),
-            poster=Rehearsal() if rehearsal else DiscordPoster(client.http, forbidden=posting),
+            poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting),
             access=LiveAccess(client, posting),
             refusals=(reading, posting),
             attachments=CDNAttachments(
@@ -178,7 +178,7 @@ async def sweeping(
 
     async def gone(case_id: int) -> None:
         documents.cases.close(case_id)
-        await remove(Closing(case_id, may_reopen=True))
+        await remove(CloseThread(case_id, may_reopen=True))
 
     swept = sweep(
         documents.store,

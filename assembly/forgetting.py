@@ -12,7 +12,7 @@ from services.knowledge import LibrarySearch
 from services.privacy import Learned, Surroundings, has_written
 from services.storage import DataFolder
 from settings import Settings
-from streams.curation_parts import CurationParts
+from streams.curation_parts import CurationServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TeamKnowledgeFiles:
     folder: DataFolder
     raw: Path
     """The raw archive."""
-    curation: CurationParts | None = None
+    curation: CurationServices | None = None
     search: LibrarySearch | None = None
     internal_topics: Collection[str] = ()
 
@@ -32,7 +32,7 @@ class TeamKnowledgeFiles:
         return Learned(self.folder, self.raw, library, self.internal_topics)
 
 
-def taught(settings: Settings, curation: CurationParts | None, search: LibrarySearch | None) -> TeamKnowledgeFiles:
+def taught(settings: Settings, curation: CurationServices | None, search: LibrarySearch | None) -> TeamKnowledgeFiles:
     """Collect the team knowledge files where these settings hold."""
     folder, kb = DataFolder(settings.app.data_dir), settings.kb
     return TeamKnowledgeFiles(folder, kb.team_raw_dir, curation, search, kb.internal_topics)

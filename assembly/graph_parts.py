@@ -48,8 +48,8 @@ from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation_parts import CurationParts
-from streams.desks import Desk
+from streams.curation_parts import CurationServices
+from streams.desks import ServerContext
 from streams.wiring import EvidenceParts, Learning, Rules, Services, Sinks
 
 
@@ -144,7 +144,7 @@ class CaptureParts:
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     captures: Captures
-    curation: CurationParts | None = None
+    curation: CurationServices | None = None
     images: Images | None = None
     to_the_end: bool = False
 
@@ -153,7 +153,7 @@ def capture_parts(
     settings: Settings,
     state: RunState,
     *,
-    curation: CurationParts | None = None,
+    curation: CurationServices | None = None,
     images: ImageSource | None = None,
     rehearsal: bool = False,
     to_the_end: bool = False,
@@ -223,13 +223,13 @@ def assemble(
     def guild_of(place_id: int) -> int | None:
         return history.place(place_id).guild_id
 
-    def followed(each: CaptureParts) -> CurationParts | None:
+    def followed(each: CaptureParts) -> CurationServices | None:
         return None if each.curation is None else replace(each.curation, last_said=follower.last_said)
 
-    def desk_of(guild_id: int, server: ServerParts) -> Desk:
+    def desk_of(guild_id: int, server: ServerParts) -> ServerContext:
         internal = settings.kb.internal_topics | server.settings.kb.internal_topics
         usage = state.usage_of(guild_id)
-        return Desk(
+        return ServerContext(
             assistant=server.assistant,
             library=server.library,
             search=server.search,

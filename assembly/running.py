@@ -23,7 +23,7 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.answering import Observe
-from clock import cancelled, patient_to_a_point
+from clock import cancelled, with_bounded_shutdown
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
@@ -33,7 +33,7 @@ from services.discord import Dispatch
 from services.llm import ObserveTokens
 from services.telemetry import number_of
 from settings import MetricsSettings, Settings
-from sinks.results import Tally
+from sinks.results import ResultCounts
 from streams.recording import dispatches
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ log = logging.getLogger(__name__)
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine as `asyncio.run` does, without waiting at the end for threads that hang."""
-    with asyncio.Runner(loop_factory=lambda: patient_to_a_point(asyncio.new_event_loop())) as runner:
+    with asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(asyncio.new_event_loop())) as runner:
         return runner.run(work)
 
 
@@ -265,7 +265,10 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]
 
 
 async def play(
-    *recordings: Path, through: Callable[[Observable[Event]], Observable[Result]], in_flight: InFlight, tally: Tally
+    *recordings: Path,
+    through: Callable[[Observable[Event]], Observable[Result]],
+    in_flight: InFlight,
+    tally: ResultCounts,
 ) -> bool:
     """Play recordings through a graph on the running loop, to the end. Gives True when all work was finished; `tally`
     counts the messages.

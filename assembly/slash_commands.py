@@ -63,7 +63,7 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.answer_rules import AnswerRules
 from streams.answers import AIResult, Answerer, RequestContext
-from streams.desks import Desk
+from streams.desks import ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -374,15 +374,19 @@ class Answerers(NamedTuple):
 
 
 def server_answerers(
-    desk: Desk, settings: Settings, usage: Usage, rules: AnswerRules, insiders: tuple[Assistant, Library, Search] | None
+    desk: ServerContext,
+    settings: Settings,
+    usage: Usage,
+    rules: AnswerRules,
+    insiders: tuple[Assistant, Library, Search] | None,
 ) -> Answerers:
     """Make the answerers of one server. `insiders`: assistant, library and search for its team, where there are
     internal topics.
     """
 
     def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
-        at_desk = replace(rules, pointing=desk.pointing)
-        return Answerer(assistant, library, search, at_desk, budget=desk.budget, usage=usage, lookup=desk.lookup)
+        for_server = replace(rules, pointing=desk.pointing)
+        return Answerer(assistant, library, search, for_server, budget=desk.budget, usage=usage, lookup=desk.lookup)
 
     for_everybody = answerer(desk.assistant, desk.library, desk.search)
     for_team = for_everybody if insiders is None else answerer(*insiders)

@@ -19,7 +19,7 @@ from services.team import Action, By, Decision, PendingFolder, TeamLibrary, Team
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.captures import Images
-from streams.curation_parts import CurationParts, CurationRules, Decided
+from streams.curation_parts import CurationRules, CurationServices, Decided
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +55,11 @@ def open_team(
 
 def curation_parts(
     settings: Settings, asker: StructuredLLM | None, usage: Usage, gauge: Gauge | None = None
-) -> CurationParts:
+) -> CurationServices:
     """The library, opened, its curator and its describer. Blocking, on the running loop. Raises as `open_team`."""
     describer = topic_describer_of(settings, asker, usage)
     library = open_team(settings, describer, utc_clock(asyncio.get_running_loop()))
-    return CurationParts(library, curator_of(settings, asker, library), describer, usage, gauge)
+    return CurationServices(library, curator_of(settings, asker, library), describer, usage, gauge)
 
 
 def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
@@ -81,7 +81,7 @@ class FailedCurations:
     def add(self, each: Decided) -> None:
         self.failed += isinstance(each, Decision) and each.action is Action.FAILED
 
-    async def all_of(self, parts: CurationParts | None) -> bool:
+    async def all_of(self, parts: CurationServices | None) -> bool:
         """Tell whether every pair in the archive has a decision and none failed. Logs the first that is left."""
         left = None if parts is None else await in_thread(parts.library.undecided)
         if left is not None:
@@ -91,7 +91,7 @@ class FailedCurations:
 
 def capture_images(
     settings: Settings,
-    parts: CurationParts,
+    parts: CurationServices,
     source: ImageSource | None,
     archive: RawArchive,
     withheld: Callable[[int, str], bool],

@@ -41,7 +41,7 @@ from model.conversations import Conversation, Role, Turn
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult
 from services.knowledge import IndexEntry
 from services.knowledge.index_file import render
-from services.llm import DiscreetEndpoint, Endpoint, StructuredLLM, open_endpoint
+from services.llm import Endpoint, RedactingEndpoint, StructuredLLM, open_endpoint
 from services.llm.endpoint import Reply, Request
 from settings import Settings
 from streams.answers import Answerer
@@ -154,7 +154,7 @@ async def measured(
     asked = settings.ai_response.llm
     assert asked is not None
     told = endpoint_settings(asked)
-    discreet = DiscreetEndpoint(open_endpoint(told), redactor_of(settings).documentation_text)
+    discreet = RedactingEndpoint(open_endpoint(told), redactor_of(settings).documentation_text)
     noting, library = Noting(discreet), library_of(settings)
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))

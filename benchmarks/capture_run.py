@@ -24,7 +24,7 @@ from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from sinks.archive import RawArchive
 from streams.curation import curation
-from streams.curation_parts import CurationParts, CurationRules, Decided, Described
+from streams.curation_parts import CurationRules, CurationServices, Decided, Described
 from tests.services.team.pairs import places_in
 
 TOPICS = 20
@@ -93,7 +93,7 @@ class Run:
         self.places = places_in(self.folder)
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
         self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.stored)
-        self.parts = CurationParts(self.library, self.curator, Describing())
+        self.parts = CurationServices(self.library, self.curator, Describing())
 
     def begin(self) -> None:
         curation(self.captures, self.parts, CurationRules(), self._see).subscribe()

@@ -19,7 +19,7 @@ from model.outcomes import Outcome, OutcomeKind, Result
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import CaptureJob
 from services.assistant.prompts import Offered
-from services.discord.protocols import Rehearsal
+from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
@@ -27,7 +27,7 @@ from services.llm.usage import Usage
 from services.search.finding import NOTHING, Found, Hit
 from services.search.store import Kept
 from settings import AnswerSettings, DiscordSettings, Settings
-from sinks.results import InOrder, Tally, render
+from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph
 from streams.recording import first_time
 
@@ -130,8 +130,8 @@ def settings(folder: Path, team: frozenset[int]) -> Settings:
 
 
 async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
-    tally = Tally()
-    in_order = InOrder(lambda outcome: digest.add(f"{outcome.result}", render(outcome)))
+    tally = ResultCounts()
+    in_order = OrderedOutcomes(lambda outcome: digest.add(f"{outcome.result}", render(outcome)))
     parts = assembled(configured, [tally.add, in_order.add])
     assert await play(
         path,
@@ -152,7 +152,7 @@ def assembled(configured: Settings, results: Sequence[Callable[[Result], object]
         assistant=YesAssistant(),
         library=OneShelf(),
         search=FindsNothing(),
-        poster=Rehearsal(),
+        poster=DryRunPoster(),
         captures=capture_parts(configured, state),
         results=results,
     )

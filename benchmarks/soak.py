@@ -47,7 +47,7 @@ from services.knowledge import Ledger, Webs
 from services.telemetry.exporter import Metrics
 from settings import AnswerSettings, DiscordSettings, DocumentSettings, Settings
 from sinks.knowledge import CacheAndIndex
-from sinks.results import InOrder, JsonLines, Tally
+from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
 from streams.graph import graph
 from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import ticks
@@ -144,14 +144,14 @@ async def _soak(
     look: Callable[[int], None],
 ) -> None:
     settings = settings_in(folder)
-    tally, metrics, lines = Tally(), Metrics(), folder / "lines.jsonl"
+    tally, metrics, lines = ResultCounts(), Metrics(), folder / "lines.jsonl"
     loop = asyncio.get_running_loop()
     source: Subject[Dispatch] = Subject()
     server = Server(source.on_next)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         out = JsonLines(stack.enter_context(lines.open("w", encoding="utf-8")))
-        in_order = InOrder(out.write)
+        in_order = OrderedOutcomes(out.write)
         library = library_of(settings)
         documents = await enter(documents_for(settings, None, Files(), None))
         search = await enter(open_search(settings, library, None, read_only=False))

@@ -32,7 +32,7 @@ from model.messages import Attachment, Message, Place
 from services.assistant.answering import AnswerResult, GatingResult
 from services.discord.attachments import AttachmentFailed
 from services.discord.dispatches import Dispatch
-from services.discord.protocols import Rehearsal
+from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
 from services.knowledge.web_answers import Fetched, FetchFailed, Page
@@ -173,7 +173,7 @@ class Forgetful:
         return None
 
 
-class Server(Rehearsal):
+class Server(DryRunPoster):
     """Takes what the bot posts and, as Discord, tells of the threads and of votes. Threads are archived and locked the
     next day.
     """

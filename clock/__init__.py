@@ -17,7 +17,7 @@ from clock.cancelling import cancelled
 from clock.processes import Processes, Run, WorkStopped
 from clock.real_time import real_time
 from clock.run_blocking import run_blocking
-from clock.threads import leave, patient_to_a_point
+from clock.threads import leave, with_bounded_shutdown
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop
-from clock.within import Patience, loop_time, running_for, within
+from clock.within import RetryDeadline, loop_time, timeout_ignoring_pauses, within

@@ -1,4 +1,4 @@
-"""Tasks that are to end."""
+"""Cancel tasks and wait for their end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AGAIN_SECONDS = 0.5
 
 
 async def cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait for their end; what they raise is dropped.
+    """Cancel tasks and wait until they have ended; exceptions that they raise are dropped.
 
     Again and again: before Python 3.12 `wait_for` forgets a cancellation that comes at the moment when what it waits
     for is done, and a task that goes on for ever would go on.

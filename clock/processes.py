@@ -48,10 +48,10 @@ class _Ended(Exception):
 
 
 class Run(Protocol):
-    """Where blocking work is done."""
+    """A function that does blocking work and returns its result."""
 
     async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` gives or raises. Raises WorkStopped: it was cut off."""
+        """Return what `work` returns, or raise what it raises. Raises WorkStopped: the work was cut off at a limit."""
         ...
 
 
@@ -82,7 +82,7 @@ class Processes:
         self._closed = False
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` gives or raises. Cancelling kills the process that does it.
+        """Call `work` in a process and return its result, or raise its exception. Cancelling kills that process.
 
         Raises:
             WorkStopped: it took too long or too much memory, or the process was killed. The next piece has another.

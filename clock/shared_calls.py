@@ -1,4 +1,4 @@
-"""One call for identical requests at one time."""
+"""Identical requests that are made at the same time share one call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class _Call:
 
 
 class SharedCalls:
-    """A request for a key that is being fetched waits for that fetch and gets its result or exception.
+    """Runs one call for each key at a time: a request for a key that is being fetched waits for that call and gets its
+    result or exception.
 
     Nothing is kept after a call. A call without a waiting request is cancelled.
     """

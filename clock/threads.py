@@ -1,4 +1,4 @@
-"""Threads that hang (in a parser, or in a look-up of a name) do not keep a loop, or the process, from ending."""
+"""A loop and a process that can end although a thread hangs (in a parser, or in a name look-up)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PATIENCE_SECONDS = 5.0
 """How long threads are waited for when everything else has ended: a write to a disk takes less."""
 
 
-class ImpatientThreads(ThreadPoolExecutor):
-    """As its base; its end waits `patience` seconds at the most."""
+class BoundedShutdownExecutor(ThreadPoolExecutor):
+    """A ThreadPoolExecutor whose shutdown waits `patience` seconds at most."""
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
         super().__init__(thread_name_prefix="asyncio")
@@ -31,9 +31,9 @@ class ImpatientThreads(ThreadPoolExecutor):
             join(self._threads, self._patience)
 
 
-def patient_to_a_point(loop: L) -> L:
-    """The loop, whose end does not wait for threads that hang."""
-    loop.set_default_executor(ImpatientThreads())
+def with_bounded_shutdown(loop: L) -> L:
+    """Give the loop an executor whose shutdown waits a bounded time for threads that hang; return the loop."""
+    loop.set_default_executor(BoundedShutdownExecutor())
     return loop
 
 
@@ -48,7 +48,7 @@ def join(threads: Iterable[threading.Thread], seconds: float) -> bool:
 
 
 def leave(code: int, patience: float = PATIENCE_SECONDS) -> NoReturn:
-    """End the process, as `sys.exit` does; also where a thread hangs, which Python itself would wait for."""
+    """End the process with an exit code, like `sys.exit`, also where a thread hangs that Python itself would wait for."""
     others = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
     if not join(others, patience):
         logging.shutdown()

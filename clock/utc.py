@@ -13,8 +13,9 @@ from clock.virtual_loop import VirtualLoop
 JUMP_SECONDS = 5.0  # a wall clock that goes back by more was set; by less, it was corrected
 
 
-class Steady:
-    """The wall clock, except that it does not jump back: an open window would wait for as long as it did.
+class SteadyClock:
+    """The wall clock, except that it never jumps back: after a jump, an open window would stay open for as long as the
+    jump was.
 
     When the wall clock is set back, time goes on as it was, and follows the wall clock again from a jump ahead, or when
     the program is started anew.
@@ -32,7 +33,7 @@ class Steady:
         return wall
 
 
-_steady = Steady()
+_steady = SteadyClock()
 
 
 def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:

@@ -29,7 +29,7 @@ a turn. Results of threads are in the loop's own queue. Where there are sockets,
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, scheduled or running outside, but something still waits."""
+    """Something still waits, but nothing is ready, scheduled or running outside that could wake it."""
 
 
 class _Timer(TimerHandle):

@@ -24,8 +24,9 @@ def loop_time() -> float:
 
 
 async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable[[], float] = loop_time) -> T:
-    """What `call` gives. It is made once more where this process was paused meanwhile: whoever was called is not to
-    blame. `now`: in the seconds of the running loop. Raises as `call`, and TimeoutError.
+    """Await `call()` for at most `seconds`. If the time-out came late because this process was paused, call once more:
+    the other side is not to blame. `now` is in seconds of the running loop. Raises TimeoutError, and whatever `call`
+    raises.
     """
     began = now()
     try:
@@ -40,8 +41,10 @@ async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable
         return await call()
 
 
-class Patience:
-    """How long something is tried again after failures. `is_over`: asked after each."""
+class RetryDeadline:
+    """A deadline for repeated attempts: `is_over` is asked after each failure. A pause of the process counts for five
+    seconds at most.
+    """
 
     def __init__(self, seconds: float, now: Callable[[], float] = loop_time) -> None:
         """`now`: in the seconds of the running loop."""
@@ -55,8 +58,8 @@ class Patience:
 
 
 @asynccontextmanager
-async def running_for(seconds: float) -> AsyncGenerator[None]:
-    """As `asyncio.timeout`; of a pause of this process one second counts. Raises TimeoutError."""
+async def timeout_ignoring_pauses(seconds: float) -> AsyncGenerator[None]:
+    """Like `asyncio.timeout(seconds)`, but a pause of this process counts as one second only. Raises TimeoutError."""
     loop, left = asyncio.get_running_loop(), seconds
     async with asyncio.timeout(None) as limit:
 

@@ -1,4 +1,5 @@
-"""The other end of `clock.processes`: does one piece of work after another, as read from its standard input.
+"""The main function of a worker process: `clock.processes` starts it, and it does one piece of work after another, as
+read from its standard input.
 
 Run with the most memory, in bytes, that a piece may take beyond what the process has when it begins.
 """

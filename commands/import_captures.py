@@ -21,11 +21,11 @@ from assembly.answering import assistant_of, library_of
 from assembly.data_folder import data_folder_locked, read_state
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
-from clock import VirtualLoop, patient_to_a_point
+from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted, kept_when_interrupted
 from model.outcomes import OutcomeKind, Reason
-from services.discord import Rehearsal
+from services.discord import DryRunPoster
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
 from services.storage import DataFolder
@@ -33,8 +33,8 @@ from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
 from sinks.archive import RawArchive
-from sinks.imports import Imported, TakenOver
-from sinks.results import Tally
+from sinks.imports import ImportArchive, ImportCounts
+from sinks.results import ResultCounts
 from streams.importing import learning
 from streams.recording import first_time
 
@@ -56,12 +56,12 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*talks) if talks else time.time()
     collect_garbage_less_often()
-    tally = Tally()
+    tally = ResultCounts()
     with (
         terminated_as_interrupted(),
         data_folder_locked(settings, "app.py --import"),
         kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
-        asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
+        asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start))) as runner,
     ):
         run = runner.run(_import(settings, tally, archives, talks, guild_id))
     show(Console(), run)
@@ -72,18 +72,18 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
 class ImportRun:
     """What was learned, in which archives, and what was taken over from other ones; None if there were none."""
 
-    tally: Tally
-    imported: Sequence[Imported]
-    taken: TakenOver | None
+    tally: ResultCounts
+    imported: Sequence[ImportArchive]
+    taken: ImportCounts | None
     finished: bool
 
 
-def captures_in(tally: Tally) -> str:
+def captures_in(tally: ResultCounts) -> str:
     return number_of(tally.parts[OutcomeKind.CAPTURED], "capture")
 
 
 async def _import(
-    settings: Settings, tally: Tally, archives: Sequence[Path], talks: Sequence[Path], guild_id: int | None
+    settings: Settings, tally: ResultCounts, archives: Sequence[Path], talks: Sequence[Path], guild_id: int | None
 ) -> ImportRun:
     parts, imported = assembled(settings, tally)
     all_imported = list(imported.values())
@@ -107,8 +107,8 @@ async def _import(
 
 
 def assembled(
-    settings: Settings, tally: Tally, clock: Callable[[], float] = time.time
-) -> tuple[Parts, Mapping[int | None, Imported]]:
+    settings: Settings, tally: ResultCounts, clock: Callable[[], float] = time.time
+) -> tuple[Parts, Mapping[int | None, ImportArchive]]:
     """Build the parts of an import: as for a replay, but archives are written. Gives the parts and the archive of each
     server (None: the shared one).
 
@@ -116,7 +116,7 @@ def assembled(
     """
     state, library = read_state(settings, durable=False), library_of(settings)
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
-    assistant, imported = assistant_of(settings, search, None), dict[int | None, Imported]()
+    assistant, imported = assistant_of(settings, search, None), dict[int | None, ImportArchive]()
 
     def captured(guild_id: int | None, within: Settings) -> CaptureParts:
         raw = within.kb.team_raw_dir
@@ -124,7 +124,7 @@ def assembled(
         # All of them, however many: a conversation of long ago may go on in these files.
         captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
-        imported[guild_id] = Imported(archive, pairs)
+        imported[guild_id] = ImportArchive(archive, pairs)
         return CaptureParts(keep=imported[guild_id].keep, captures=captures)
 
     parts = assemble(
@@ -133,7 +133,7 @@ def assembled(
         assistant=assistant,
         library=library,
         search=search,
-        poster=Rehearsal(),
+        poster=DryRunPoster(),
         captures=captured(None, settings),
         results=[tally.add],
         servers={

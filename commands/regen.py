@@ -23,10 +23,10 @@ from assembly.team import curating_key, curator_of, open_team, team_places, topi
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
-from operators.foreseeing import Guesses
+from operators.foreseeing import PrefetchServices
 from reporting.cost import Prices
 from services.assistant import key_of
-from services.llm import AskedAhead, Asker, Usage
+from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread
 from services.team import (
     Action,
@@ -41,8 +41,8 @@ from services.team import (
 )
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation_parts import CurationParts, Described
-from streams.regeneration import GivenUp, RebuildRules, SoFar, regeneration
+from streams.curation_parts import CurationServices, Described
+from streams.regeneration import GivenUp, RebuildProgress, RebuildRules, regeneration
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ def planned(build: Build) -> RebuildPlan:
 async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
     """Build to the end, and swap in. Raises GivenUp."""
     most = settings.kb.regeneration_concurrency
-    asked = None if asker is None or most == 1 else AskedAhead(asker, most)
+    asked = None if asker is None or most == 1 else PrefetchingAsker(asker, most)
     describer = topic_describer_of(settings, asked or asker, report.usage)
     # What a pair is classified with includes descriptions.
     key = key_of(curating_key(settings, by_model=asker is not None), describer.key)
@@ -198,10 +198,10 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
     curator = curator_of(settings, asked or asker, library)
     work = regeneration(
         report.plan.tasks,
-        CurationParts(library, curator, describer, report.usage),
+        CurationServices(library, curator, describer, report.usage),
         RebuildRules(settings.ai_response.graph_timeout_seconds, most, begun.at),
         None if asked is None else guesses_of(settings, asked, library, report.usage),
-        SoFar(report.resumed, begun.growth(report.plan)),
+        RebuildProgress(report.resumed, begun.growth(report.plan)),
     )
     with counted(Console(file=sys.stderr), lambda: report.count):
         await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
@@ -216,9 +216,9 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
         raise GivenUp(files.why(error)) from error
 
 
-def guesses_of(settings: Settings, asked: AskedAhead, library: TeamLibrary, usage: Usage) -> Guesses:
+def guesses_of(settings: Settings, asked: PrefetchingAsker, library: TeamLibrary, usage: Usage) -> PrefetchServices:
     curator = curator_of(settings, asked.ahead, library)
-    return Guesses(asked, curator, topic_describer_of(settings, asked.ahead, usage), usage)
+    return PrefetchServices(asked, curator, topic_describer_of(settings, asked.ahead, usage), usage)
 
 
 def show(console: Console, report: RebuildReport, title: str = "") -> None:

@@ -22,13 +22,13 @@ from assembly.knowledge import temporary_index
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.search_updates import IndexOnDemand
 from assembly.team import FailedCurations, curation_parts
-from clock import VirtualLoop, patient_to_a_point
+from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
-from services.discord import RecordedAttachments, Rehearsal
+from services.discord import DryRunPoster, RecordedAttachments
 from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
-from sinks.results import InOrder, JsonLines, Tally
+from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
 from sinks.terminal import Terminal
 from streams.graph import graph
 from streams.recording import first_time
@@ -70,13 +70,13 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         start = first_time(options.file)
         settings = stack.enter_context(temporary_index(settings))
         runner = stack.enter_context(
-            asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start, speed=options.speed)))
+            asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
         return runner.run(_replay(settings.for_replay_in(data), options, console or Console()))
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    library, tally, count = library_of(settings), Tally(), FailedCurations()
+    library, tally, count = library_of(settings), ResultCounts(), FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
@@ -114,7 +114,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             assistant=assistant_of(settings, search, answering),
             library=library,
             search=search,
-            poster=Rehearsal(),
+            poster=DryRunPoster(),
             captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
             images=images,
             documents=documents,
@@ -132,7 +132,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
         out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by)
-        in_order = InOrder(out.write)
+        in_order = OrderedOutcomes(out.write)
         sinks = replace(
             parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add
         )

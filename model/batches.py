@@ -31,7 +31,7 @@ class Batch:
 
 
 class Destination(StrEnum):
-    """Where routing sends a part: the names of the handlers in `adapter_routing_total`."""
+    """Where routing sends a part. The values are the handler names in `adapter_routing_total`."""
 
     ANSWER = "answer"
     CAPTURE = "capture"

@@ -44,7 +44,7 @@ class Conversation:
 
     @property
     def asked_text(self) -> str:
-        """What the asker's own part says."""
+        """The text of the part that is being answered, all its messages."""
         return "\n".join(turn.text for turn in self.turns if turn.asked_now)
 
     @property

@@ -1,4 +1,4 @@
-"""What a source of messages says, live or recorded, in the order in which it was received."""
+"""The events that a source of messages emits, live or recorded, in the order in which they were received."""
 
 from __future__ import annotations
 

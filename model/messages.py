@@ -44,7 +44,7 @@ class Place:
     owner_id: int | None = None
     """Of a thread or post: who opened it."""
     public: bool = True
-    """Whether `@everyone` can view it. Recordings carry no permissions: there every place is public."""
+    """True if `@everyone` can view the place. Recordings carry no permissions: there every place is public."""
     invited_only: bool = False
     """A private thread: viewed by its members alone."""
     locked: bool = False
@@ -92,7 +92,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a reply points at."""
+    """The message that a reply answers."""
 
     message_id: int
     channel_id: int
@@ -124,6 +124,6 @@ class Message:
 
 
 def discord_address(guild_id: int, place_id: int, message_id: int | None = None) -> str:
-    """Of a message, or of a channel or thread, in the Discord client."""
+    """The https address of a message, or of a channel or thread, in the Discord client."""
     ids = (guild_id, place_id) if message_id is None else (guild_id, place_id, message_id)
     return "https://discord.com/channels/" + "/".join(map(str, ids))

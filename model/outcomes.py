@@ -1,4 +1,4 @@
-"""What became of each message and part: the one stream that terminal, logs, metrics and tests read."""
+"""The result of each message and part: the one stream that terminal, logs, metrics and tests read."""
 
 from __future__ import annotations
 

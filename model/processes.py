@@ -1,4 +1,4 @@
-"""What a process says of itself, where several do the work."""
+"""The status of a process, where several processes do the work."""
 
 from __future__ import annotations
 

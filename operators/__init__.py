@@ -1,4 +1,6 @@
-"""What is done to a stream: each operator takes an Observable and gives an Observable.
+"""The operators and steps of the bot. An operator takes an Observable and gives an Observable (`screen`, `route`, …); a
+step is an async function that `operators.step` lifts into a stream (`gate`, `select`, …). Generic operators are in
+`dataflow`.
 
 Generic ones are named here; those of the domain (route, gate, select, …) live in modules of their own.
 """

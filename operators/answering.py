@@ -8,7 +8,7 @@ from typing import Any
 
 from clock import now
 from model.outcomes import Outcome, Reason
-from operators.speculating import outcome_of, under_way
+from operators.speculating import guess_of, under_way
 from operators.step import TookTooLong
 from services.assistant import (
     Addresses,
@@ -22,7 +22,7 @@ from services.assistant import (
     remove_foreign_links,
     resolve_ids,
     skipped,
-    vouched_text,
+    trusted_text,
 )
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import Limiter
@@ -60,7 +60,7 @@ def gate(
             return await decided(inquiry)
         async with under_way(guess(inquiry)) as guessing:
             item = await decided(inquiry)
-            return item._replace(guess=await outcome_of(guessing)) if isinstance(item, Inquiry) else item
+            return item._replace(guess=await guess_of(guessing)) if isinstance(item, Inquiry) else item
 
     async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await assistant.gate(
@@ -205,7 +205,7 @@ def generate(
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
         led_to = (
-            [published.absolute(vouched_text(source), source.id) for source in inquiry.sources] if "](" in text else []
+            [published.absolute(trusted_text(source), source.id) for source in inquiry.sources] if "](" in text else []
         )
         draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
         if not draft.strip():

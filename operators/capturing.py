@@ -1,4 +1,6 @@
-"""What a team member's part and the messages around it teach, with images in words."""
+"""The steps of capturing: collect the conversation around a team member's part, describe its images, and try again
+later what could not be described.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from model.conversations import Image
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
-from services.assistant import CaptureJob, Curator, conversation_with, in_words, summaries_in
+from services.assistant import CaptureJob, Curator, conversation_with, summaries_in, with_image_summaries
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
 from services.team import Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
@@ -35,7 +37,8 @@ class Extracted:
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
-    """Give a job its conversation, as it was followed in its channel or thread; it includes the part itself.
+    """Make a `Capture` of a job: all messages of the conversation as it was followed in its channel or thread, the part
+    included.
 
     Each message is a turn of its own. A job in which only one side speaks ends here. Raises LookupFailed: Discord could
     not be asked.
@@ -95,7 +98,7 @@ def summarise_images(
 
     async def attempt(waiting: Waiting, loaded: dict[Picture, Image]) -> Capture:
         summaries = {picture: known[file] for picture in waiting.pictures if (file := picture.attachment.id) in known}
-        capture = in_words(waiting.capture, summaries, redact)
+        capture = with_image_summaries(waiting.capture, summaries, redact)
         new = [picture for picture in waiting.pictures if picture not in summaries]
         if not new:
             return capture
@@ -109,7 +112,7 @@ def summarise_images(
             known.move_to_end(picture.attachment.id)
         while len(known) > KEPT:
             known.popitem(last=False)
-        return in_words(capture, summaries, redact)
+        return with_image_summaries(capture, summaries, redact)
 
     async def load(pictures: list[Picture], loaded: dict[Picture, Image]) -> None:
         """All that are available, so that a later try needs only the rest: addresses expire."""

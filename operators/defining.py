@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Handlers(Generic[T_contra]):
-    """What one subscription does.
+    """The callbacks of one subscription to an operator.
 
     Attributes:
         on_next: takes an item. What it raises reaches the source; a raising selector is passed to `observer.on_error`.

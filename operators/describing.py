@@ -1,4 +1,4 @@
-"""One topic in, its description out (SPEC 6, "Team index")."""
+"""Describe one topic (SPEC 6, "Team index")."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ MILLISECOND = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
-    """A thread's case is closed, or will be.
+class CloseThread:
+    """Close the case of a thread, that is delete its files, now or later; or call such a plan off.
 
     Attributes:
         in_seconds: 0: at once; None: not after all.
@@ -41,8 +41,10 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropping:
-    """Messages were deleted, or some of their attachments; `kept`: attachments that are still there."""
+class DropFiles:
+    """Delete the files of deleted messages, or of edited messages that lost attachments. `kept`: attachments that are
+    still there.
+    """
 
     case_id: int
     message_ids: frozenset[int]
@@ -52,32 +54,32 @@ class Dropping:
         cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
 
     def brought(self, file: Origin | Candidate) -> bool:
-        """Whether a file came with what is gone."""
+        """True if the file came with one of these messages and is not among the attachments that are kept."""
         attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
         return file.message_id in self.message_ids and attachment_id not in self.kept
 
 
-Discarding = Closing | Dropping
+Deletion = CloseThread | DropFiles
 
 
 def discard(
     store: DocumentStore, cases: Cases, forget_answers: Callable[[str], object]
-) -> Callable[[Discarding], Coroutine[Any, Any, None]]:
+) -> Callable[[Deletion], Coroutine[Any, Any, None]]:
     """Delete a thread's collection, or single documents of it, and the answers that were given from them.
 
     A store that cannot be written is logged: the sweep tries again.
     """
 
-    async def discarded(item: Discarding) -> None:
+    async def discarded(item: Deletion) -> None:
         name = naming.case(str(item.case_id))
         try:
-            await (close(item, name) if isinstance(item, Closing) else drop(item, name))
+            await (close(item, name) if isinstance(item, CloseThread) else drop(item, name))
         except (StoreUnavailable, OSError) as error:
             cases.know(item.case_id)
             log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
         forget_answers(name)
 
-    async def close(closing: Closing, name: str) -> None:
+    async def close(closing: CloseThread, name: str) -> None:
         described = await store.describe(name)
         if closing.guild_id is not None:
             if described is None or described.collection.guild_id != closing.guild_id:
@@ -88,7 +90,7 @@ def discard(
         if await store.delete_collection(name):
             log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
 
-    async def drop(dropping: Dropping, name: str) -> None:
+    async def drop(dropping: DropFiles, name: str) -> None:
         await cases.gone.forget_messages(dropping.message_ids if not dropping.kept else ())
         described = await store.describe(name)
         for doc in () if described is None else described.documents:
@@ -107,7 +109,7 @@ def newest(documents: Iterable[Document], unread: Iterable[Candidate]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """What Discord says of threads. Each raises LookupFailed where the answer would be incomplete.
+    """Look-ups about threads on Discord. Each raises LookupFailed if its answer would be incomplete.
 
     Attributes:
         left: whether the bot has left a server.

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
-    """What became of a file.
+    """The result of reading one file.
 
     Attributes:
         document: None: there is nothing to search, since it failed or was called off.
@@ -50,7 +50,9 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """Where files come from, how many and how large, what reads them, and where they go."""
+    """What reading files needs: the source of their bytes, limits, the process that parses them, redactors, and the
+    store.
+    """
 
     store: DocumentStore
     attachments: Attachments
@@ -84,7 +86,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         candidate = job.candidate
         collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
         # Finished even when called off: it may make the collection, and deleting that waits for it.
-        expected = await to_its_end(store.expect(collection, origin))
+        expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
             alone = partial(check_file, candidate.filename, limits=intake.limits)
             beside = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
@@ -115,7 +117,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             refusal = FileRefused("fault", name=shown(candidate.filename))
         else:
             # As above: deleting the file waits for what is being written of it.
-            stored = await to_its_end(store.add(collection, [document], create=False))
+            stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, str(refusal))
         return _refused(job, refusal)
@@ -127,8 +129,8 @@ def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
     return IngestResult(job=job, failure=str(refusal), refusal=refusal)
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; when cancelled, wait for it all the same."""
+async def finish_even_if_cancelled(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; if cancelled meanwhile, wait for its end first and then raise CancelledError."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -18,7 +18,7 @@ EARLIER = 3
 
 
 def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Say which files there are before anything is decided. Waits for none of them.
+    """Tell the gate which files and runbooks can be searched, without waiting for any that are still being read.
 
     `public`: others than the asker read the answer.
     """
@@ -59,7 +59,9 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
 
 
 def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """What was asked and answered before, oldest first; the last question may have no answer."""
+    """The pairs of question and answer before the part that is being answered, oldest first; the last question may have
+    no answer.
+    """
     pairs: list[tuple[str, str]] = []
     asked = ""
     for turn in conversation.turns:

@@ -1,4 +1,4 @@
-"""Names the conversation of every message."""
+"""Assign each message to a conversation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from services.conversations import Follower, History, People
 def follow(
     follower: Follower, people: People, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Let every event by, after the `follower` has taken in its message. Whoever asks it afterwards, however late, is
-    told the conversation of that message: who cuts batches, routes, gathers or captures.
+    """Pass every event on after the `follower` has assigned its message to a conversation. The follower can be asked
+    about that message ever after; cutting, routing, gathering and capturing do so.
 
         --m1---m2→m1---m3---edit--|
         [ follow                  ]
@@ -27,7 +27,7 @@ def follow(
     to a message that was deleted before is none.
     """
 
-    def heard(event: Event) -> None:
+    def follow_event(event: Event) -> None:
         if isinstance(event, Posted) and not event.message.is_system:
             message, reply = event.message, event.message.reply_to
             if reply is not None and history.is_gone(reply.message_id):
@@ -38,7 +38,7 @@ def follow(
             )
             follower.follow(unread(message) if withheld(message) else message, author_type, place)
 
-    return ops.do_action(heard)
+    return ops.do_action(follow_event)
 
 
 def unread(message: Message) -> Message:

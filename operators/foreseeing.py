@@ -1,4 +1,4 @@
-"""Asking ahead about pairs whose turn has not come (CONVERSATIONS.md, "Rebuilding in a third of the time").
+"""Prefetch the model calls for pairs whose turn has not come (CONVERSATIONS.md, "Rebuilding in a third of the time").
 
     pair 1   classify ── integrate ── its turn: decided about
     pair 2   classify ────────────── integrate
@@ -6,7 +6,7 @@
     pair 4   classify ── a new topic: described ahead; what follows waits, since the index will not be this one
 
 Nothing here decides. When a pair's turn comes it is studied as ever, and an answer asked ahead counts if it was asked
-for with the very same words (`services.llm.AskedAhead`): so the library does not depend on what was guessed.
+for with the very same words (`services.llm.PrefetchingAsker`): so the library does not depend on what was guessed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from services.assistant import ClassificationResult, Curator, Describer
 from services.knowledge import IndexEntry, files_of, topic_name
-from services.llm import AskedAhead, Usage
+from services.llm import PrefetchingAsker, Usage
 from services.team import Growth, Pair, TeamLibrary, Topic, topic_files
 
 R = TypeVar("R")
@@ -26,14 +26,16 @@ R = TypeVar("R")
 MOST_AHEAD = 32
 """Pairs beyond the one whose turn it is."""
 WASTED_SHARE = 0.14
-"""Of the calls needed so far, so many may have been made in vain, those counted that a new topic would make so."""
+"""The largest share of wasted calls: calls in vain, and those that a new topic would make so, by the calls needed so
+far.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Guesses:
-    """Whom to ask ahead; `curator` and `describer` ask through `asked.ahead`."""
+class PrefetchServices:
+    """The services that prefetching calls. `curator` and `describer` must ask through `asked.ahead`."""
 
-    asked: AskedAhead
+    asked: PrefetchingAsker
     curator: Curator
     describer: Describer
     usage: Usage
@@ -41,7 +43,7 @@ class Guesses:
 
 @dataclass(eq=False, slots=True)
 class _Guess:
-    """What was asked about one pair."""
+    """The prefetched calls about one pair."""
 
     pair: Pair
     index: Sequence[IndexEntry] = ()
@@ -59,8 +61,8 @@ class _Guess:
 
 
 @dataclass(eq=False, slots=True)
-class Foresight:
-    """Asks ahead about `pairs`, which are decided about in this order; `library` is only read.
+class Prefetcher:
+    """Prefetches the calls for `pairs`, which are decided about in this order; the library is only read.
 
     `growth`: that of the library, noted after each decision; `every`: so many decisions apart topics are described
     that have doubled.
@@ -68,7 +70,7 @@ class Foresight:
 
     pairs: Sequence[Pair]
     library: TeamLibrary
-    guesses: Guesses
+    guesses: PrefetchServices
     growth: Growth
     every: int
     describe_seconds: float
@@ -78,7 +80,7 @@ class Foresight:
     _stopped: bool = field(default=False, init=False)
 
     async def turn(self, place: int) -> None:
-        """It is the turn of `pairs[place]`: returns when nothing about it is under way any more."""
+        """Declare that `pairs[place]` is to be decided about now. Returns once no prefetched call about it is running."""
         self._turn = place
         for passed in [each for each in self._made if each < place]:
             self._made.pop(passed).drop()
@@ -151,13 +153,13 @@ class Foresight:
         return True
 
     def _nothing_due(self, joined: Mapping[str, int]) -> bool:
-        """Whether no topic will be described again, even if all those pairs enter theirs."""
+        """True if no topic becomes due for a new description, even if all those pairs join theirs."""
         topics = self.library.topics
         more = {name: count for first, count in joined.items() for name in files_of(first, topics)}
         return not self.growth.would_be_due(topics, more)
 
     def _may_risk(self, calls: int) -> bool:
-        """Whether so many calls may be under way, or answered, that a new topic would make useless."""
+        """True if this many calls may be running or answered that a new topic would make useless."""
         asked = self.guesses.asked
         held = sum(len(guess.tasks) for guess in self._made.values())
         wasted = max(0, self._begun - asked.used - held)

@@ -96,14 +96,14 @@ def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
                 branch.on_next(item)
 
         def on_error(error: Exception) -> None:
-            for branch in let_go():
+            for branch in take_branches():
                 branch.on_error(error)
 
         def on_completed() -> None:
-            for branch in let_go():
+            for branch in take_branches():
                 branch.on_completed()
 
-        def let_go() -> list[abc.ObserverBase[T]]:
+        def take_branches() -> list[abc.ObserverBase[T]]:
             gone = branches.copy()
             branches.clear()
             return gone

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def hold(typists: Typists) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
-    """Wait while a team member types where the question was asked, or in its thread, at most `HOLD_SECONDS`.
+    """Wait while a team member is typing where the question was asked, or in its thread, for at most `HOLD_SECONDS`.
 
     If they answer meanwhile, that cancels the inquiry, as at any other time. The wait does not count against the time
     of the chain.

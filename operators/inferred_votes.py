@@ -1,4 +1,4 @@
-"""What askers say of the answers that they were given."""
+"""Votes about answers, inferred from what askers write next."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class InferredVote:
 def inferred_votes(
     posts: Posts, follower: Follower, people: People
 ) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
-    """What askers say about an answer within the hour: as a reply to it, in its thread, or where they go on with the
-    conversation in which they asked.
+    """Emit a vote when an asker says within an hour that an answer worked or did not: in a reply to it, in its thread,
+    or in the conversation in which they asked.
 
         --question--[answer]--"thanks!"--"hm"--|
         [ inferred_votes                       ]

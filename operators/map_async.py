@@ -27,14 +27,16 @@ class CancelledWithin(Exception):
 
 
 class Watch(Protocol):
-    """Hears of the items of one operator; must not fail, and costs each item its calls."""
+    """Observes the items of one operator. Its methods are called for each item, and must not raise."""
 
     def waits(self, count: int) -> object:
-        """So many items wait now."""
+        """Called with the number of waiting items whenever it may have changed."""
         ...
 
     def begins(self) -> Callable[[Exception | None], object]:
-        """An item is begun. What this gives is called as it ends, in its context, with what it failed of."""
+        """Called when an item begins. The returned function is called when it ends, in the context of the item, with
+        the exception or None.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""Points somewhere instead of being silent, and gives an answer its links."""
+"""Point to pages where there is no answer, and add links to an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import (
     Addresses,
     Inquiry,
-    Repeats,
+    RecentReplies,
     Unanswered,
     is_worth_showing,
     nothing_found,
@@ -44,7 +44,7 @@ class PointRules:
 
 
 def point(
-    search: Search, repeats: Repeats, rules: PointRules
+    search: Search, repeats: RecentReplies, rules: PointRules
 ) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
     the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
@@ -65,7 +65,7 @@ def point(
             draft, named = pointers(found, query, say, rules.addresses)
         else:
             draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
-        if repeats.was_told(inquiry.part.author.id, draft, now()):
+        if repeats.was_sent(inquiry.part.author.id, draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
         return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
@@ -73,14 +73,16 @@ def point(
     return pointed
 
 
-def linked(
-    search: Search, repeats: Repeats, addresses: Addresses
+def add_links(
+    search: Search, repeats: RecentReplies, addresses: Addresses
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]]:
-    """Give an answer the addresses of its sections; a quote that the same person was given within a day is none."""
+    """Add to an answer the addresses of its sections. A quote that the same person was given within a day counts as no
+    answer.
+    """
 
     async def with_links(inquiry: Inquiry) -> Inquiry | Unanswered:
         # What a model writes it writes anew; quotes are the same each time.
-        if not inquiry.usage.calls and repeats.was_told(inquiry.part.author.id, inquiry.draft, now()):
+        if not inquiry.usage.calls and repeats.was_sent(inquiry.part.author.id, inquiry.draft, now()):
             log.info("generate: the same answer was given to the same person before")
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
         hits = (await search.find(inquiry.query)).hits
@@ -102,15 +104,15 @@ def linked(
     return with_links
 
 
-def remembered(
-    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: Repeats
+def remember_replies(
+    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: RecentReplies
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
-    """As `reply`, but what was posted is remembered. A draft that was called off has been told to nobody."""
+    """Wrap the step `reply` so that every draft that was posted is remembered in `repeats`."""
 
     async def replied(inquiry: Inquiry) -> Outcome:
         outcome = await reply(inquiry)
         if outcome.result is OutcomeKind.REPLIED:
-            repeats.told(inquiry.part.author.id, inquiry.draft, now())
+            repeats.remember(inquiry.part.author.id, inquiry.draft, now())
         return outcome
 
     return replied

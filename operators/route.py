@@ -111,7 +111,7 @@ def route(
 
 
 def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
-    """What becomes of a part."""
+    """The item that a routed part becomes: a capture job, an inquiry, an `Ignored`, or an outcome."""
     if routing.to is Destination.CAPTURE:
         return CaptureJob(part)
     if routing.to is Destination.NOTHING:

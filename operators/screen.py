@@ -39,7 +39,7 @@ Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 @dataclass(frozen=True, slots=True)
 class ScreenRules:
-    """What decides which messages are let through.
+    """The rules by which messages are let through: opted-out authors, allowed and denied channels, duplicates.
 
     Attributes:
         withheld: whether the author of a message has opted out, or has marked this one.

@@ -1,4 +1,4 @@
-"""Selecting and loading while the gate decides (`ai_response.speculate`).
+"""Run selection and loading while the gate decides (`ai_response.speculate`).
 
     in step        gate ────── select ────── load ── generate …
     speculating    gate ────── generate …
@@ -25,9 +25,10 @@ Ask: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | 
 log = logging.getLogger(__name__)
 
 
-def guessed(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
-    """What selection and loading make of the request in the person's own words; None where they find nothing, or fail:
-    the steps themselves will tell.
+def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
+    """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
+    with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
+    reports why.
     """
 
     async def guess(inquiry: Inquiry) -> Inquiry | None:
@@ -43,7 +44,9 @@ def guessed(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Coroutine[Any, An
 
 @contextlib.asynccontextmanager
 async def under_way(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator[asyncio.Task[Inquiry | None]]:
-    """`work`, begun; what is not wanted any more at the end of the block is cancelled, and has ended."""
+    """Run `work` as a task while the block runs; at the end of the block the task is cancelled if it still runs, and
+    has ended.
+    """
     task = asyncio.create_task(work)
     try:
         yield task
@@ -52,8 +55,8 @@ async def under_way(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def outcome_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
-    """What was guessed; None where that has failed."""
+async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
+    """The inquiry that was speculated, or None if that failed."""
     try:
         return await task
     except Exception as error:  # noqa: BLE001 (the step itself will meet it, and tell)
@@ -61,8 +64,8 @@ async def outcome_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
         return None
 
 
-def unless_guessed(selected: Ask, search: Search) -> Ask:
-    """`selected`, where the guess does not fit what the gate says is asked.
+def select_unless_guessed(selected: Ask, search: Search) -> Ask:
+    """Select sources, unless the speculative selection fits the question as the gate has put it.
 
     inquiries   --g1----g2----g3--|      the words of g2 find another page first; g3 was not guessed
     out         --q1-----q2----q3-|
@@ -89,8 +92,8 @@ def unless_guessed(selected: Ask, search: Search) -> Ask:
     return chosen
 
 
-def unless_there(loaded: Ask) -> Ask:
-    """`loaded`, where the sources are not there yet."""
+def load_unless_loaded(loaded: Ask) -> Ask:
+    """Load the selected sources, unless the speculation has loaded them."""
 
     async def there(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         return inquiry if inquiry.sources else await loaded(inquiry)

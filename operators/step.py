@@ -1,4 +1,4 @@
-"""The steps of a branch: failures and refusals become outcomes, and outcomes pass through."""
+"""Lift async functions into steps of a branch: exceptions become failed outcomes, and outcomes pass through."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Inquiry | Unanswered)
 
 Gauge = Callable[[str, int], object]
-"""Called with the name of an operator and how many items it is working on."""
+"""Called with the name of an operator and the number of items that it is working on."""
 
 
 @runtime_checkable
 class Meter(Protocol):
-    """A `Gauge` that hears of each item as well; must not fail."""
+    """A `Gauge` that is also told of each waiting, beginning and ending item. Must not raise."""
 
     def __call__(self, operator: str, count: int) -> object: ...
 
     def waits(self, operator: str, count: int) -> object:
-        """So many items wait for the operator."""
+        """Called with the number of items that wait for the operator."""
         ...
 
     def begins(self, operator: str) -> Callable[[Exception | None], object]:
-        """As `Watch.begins`."""
+        """Called when an item begins at the operator; see `Watch.begins`."""
         ...
 
 
@@ -54,7 +54,7 @@ class TookTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What one step does, and which items it lets pass."""
+    """One step: its name, its function, and the types of items that skip it."""
 
     name: str
     fn: Callable[[Any], Coroutine[Any, Any, Item]]
@@ -64,7 +64,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An operator: one step, or several in turn. Made by `step` and `in_turn`."""
+    """An operator that runs one step, or several one after another, for each item. Made by `step` and `in_turn`."""
 
     works: tuple[_Work, ...]
     max_concurrent: int
@@ -73,7 +73,7 @@ class Step:
         through: Callable[..., Any] = pass_through(
             tuple(kind for kind in self.works[0].passing if all(kind in work.passing for work in self.works)),
             map_async(
-                _taking(self.works),
+                _run_steps(self.works),
                 on_failure=lambda item, error: failure(item, _first(self.works, item).name, error),
                 max_concurrent=self.max_concurrent,
                 token=lambda item: item.token,
@@ -102,7 +102,8 @@ def step(
 
 
 def in_turn(*steps: Step) -> Step:
-    """One step after another, as a pipe of them would have it, where as many items are under way as each step takes.
+    """Combine steps into one operator that runs them one after another for each item. Results are those of a pipe of
+    the steps; at most the smallest `max_concurrent` of them run at once.
 
         --q1---q2-------------|
         [ in_turn(gate, load) ]      a second each; gate(q2) raises
@@ -114,8 +115,8 @@ def in_turn(*steps: Step) -> Step:
     return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
 
 
-def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:
-    """What awaits each of `works` for an item, until it has ended."""
+def _run_steps(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:
+    """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
     at_work = Counter[str]()
     watches = [watched(work.gauge, work.name) for work in works]
 
@@ -123,7 +124,7 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
         at_work[name] += change
         gauge(name, at_work[name])
 
-    async def taken(item: Item) -> Item:
+    async def run_steps(item: Item) -> Item:
         about.set(item.part)
         known: tuple[Message, ...] | None = None
         for work, watch in zip(works, watches, strict=True):
@@ -144,13 +145,15 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
                 report(work.gauge, work.name, -1)
         return item
 
-    return taken
+    return run_steps
 
 
 async def _result(
     work: _Work, item: Inquiry | Unanswered, ends: Callable[[Exception | None], object] | None = None
 ) -> Item:
-    """What `work` makes of an item, its failure included; `ends`: told of that."""
+    """Run one step for an item. Returns its result, or the failed outcome if it raises or the item's token is
+    cancelled; `ends` is called with the error or None.
+    """
     began = now() if log.isEnabledFor(logging.DEBUG) else None
     failed = item.token.error
     try:
@@ -177,12 +180,12 @@ def _first(works: tuple[_Work, ...], item: Item) -> _Work:
 
 
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
-    """The gauge of one operator; None where nothing is measured."""
+    """The gauge of one operator, with its name filled in; None if nothing is measured."""
     return None if gauge is None else lambda count: gauge(name, count)
 
 
 @dataclass(frozen=True, slots=True)
-class _OfOne:
+class _OperatorWatch:
     """A meter's `Watch` of one operator."""
 
     meter: Meter
@@ -196,8 +199,8 @@ class _OfOne:
 
 
 def watched(gauge: Gauge | None, name: str) -> Watch | None:
-    """What hears of each item of one operator; None where the gauge only counts them."""
-    return _OfOne(gauge, name) if isinstance(gauge, Meter) else None
+    """The `Watch` of one operator, if the gauge is a `Meter`; else None."""
+    return _OperatorWatch(gauge, name) if isinstance(gauge, Meter) else None
 
 
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
@@ -216,7 +219,9 @@ def failure_of(part: Part, name: str, error: Exception) -> Outcome:
 
 
 def expected(error: Exception) -> bool:
-    """Whether an error comes from outside the program, so that its message is enough; others are bugs."""
+    """True if an error comes from outside the program (a service, the network, the disk), so that one log line is
+    enough. Any other is a bug, and logged with its traceback.
+    """
     return type(error).__module__.split(".")[0] in {"services", "operators"} or isinstance(
         error, TimeoutError | OSError
     )

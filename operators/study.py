@@ -1,4 +1,4 @@
-"""One captured conversation in, one decision about it out (SPEC 6, "Classify and integrate").
+"""Decide about one captured conversation (SPEC 6, "Classify and integrate").
 
 pair ── classify ── topic ── integrate ── added, or skipped
            └──── skipped

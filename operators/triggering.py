@@ -1,4 +1,4 @@
-"""Triggers, and the work that they begin."""
+"""Triggers, and the work that they start."""
 
 from __future__ import annotations
 

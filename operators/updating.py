@@ -36,7 +36,7 @@ KEPT_SECONDS = 24 * 3600.0
 
 
 def begin(ledger: Ledger) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """What an update goes over: the kinds of sources there are, once it is known what was there before.
+    """Load the cache, if that has not been done, and return the kinds of sources that an update looks at.
 
     Raises:
         OSError: the cache file is there and cannot be read.
@@ -51,7 +51,7 @@ def begin(ledger: Ledger) -> Callable[[object], Coroutine[Any, Any, Sequence[Any
 
 
 def discover(ledger: Ledger, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
-    """Look at a kind of sources. `key` names the prompt and model that descriptions are to come from.
+    """List the sources of one kind and say which are due. `key` identifies the prompt and model of descriptions.
 
     The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Each kind is looked
     at by itself: where that fails, nothing of the kind changes; where it takes long, it delays no other.
@@ -121,7 +121,9 @@ def fetch(kind: AnyKind, ledger: Ledger, key: str) -> Callable[[Sequence[Due]], 
 
 
 def next_of(record: Record, ledger: Ledger, key: str) -> Settled | Pending:
-    """What is left to do for a source that was fetched: nothing, unless its content has no description yet."""
+    """The event for a source that was fetched: `Settled` if its description is known or nothing changed, else
+    `Pending`.
+    """
     if record.gone_at is not None:
         return Settled(record, How.GONE)
     if not record.content_hash or (record.described and record.summary_key == key):

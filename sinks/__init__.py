@@ -1,1 +1,1 @@
-"""Where the streams end: Discord, the archive, the topics, the index, the terminal."""
+"""The ends of the streams: Discord, the archive, the topics, the index, records and the terminal."""

@@ -1,4 +1,4 @@
-"""Where captures end: tier 1 of team knowledge, append-only (SPEC 6, "Raw archive")."""
+"""The raw archive of team knowledge (tier 1), append-only (SPEC 6, "Raw archive")."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class _Waiting:
 
 @dataclass(slots=True)
 class RawArchive:
-    """Gives captures their ids and appends them, in the order in which they came, to the file of their week. Those that
-    come while others are being flushed are written together after that, with one append and one flush (group commit).
+    """Gives captures their ids and appends them, in order of arrival, to the file of their week. Captures that arrive
+    while others are being flushed are written together afterwards, with one append and one flush (group commit).
 
     Attributes:
         captures: the recent captures, which each stored one joins.
@@ -119,8 +119,8 @@ class RawArchive:
         return added.pair
 
     def _next_together(self) -> list[_Waiting]:
-        """Those that wait, oldest first, up to the first that may go on with one of the others: only what is stored can
-        be joined.
+        """The waiting captures that can be written together, oldest first: up to the first that may continue one of
+        them, since only a stored capture can be joined.
         """
         together: list[_Waiting] = []
         conversations: set[str] = set()
@@ -200,7 +200,7 @@ class RawArchive:
         )
 
     def take_over(self, pair: Pair, at: float) -> Pair:
-        """As `write`, for a pair of another archive: it keeps everything but its id."""
+        """Append a pair of another archive, with a new id; everything else of it stays."""
         timestamp = self._next_timestamp(at)
         taken = replace(pair, id=qa_ids.qa_id(timestamp), timestamp=timestamp)
         self._append([taken])
@@ -247,7 +247,9 @@ class RawArchive:
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:
-    """What to store of a capture that comes after a later one of its conversation; None: nothing."""
+    """The capture to store, given that a later one of its conversation is stored already: with both texts, or None if
+    nothing is missing.
+    """
     stored = {each.message_id: each for each in said_in(latest)}
     if not latest.conversation_id.startswith(REPLY):
         # A thread is read as a whole each time: what a later reading lacks has been deleted.

@@ -1,4 +1,4 @@
-"""What people see of their files: a reaction, and one line where a file cannot be read."""
+"""The notes that people see about their files: a reaction, and one line where a file cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import stores: nothing that the archive holds already."""
+"""Store an import in the archive, without what the archive holds already."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sinks.archive import RawArchive
 
 
 @dataclass(slots=True)
-class TakenOver:
+class ImportCounts:
     """Pairs of another archive that were stored, and those that were `known` already."""
 
     stored: int = 0
     known: int = 0
 
 
-class Imported:
+class ImportArchive:
     """Stores what no single block contains, so that importing a file again, or resuming it, adds nothing twice.
 
     Attributes:
@@ -38,7 +38,7 @@ class Imported:
             self._add_block(pair.message_ids)
 
     async def keep(self, capture: Capture) -> Outcome:
-        """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive."""
+        """Like `RawArchive.keep`, but a capture whose messages are in the archive ends as `skipped("duplicate")`."""
         async with self._turn:
             return await self._keep(capture)
 
@@ -53,9 +53,9 @@ class Imported:
             self.conversations.add(joined.conversation_id or "")
         return outcome
 
-    def take_over(self, pairs: Iterable[Pair]) -> TakenOver:
+    def take_over(self, pairs: Iterable[Pair]) -> ImportCounts:
         """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
-        taken = TakenOver()
+        taken = ImportCounts()
         for pair in pairs:
             if self._held(pair.message_ids):
                 taken.known += 1

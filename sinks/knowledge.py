@@ -1,4 +1,4 @@
-"""Where the knowledge base ends up: the cache file, and the index that follows from it."""
+"""The files of the knowledge base: the cache, and the index that is made from it."""
 
 from __future__ import annotations
 

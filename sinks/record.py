@@ -1,4 +1,4 @@
-"""Where the record of how parts ended is written: one file a day, kept for some time."""
+"""The record of how parts ended: one file a day, old ones deleted."""
 
 from __future__ import annotations
 

@@ -255,5 +255,5 @@ def monotonic() -> float:
 
 
 def same(posted: str, piece: str) -> bool:
-    """Whether a message is this piece: Discord may change white space."""
+    """True if a posted message is this piece; Discord may have changed its white space."""
     return posted.split() == piece.split()

@@ -35,7 +35,7 @@ def journal(result: Result) -> None:
 
 
 @dataclass(slots=True)
-class Tally:
+class ResultCounts:
     """Adds up results; `messages = removed + messages_in_parts + Σ ignored` when none was lost.
 
     `messages` is counted at the source, so that the sum can be checked.
@@ -71,7 +71,7 @@ class Tally:
 
     @property
     def failed(self) -> bool:
-        """Whether a part failed or was cut off."""
+        """True if a part failed or was cut off by a shutdown."""
         return bool(self.parts[OutcomeKind.FAILED] or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN])
 
     def summary(self) -> dict[str, object]:
@@ -124,13 +124,13 @@ class JsonLines:
         self._out.write(render(outcome) + "\n")
         self._out.flush()
 
-    def finish(self, tally: Tally) -> None:
+    def finish(self, tally: ResultCounts) -> None:
         self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")
         self._out.flush()
 
 
-class InOrder:
-    """Holds outcomes back until every earlier part has its result.
+class OrderedOutcomes:
+    """Passes outcomes on in the order of their parts: an outcome is held back until every earlier part has ended.
 
     Parts are numbered without gaps when they are cut, and each ends once, as an `Outcome` or an `Ignored`.
     """

@@ -17,7 +17,7 @@ from services.assistant import first_quote
 from services.knowledge import bare_name
 from services.search import asking_sentences
 from services.telemetry import number_of
-from sinks.results import Tally
+from sinks.results import ResultCounts
 
 _MENTION = re.compile(r"<(?:@[!&]?|#|a?:\w+:)\d+>\s*")
 _SELECTORS = {"\ufe0e", "\ufe0f"}
@@ -119,7 +119,7 @@ class Terminal:
             asking = max(rest * 3 // 5, rest - len(why) - 1)
             self._line(what, (in_cells(asked(part), asking), "dim"), " ", (one_line(why), style))
 
-    def finish(self, tally: Tally) -> None:
+    def finish(self, tally: ResultCounts) -> None:
         reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
         unanswerable = reasons[OutcomeKind.SKIPPED].pop(Reason.NOT_ANSWERABLE, 0)
         self._line()
@@ -164,7 +164,7 @@ class Terminal:
 
 
 def asked(part: Part) -> str:
-    """What a part comes down to, in one line: the first sentence that asks, else how it begins."""
+    """One line for a part: the first sentence that asks, else its beginning."""
     whole = "\n".join(message.text for message in part.messages)[:LONGEST_READ]
     asking, _ = asking_sentences(whole)
     return one_line(asking[0] if asking else whole) or "(a file)"

@@ -1,4 +1,4 @@
-"""Where decisions end: tier 2 of team knowledge, the topics and their index (SPEC 6, "Decisions").
+"""Write decisions about captured conversations to the topics and their index (tier 2; SPEC 6, "Decisions").
 
 Calls must not overlap, as decisions follow each other. One that is cancelled is finished all the same.
 """
@@ -49,7 +49,7 @@ async def describe(
     *,
     put_off: bool = False,
 ) -> None:
-    """As `keep`, for the description of a topic; `key` is its describer's."""
+    """Like `keep`, for the description of a topic. `key`: of its describer."""
 
     def described() -> None:
         library.describe(topic, summary, key, put_off=put_off)

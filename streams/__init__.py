@@ -1,1 +1,1 @@
-"""What flows, and which way. `graph` is the whole program on one screen."""
+"""The streams and their wiring. `graph` shows the whole program on one screen."""

@@ -24,14 +24,14 @@ from operators.files import announce, retrieve
 from operators.gathering import gather
 from operators.holding import hold
 from operators.permitting import permit
-from operators.pointing import linked, point, remembered
-from operators.speculating import Ask, guessed, unless_guessed, unless_there
+from operators.pointing import add_links, point, remember_replies
+from operators.speculating import Ask, load_unless_loaded, select_unless_guessed, speculative_selection
 from operators.step import Gauge, Step, in_turn, step, watched
 from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Spending, Usage
 from streams.answer_rules import AnswerRules
-from streams.desks import Desk, at_desk
+from streams.desks import ServerContext, for_server
 
 if TYPE_CHECKING:  # a single answer needs nothing else of the graph, which takes longer to import than to run
     from services.documents import Lookup
@@ -60,17 +60,17 @@ def answers(
     """
     s = services
     desk = s.desk(rules.pointing)
-    replying = at_desk(lambda at: remembered(reply, at.repeats), desk, s.servers)
+    replying = for_server(lambda at: remember_replies(reply, at.repeats), desk, s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
-    async def told(inquiry: Inquiry) -> Inquiry:
+    async def publish_gathered(inquiry: Inquiry) -> Inquiry:
         in_context.on_next(inquiry)
         return inquiry
 
     answered = in_turn(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         step("permit", permit(s.access), rules.max_concurrent, s.gauge),
-        step("tell", told, rules.max_concurrent),
+        step("tell", publish_gathered, rules.max_concurrent),
         chain(desk, rules, s.servers, s.gauge),
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
         step("reply", replying, rules.max_concurrent, s.gauge),
@@ -91,9 +91,9 @@ def answers(
 
 
 def chain(
-    desk: Desk,
+    desk: ServerContext,
     rules: AnswerRules,
-    servers: Mapping[int, Desk] = MappingProxyType({}),
+    servers: Mapping[int, ServerContext] = MappingProxyType({}),
     gauge: Gauge | None = None,
     *,
     public: bool = True,
@@ -115,34 +115,34 @@ def chain(
     """
     most = rules.max_concurrent
 
-    def run(name: str, make: Callable[[Desk], Ask]) -> Step:
-        return step(name, at_desk(make, desk, servers), most, gauge)
+    def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
+        return step(name, for_server(make, desk, servers), most, gauge)
 
-    def selected(at: Desk) -> Ask:
+    def selected(at: ServerContext) -> Ask:
         return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
 
-    def loaded(at: Desk) -> Ask:
+    def loaded(at: ServerContext) -> Ask:
         return load(at.library, at.search, rules.max_source_chars)
 
-    def gated(at: Desk) -> Ask:
-        guess = guessed(selected(at), loaded(at)) if rules.speculate else None
+    def gated(at: ServerContext) -> Ask:
+        guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
         return gate(at.assistant, at.budget, rules.chain_seconds, guess)
 
-    def chosen(at: Desk) -> Ask:
-        return unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
+    def chosen(at: ServerContext) -> Ask:
+        return select_unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
 
-    def read(at: Desk) -> Ask:
-        return unless_there(loaded(at)) if rules.speculate else loaded(at)
+    def read(at: ServerContext) -> Ask:
+        return load_unless_loaded(loaded(at)) if rules.speculate else loaded(at)
 
-    def pointed(at: Desk) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+    def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
         return point(at.search, at.repeats, at.pointing)
 
-    def generated(at: Desk) -> Ask:
+    def generated(at: ServerContext) -> Ask:
         addresses = at.pointing.addresses
-        finished = linked(at.search, at.repeats, addresses)
+        finished = add_links(at.search, at.repeats, addresses)
         return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)
 
-    def announced(at: Desk) -> Ask:
+    def announced(at: ServerContext) -> Ask:
         assert at.lookup is not None, "all desks have one, or none"  # noqa: S101 (for the type checker)
         return announce(at.lookup, public=public)
 
@@ -153,7 +153,7 @@ def chain(
         run("load", read),
         step("retrieve", retrieve, most, gauge) if desk.lookup is not None else None,
         run("generate", generated),
-        step("point", at_desk(pointed, desk, servers), most, gauge, passing=(Outcome, Inquiry)),
+        step("point", for_server(pointed, desk, servers), most, gauge, passing=(Outcome, Inquiry)),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
     return in_turn(*(each for each in steps if each is not None))
@@ -161,8 +161,8 @@ def chain(
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Where a conversation comes from; ids are 0 where there is none. `can_view`: the author can view the channel;
-    `addressed`: the bot was asked, and not everybody.
+    """The place and author of a conversation; ids are 0 where there is none. `can_view`: the author can view the
+    channel; `addressed`: the bot was asked, and not everybody.
     """
 
     guild_id: int = 0
@@ -205,7 +205,7 @@ class Answerer:
         """
         self._budget: Limiter = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
         self._usage = usage or Usage(Spending(self._budget))
-        desk = Desk(
+        desk = ServerContext(
             assistant=assistant,
             library=library,
             search=search,
@@ -243,7 +243,7 @@ class Answerer:
 
 
 def settled(item: Inquiry | Unanswered | Outcome) -> Inquiry | Outcome:
-    """What has come through the whole chain, whose step `point` leaves nothing unanswered."""
+    """The result of the whole chain. An item that is still unanswered becomes a skipped outcome."""
     return skipped(item.inquiry, item.reason) if isinstance(item, Unanswered) else item
 
 

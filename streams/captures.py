@@ -1,4 +1,4 @@
-"""What the team writes, on its way to the archive."""
+"""The branch that captures what the team writes, up to the archive."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def captures(
     return rx.merge(*(late(each, shared) for each in described), shared)
 
 
-def handed_over(
+def store_remote_captures(
     handed: Observable[Capture], archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
 ) -> Observable[Outcome]:
-    """Store what was captured in other processes, in order; one outcome for each.
+    """Store captures that other processes have made, in order; one outcome for each.
 
     handed       --c1-c2-------|
     handed over  -----o1-o2----|
@@ -101,10 +101,10 @@ def handed_over(
 
 
 def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
-    """What could only be stored long after its job, until `outcomes` end."""
+    """Emit the pairs that could only be stored by a later try, until `outcomes` end."""
     ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
     begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
-    rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, stirred=outcomes)
+    rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, wake=outcomes)
     return rounds.pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
 
 

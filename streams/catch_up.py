@@ -24,7 +24,7 @@ LONGEST_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class CatchUpPlace:
     """A channel, thread or forum post to read, or a forum, which only has posts.
 
     Attributes:
@@ -37,7 +37,7 @@ class Spot:
     is_forum: bool = False
 
 
-class MissedMessages(Protocol):
+class MessagePages(Protocol):
     async def payloads(
         self, channel_id: int, *, limit: int = PAGE, after: int | None = None
     ) -> Sequence[Mapping[str, Any]]:
@@ -46,7 +46,7 @@ class MissedMessages(Protocol):
 
 
 def starts(
-    marks: Mapping[int, int], spots: Iterable[Spot], *, since: float, otherwise: int | None = None
+    marks: Mapping[int, int], spots: Iterable[CatchUpPlace], *, since: float, otherwise: int | None = None
 ) -> dict[int, int]:
     """After which id to read, per place that may have new messages.
 
@@ -86,7 +86,7 @@ async def catch_up(
     after: Mapping[int, int],
     *,
     guild_id: int,
-    history: MissedMessages,
+    history: MessagePages,
     introduce: Introduce | None = None,
     seconds: float = LONGEST_SECONDS,
 ) -> list[Dispatch]:
@@ -135,7 +135,7 @@ async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> d
     return results
 
 
-async def _read(place_id: int, after: int, history: MissedMessages) -> list[Mapping[str, Any]]:
+async def _read(place_id: int, after: int, history: MessagePages) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     while True:
         page = await history.payloads(place_id, limit=PAGE, after=after)

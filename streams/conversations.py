@@ -1,4 +1,4 @@
-"""From events to batches; at the other end, the book-keeping of results; beside them, votes."""
+"""From events to batches; the book-keeping of results; and votes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def observed(
     events: Observable[Event], history: History, people: People, seen: Seen, typists: Typists
 ) -> Observable[Event]:
-    """The same events, after history, people, the catch-up marks and who is typing have been brought up to date."""
+    """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
 
     def observe(event: Event) -> None:
         history.observe(event)
@@ -48,7 +48,7 @@ def observed(
 def settled(
     results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
-    """The same results, after their messages were released, the catch-up marks moved, and all `sinks` called."""
+    """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
 
     def settle(result: Result) -> None:
         # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
@@ -79,7 +79,7 @@ class WindowRules:
 def batches(
     screened: Observable[Screened], typists: Typists, rules: WindowRules, gauge: Gauge | None
 ) -> Observable[Batch]:
-    """What each person wrote in one place until falling quiet; while they type, they are not.
+    """Collect each person's messages in one place until they fall quiet; typing does not count as quiet.
 
     screened --m1-m2-----m3-k-k-----------|      k = Keep: the author is typing
     batches  ----------B1------------B2---|      B1 = [m1, m2]
@@ -119,7 +119,9 @@ JUDGED_CHARS = 4_000
 
 
 def written(admitted: Iterable[Posted]) -> str:
-    """What somebody wrote so far, in one text, files by their placeholders; empty where it is too much to be judged."""
+    """The text that somebody has written so far, with placeholders for files; empty if it is longer than
+    `JUDGED_CHARS`.
+    """
     messages = in_order(admitted)
     short = sum(len(message.text) + 1 for message in messages) <= JUDGED_CHARS
     return "\n".join(render(message, {}) for message in messages) if short else ""

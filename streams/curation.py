@@ -30,7 +30,7 @@ from operators.triggering import coalesce
 from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, Topic
 from services.telemetry import about, people
 from sinks import topics
-from streams.curation_parts import CurationParts, CurationRules, Decided, Described
+from streams.curation_parts import CurationRules, CurationServices, Decided, Described
 from streams.ticks import Tick, ticks
 
 T = TypeVar("T")
@@ -44,13 +44,13 @@ log = logging.getLogger(__name__)
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
-    """Those results of `streams.captures` that are in the archive now."""
+    """Filter the results of `streams.captures` for those that are in the archive."""
     return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 
 def curation(
     captures: Observable[object],
-    parts: CurationParts | None,
+    parts: CurationServices | None,
     rules: CurationRules,
     on_decided: Callable[[Decided], None] | None = None,
 ) -> Observable[Never]:
@@ -67,12 +67,14 @@ def curation(
     if parts is None:
         return cast("Observable[Never]", rx.empty())
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
-    work = Work(parts, rules)
+    work = CurationQueue(parts, rules)
     # The start counts at once, even if captures end before the loop has had its turn.
-    timer = ticks(rules.tick_seconds, idle=work.is_fruitless, stirred=captures).pipe(ops.skip(1), ops.take_until(ended))
-    captured = captures.pipe(ops.do_action(lambda _: work.hope()))
+    timer = ticks(rules.tick_seconds, idle=work.has_nothing_to_do, wake=captures).pipe(
+        ops.skip(1), ops.take_until(ended)
+    )
+    captured = captures.pipe(ops.do_action(lambda _: work.note_captured()))
     triggers = rx.merge(rx.of(Tick.START), timer, captured).pipe(
-        ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.hurry)
+        ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.no_more_captures)
     )
 
     def worked_off(_trigger: object) -> Observable[Decided]:
@@ -86,8 +88,8 @@ def curation(
 
 def curations(
     captures: Observable[Outcome | Pair],
-    parts: CurationParts | None,
-    servers: Mapping[int, CurationParts | None],
+    parts: CurationServices | None,
+    servers: Mapping[int, CurationServices | None],
     rules: CurationRules,
     on_decided: Callable[[Decided], None] | None = None,
 ) -> list[Observable[Never]]:
@@ -96,23 +98,23 @@ def curations(
     """
 
     def is_for(guild_id: int | None) -> Callable[[Outcome | Pair], bool]:
-        def heard(each: Outcome | Pair) -> bool:
+        def belongs(each: Outcome | Pair) -> bool:
             if isinstance(each, Pair):
                 return True
             return (each.part.guild_id if each.part.guild_id in servers else None) == guild_id
 
-        return heard
+        return belongs
 
     if not servers:
         return [curation(captures, parts, rules, on_decided)]
-    kept: dict[int | None, CurationParts | None] = {None: parts, **servers}
+    kept: dict[int | None, CurationServices | None] = {None: parts, **servers}
     return [curation(captures.pipe(ops.filter(is_for(each))), kept[each], rules, on_decided) for each in kept]
 
 
-class Work:
-    """What is left to do, asked for one by one."""
+class CurationQueue:
+    """The queue of curation: asked for one decision or description at a time."""
 
-    def __init__(self, parts: CurationParts, rules: CurationRules) -> None:
+    def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
         self._parts = parts
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
         self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
@@ -134,12 +136,12 @@ class Work:
         self._stirred = asyncio.Event()
         self._fruitless = 0  # runs in a row that found nothing they could do
 
-    def is_fruitless(self) -> bool:
-        """Whether looking again is of no use until something is stored: all is done, or has been tried often enough."""
+    def has_nothing_to_do(self) -> bool:
+        """True if looking again is of no use until something is stored: all is done, or was tried often enough."""
         return self._fruitless >= TRIES
 
-    def hope(self) -> None:
-        """Something was stored."""
+    def note_captured(self) -> None:
+        """Something was stored: look for work again at the next tick."""
         self._fruitless = 0
 
     def look_again(self) -> None:
@@ -147,8 +149,8 @@ class Work:
         self._outdate()
         self._stirred.set()
 
-    def hurry(self) -> None:
-        """Nothing more will come: no conversation goes on, and what cannot be done now is left to the next start."""
+    def no_more_captures(self) -> None:
+        """No more captures will come: treat every conversation as finished, and leave what fails to the next start."""
         self._hurried = True
         self.look_again()
 
@@ -156,7 +158,7 @@ class Work:
         """Decide about the oldest pair that is left, or describe a topic: while there are pairs, one that is new or has
         doubled; else any that has changed. None: all is done.
         """
-        done = await self._patiently(self._next)
+        done = await self._with_retries(self._next)
         self._fruitless = self._fruitless + 1 if done is None else 0
         return done
 
@@ -210,7 +212,9 @@ class Work:
         return decision
 
     async def _quickly(self, work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
-        """What comes of `work`, and whether it came soon. Otherwise what was put off is written meanwhile."""
+        """Await `work`; also return whether it took less than `QUICK_SECONDS`. If it takes longer, write meanwhile what
+        was put off.
+        """
         task = asyncio.create_task(work)
         try:
             await asyncio.wait({task}, timeout=QUICK_SECONDS)
@@ -280,7 +284,7 @@ class Work:
         with suppress(OSError, LibraryUnwritable):  # the next `_look` will raise it
             self._look()
 
-    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
+    async def _with_retries(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
         about.set(None)  # the log context is not that of the capture which triggered this
         people.set(frozenset())
         while True:

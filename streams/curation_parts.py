@@ -1,4 +1,4 @@
-"""What curation works with, how, and what comes of it."""
+"""The services and rules of curation, and its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Decided = Decision | Described
 
 
 @dataclass(frozen=True, slots=True)
-class CurationParts:
+class CurationServices:
     """The services that curation uses.
 
     Attributes:

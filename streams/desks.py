@@ -1,6 +1,6 @@
-"""What the questions of one server are answered with: each server has its own, or shares.
+"""The services that answer the questions of a server: its own, or the shared ones.
 
-`at_desk` picks it by the server of the part (`Part.guild_id`). What is learned goes by the same, to `wiring.Learning`.
+`for_server` picks it by the server of the part (`Part.guild_id`). What is learned goes by the same, to `wiring.Learning`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from operators.pointing import PointRules
-from services.assistant import Assistant, Inquiry, Repeats, Unanswered
+from services.assistant import Assistant, Inquiry, RecentReplies, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Limiter
 
@@ -22,8 +22,8 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """What questions are answered with: a server's own, or what all others share.
+class ServerContext:
+    """The services that answer questions of one server, or of all servers without their own.
 
     Attributes:
         library, search: hold what may be told there, and nothing else.
@@ -36,21 +36,23 @@ class Desk:
     budget: Limiter
     pointing: PointRules = field(default_factory=PointRules)
     lookup: Lookup | None = None
-    repeats: Repeats = field(default_factory=Repeats)
+    repeats: RecentReplies = field(default_factory=RecentReplies)
 
 
-def at_desk(
-    make: Callable[[Desk], Callable[[T], Coroutine[Any, Any, R]]], shared: Desk, servers: Mapping[int, Desk]
+def for_server(
+    make: Callable[[ServerContext], Callable[[T], Coroutine[Any, Any, R]]],
+    shared: ServerContext,
+    servers: Mapping[int, ServerContext],
 ) -> Callable[[T], Coroutine[Any, Any, R]]:
-    """The step that `make` makes of a desk, for each inquiry at the desk of its server."""
+    """Make a step for each server's context, and choose among them by the server of the inquiry."""
     common = make(shared)
     if not servers:
         return common
     own = {guild_id: make(desk) for guild_id, desk in servers.items()}
 
-    def taken(item: T) -> Coroutine[Any, Any, R]:
+    def for_item(item: T) -> Coroutine[Any, Any, R]:
         inquiry = item.inquiry if isinstance(item, Unanswered) else item
         guild_id = inquiry.part.guild_id
         return (common if guild_id is None else own.get(guild_id, common))(item)
 
-    return taken
+    return for_item

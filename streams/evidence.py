@@ -1,4 +1,4 @@
-"""Files of support threads: taken in as they are posted, and deleted when their thread is closed."""
+"""The branch for files of support threads: read them as they are posted, delete them when their thread is closed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
 from operators import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
-from operators.discarding import Closing, Discarding, Dropping, discard
+from operators.discarding import CloseThread, Deletion, DropFiles, discard
 from operators.evidence import IngestResult, chunk, embed
 from operators.step import named, watched
 from services.assistant import Inquiry
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 def discardings(
     events: Observable[Event], outcomes: Observable[Outcome], parts: EvidenceParts, rules: EvidenceRules
-) -> Observable[Discarding]:
-    """What is to be deleted. Work on it is called off at once, before its turn comes.
+) -> Observable[Deletion]:
+    """Emit what is to be deleted. Reading of those files is called off at once, before the deletion's turn comes.
 
     places    --a--b--c------------|      a was archived, b locked, c reopened a
     outcomes  -----------o---------|      o: no answer, so that its thread never comes to be
@@ -42,7 +42,7 @@ def discardings(
         concat_map_iterable(closings(cases, history, rules)),
         delay_unless_replaced(lambda closing: closing.case_id, lambda closing: closing.in_seconds),
     )
-    gone: Observable[Discarding] = rx.merge(
+    gone: Observable[Deletion] = rx.merge(
         ended,
         events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases))),
         outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
@@ -52,25 +52,25 @@ def discardings(
 
 def closings(
     cases: Cases, history: History, rules: EvidenceRules
-) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[Closing]]:
+) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[CloseThread]]:
     """The threads with files that an event closes, at once or after a while, or opens again."""
 
-    def of(event: PlaceSeen | PlaceGone | GuildGone) -> Iterator[Closing]:
+    def of(event: PlaceSeen | PlaceGone | GuildGone) -> Iterator[CloseThread]:
         match event:
             case PlaceSeen(at=at, place=place):
                 if not cases.has_files(place.id):
                     return
                 if is_closed(place, rules.solved_tags):
-                    yield Closing(place.id, may_reopen=True)
+                    yield CloseThread(place.id, may_reopen=True)
                 elif place.archived:
                     since = at if place.archived_at is None else place.archived_at
-                    yield Closing(place.id, max(0.0, since + rules.grace_seconds - at), may_reopen=True)
+                    yield CloseThread(place.id, max(0.0, since + rules.grace_seconds - at), may_reopen=True)
                 else:
-                    yield Closing(place.id, None)
+                    yield CloseThread(place.id, None)
             case PlaceGone(place_id=gone):
-                yield from (Closing(each) for each in cases if gone in {each, history.place(each).parent_id})
+                yield from (CloseThread(each) for each in cases if gone in {each, history.place(each).parent_id})
             case GuildGone(guild_id=guild_id):
-                yield from (Closing(each, guild_id=guild_id) for each in cases)
+                yield from (CloseThread(each, guild_id=guild_id) for each in cases)
 
     return of
 
@@ -90,10 +90,10 @@ def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) ->
     return events.pipe(only(PlaceSeen), concat_map_iterable(of))
 
 
-def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[Dropping]]:
+def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
     """Deleted messages that files came from, and edited ones that lost attachments."""
 
-    def of(event: Deleted | Edited) -> Iterator[Dropping]:
+    def of(event: Deleted | Edited) -> Iterator[DropFiles]:
         kept: frozenset[int] = frozenset()
         if isinstance(event, Deleted):
             ids = frozenset(event.message_ids)
@@ -102,20 +102,20 @@ def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[Dropping]]:
         else:
             return
         meant = {event.channel_id, *ids, *cases.with_files_of(ids)}
-        yield from (Dropping(each, ids, kept) for each in sorted(meant) if cases.has_files(each))
+        yield from (DropFiles(each, ids, kept) for each in sorted(meant) if cases.has_files(each))
 
     return of
 
 
-def unanswered(cases: Cases, history: History) -> Callable[[Outcome], Iterator[Closing]]:
+def unanswered(cases: Cases, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
     """The threads that were to be opened for an answer, and never will be."""
 
-    def of(outcome: Outcome) -> Iterator[Closing]:
+    def of(outcome: Outcome) -> Iterator[CloseThread]:
         part = outcome.part
         if part.place.is_thread or outcome.result is OutcomeKind.REPLIED:
             return
         if cases.has_files(part.last.id) and not history.knows(part.last.id):
-            yield Closing(part.last.id)
+            yield CloseThread(part.last.id)
 
     return of
 
@@ -126,7 +126,7 @@ NOTES_AT_ONCE = 4
 ALL = 1 << 62
 """Files are few: all may wait, and none is dropped."""
 
-Work = IngestJob | Discarding
+Work = IngestJob | Deletion
 
 
 class Done(NamedTuple):
@@ -166,7 +166,7 @@ def evidence(
 def candidates(
     events: Observable[Event], gathered: Observable[Inquiry], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Candidate]:
-    """What is posted in threads that the bot serves, and what belongs to a question that it is about to answer.
+    """Emit the files posted in threads that the bot serves, and those of questions that it is about to answer.
 
     posted      --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
     gathered    ----------q----------|      q asks in a channel, with a file, or in a thread new to the bot

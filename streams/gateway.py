@@ -26,7 +26,7 @@ from services.discord.live import (
     readable_channels,
 )
 from services.telemetry import number_of
-from streams.catch_up import Introduce, Spot, catch_up, starts
+from streams.catch_up import CatchUpPlace, Introduce, catch_up, starts
 
 SNOWFLAKE = re.compile(r"[0-9]{1,20}")
 
@@ -214,7 +214,7 @@ class Gateway:
             begun.complete = {spot.id for spot in channels} - self._starts(guild_id, marks, channels).keys()
             begun.task = asyncio.create_task(self._catch_up(begun, guild, marks), name=f"catch-up in {guild_id}")
 
-    def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[Spot]) -> dict[int, int]:
+    def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[CatchUpPlace]) -> dict[int, int]:
         return starts(marks, of, since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild_id))
 
     async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
@@ -230,7 +230,7 @@ class Gateway:
             log.exception("catch-up: failed for this server")
         self._queue.put_nowait(begun)
 
-    async def _spots(self, guild: discord.Guild) -> list[Spot]:
+    async def _spots(self, guild: discord.Guild) -> list[CatchUpPlace]:
         channels = readable_channels(guild, *self._lists)
         threads: Sequence[Mapping[str, Any]] = []
         try:
@@ -245,17 +245,19 @@ def _id(value: object) -> int | None:
     return int(value) if isinstance(value, str) and SNOWFLAKE.fullmatch(value) else None
 
 
-def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[Spot]:
+def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[CatchUpPlace]:
     """Readable channels (discord.py's objects), and those of the `threads` (payloads) that are in them."""
     readable: set[int] = set()
     for channel in channels:
         readable.add(channel.id)
-        yield Spot(channel.id, None, channel.last_message_id, is_forum=isinstance(channel, discord.ForumChannel))
+        yield CatchUpPlace(
+            channel.id, None, channel.last_message_id, is_forum=isinstance(channel, discord.ForumChannel)
+        )
     for thread in threads:
         parent_id = int(thread["parent_id"])
         if parent_id in readable:
             newest = thread.get("last_message_id")
-            yield Spot(int(thread["id"]), parent_id, None if newest is None else int(newest))
+            yield CatchUpPlace(int(thread["id"]), parent_id, None if newest is None else int(newest))
 
 
 def observable(gateway: Gateway) -> Observable[Dispatch]:

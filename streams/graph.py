@@ -42,7 +42,7 @@ from operators.screen import screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers
-from streams.captures import captures, handed_over
+from streams.captures import captures, store_remote_captures
 from streams.conversations import batches, observed, settled, votes
 from streams.curation import curations, stored
 from streams.evidence import evidence
@@ -78,7 +78,7 @@ def graph(
     jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
     pictures = {guild_id: each.capture_images for guild_id, each in s.learning.items()}
     capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, pictures, patient=patient)
-    captured = rx.merge(capturing, handed_over(handed, sinks.archive)).pipe(fork("captures"))
+    captured = rx.merge(capturing, store_remote_captures(handed, sinks.archive)).pipe(fork("captures"))
     sorters = {guild_id: each.curation for guild_id, each in s.learning.items()}
     curated = curations(stored(captured), s.curation, sorters, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))

@@ -34,7 +34,9 @@ from streams.wiring import Rules, Services, Sinks
 
 
 def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
-    """Completes when `events` has and all is stored; every message comes out in one `Result`."""
+    """The graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
+    stored; every message comes out in one `Result`.
+    """
     s = services
     screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
         follow(s.follower, s.people, s.history, rules.screen.withheld),

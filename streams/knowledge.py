@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 Events = Sequence[UpdateEvent]
 
 
-class Saving(Protocol):
+class KnowledgeFiles(Protocol):
     """The sink: `sinks.knowledge.CacheAndIndex`."""
 
     async def save(self, _sign: object = None) -> list[Trouble]: ...
@@ -69,7 +69,7 @@ class Saving(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeParts:
-    """What an update works with and by.
+    """The services and limits of an update.
 
     Attributes:
         descriptions_at_once: how many sources are described at the same time, whatever is being fetched.
@@ -78,7 +78,7 @@ class KnowledgeParts:
 
     ledger: Ledger
     describer: Describer
-    files: Saving
+    files: KnowledgeFiles
     descriptions_at_once: int
     describe_seconds: float
     gauge: Gauge | None = None
@@ -192,7 +192,7 @@ def few_at_once(events: Events) -> Iterator[Events]:
 
 
 async def in_its_turn(events: Events) -> Events:
-    """Nothing: but between two of these calls the event loop has its turn."""
+    """Return the events unchanged; under `map_async` this lets the event loop run between two calls."""
     return events
 
 

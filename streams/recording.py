@@ -15,7 +15,7 @@ from pathlib import Path
 
 import clock
 from model.messages import Attachment
-from services.discord import BadRecording, Clearing, Dispatch, recordings, render_line
+from services.discord import BadRecording, Dispatch, RecordingFilter, recordings, render_line
 from services.discord.wire import message
 from services.telemetry import number_of
 
@@ -86,7 +86,7 @@ def attachments_folder(recording: Path) -> Path:
 
 
 class Recorder:
-    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.Clearing`).
+    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.RecordingFilter`).
 
     `opted_out` judges by an author's id and a text. `download` fetches an attachment, within limits of its own; without
     it, none are saved. A failure to write is logged once, and the next line is tried again.
@@ -97,7 +97,7 @@ class Recorder:
 
     def __init__(self, path: Path, *, opted_out: Callable[[int, str], bool], download: Download | None = None) -> None:
         self._path = path
-        self._clearing = Clearing(opted_out)
+        self._clearing = RecordingFilter(opted_out)
         self._download = download
         self._saving: dict[asyncio.Task[None], int] = {}  # the attachment's id by task
         self._slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Tier 2 made again from tier 1, beside the library in use (SPEC 6, `--regen`).
+"""Rebuild the topics (tier 2) from the raw archive (tier 1), beside the library in use (SPEC 6, `--regen`).
 
     tasks, in order ── asked ahead, a few at a time
         │ one after another
@@ -26,12 +26,12 @@ from clock import run_blocking
 from clock.backoff import Backoff
 from operators import unfold
 from operators.describing import describing
-from operators.foreseeing import Foresight, Guesses
+from operators.foreseeing import Prefetcher, PrefetchServices
 from operators.study import NOT_NOW, study
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, Growth, LibraryUnwritable, Task, Topic, rebuilding
 from sinks import topics
-from streams.curation_parts import CurationParts, Decided, Described
+from streams.curation_parts import CurationServices, Decided, Described
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class GivenUp(Exception):
-    """The work cannot go on: one readable line that says why. What has been decided stays decided."""
+    """The rebuild cannot go on; the message says why in one line. Decisions that were made stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RebuildRules:
 
 
 @dataclass(frozen=True, slots=True)
-class SoFar:
+class RebuildProgress:
     """How far an earlier run came.
 
     Attributes:
@@ -75,10 +75,10 @@ class SoFar:
 
 def regeneration(
     tasks: Sequence[Task],
-    parts: CurationParts,
+    parts: CurationServices,
     rules: RebuildRules,
-    guesses: Guesses | None = None,
-    so_far: SoFar | None = None,
+    guesses: PrefetchServices | None = None,
+    so_far: RebuildProgress | None = None,
 ) -> Observable[Decided]:
     """Decide about each pair, and describe the topics, in the library `parts.library`.
 
@@ -88,15 +88,20 @@ def regeneration(
     `guesses`: whom to ask ahead; None: one call at a time. Ends with `GivenUp` if the model or the disk fails. A
     topic that cannot be described keeps its earlier description or its stand-in, and is left to the bot.
     """
-    rebuild = Rebuild(tasks, parts, rules, guesses, so_far or SoFar())
+    rebuild = Rebuild(tasks, parts, rules, guesses, so_far or RebuildProgress())
     return unfold(rebuild.next).pipe(ops.finally_action(rebuild.stop))
 
 
 class Rebuild:
-    """What is left to do, asked for one by one."""
+    """The queue of a rebuild: asked for one decision or description at a time."""
 
     def __init__(
-        self, tasks: Sequence[Task], parts: CurationParts, rules: RebuildRules, guesses: Guesses | None, so_far: SoFar
+        self,
+        tasks: Sequence[Task],
+        parts: CurationServices,
+        rules: RebuildRules,
+        guesses: PrefetchServices | None,
+        so_far: RebuildProgress,
     ) -> None:
         self._tasks = tasks
         self._parts = parts
@@ -115,19 +120,19 @@ class Rebuild:
         # What an earlier run had no time to describe, and what it described from other decisions.
         self._due = [*self._growth.described.values()]
         self._growth.due()
-        self._told: deque[Described] = deque()  # descriptions that are written, and not given out yet
+        self._written: deque[Described] = deque()  # descriptions that are written, and not given out yet
         self._finished = False
 
-    def _foreseen(self, guesses: Guesses, seconds: float) -> Foresight:
+    def _foreseen(self, guesses: PrefetchServices, seconds: float) -> Prefetcher:
         pairs = [task.pair for task in self._tasks]
-        return Foresight(pairs, self._parts.library, guesses, self._growth, rebuilding.EVERY, seconds)
+        return Prefetcher(pairs, self._parts.library, guesses, self._growth, rebuilding.EVERY, seconds)
 
     async def next(self) -> Decided | None:
         """Describe what is due, or else decide about the next pair; None: all is done. Raises GivenUp."""
         try:
             await self._describe_due()
-            if self._told:
-                return self._told.popleft()
+            if self._written:
+                return self._written.popleft()
             if self._turn < len(self._tasks):
                 return await self._decide(self._tasks[self._turn])
             if not self._finished:
@@ -146,7 +151,7 @@ class Rebuild:
     async def _decide(self, task: Task) -> Decided:
         if self._foresight is not None:
             await self._foresight.turn(self._turn)
-        decision = await _patiently(lambda: self._studied(task.pair))
+        decision = await _with_retries(lambda: self._studied(task.pair))
         changed = set(await topics.keep(self._parts.library, decision, task.pair))
         if (kept := rebuilding.keeping(task, decision)) is not None:
             changed |= set(await topics.keep(self._parts.library, kept, task.pair))
@@ -169,18 +174,18 @@ class Rebuild:
         for topic, text in zip(lacking, texts, strict=True):
             if text is not None:
                 await topics.describe(self._parts.library, topic, text, self._parts.describer.key)
-                self._told.append(Described(topic.name))
+                self._written.append(Described(topic.name))
 
     async def _text(self, topic: Topic) -> str | None:
         async with self._room:
             try:
-                return await _patiently(lambda: self._described(topic))
+                return await _with_retries(lambda: self._described(topic))
             except GivenUp as error:
                 log.warning("topic %s is not described: %s", topic.name, error)
                 return None
 
 
-async def _patiently(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def _with_retries(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Raises GivenUp if the endpoint, its recording or the disk keeps failing."""
     backoff, failures = Backoff(), 0
     while True:

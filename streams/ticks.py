@@ -36,7 +36,7 @@ class Tick(StrEnum):
 
 
 def ticks(
-    every_seconds: float, *, idle: Callable[[], bool] = lambda: False, stirred: Observable[object] | None = None
+    every_seconds: float, *, idle: Callable[[], bool] = lambda: False, wake: Observable[object] | None = None
 ) -> Observable[Tick]:
     """Tick at once and every `every_seconds`.
 
@@ -47,7 +47,7 @@ def ticks(
 
     A virtual clock passes a silence of years in an instant, with a hundred thousand ticks in each. There, where nothing
     changes but by what is played, a tick that finds everything `idle` is left out, and so are those that follow, until
-    `stirred` emits; then they come at the times at which they would have come. Never completes; disposing stops it.
+    `wake` emits; then they come at the times at which they would have come. Never completes; disposing stops it.
     """
 
     def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
@@ -76,14 +76,14 @@ def ticks(
                 timer.cancel()
 
         timer: asyncio.Handle | None = loop.call_soon(tick, Tick.START)
-        waking = Disposable() if stirred is None else stirred.subscribe(arm, on_error=ignore)
+        waking = Disposable() if wake is None else wake.subscribe(arm, on_error=ignore)
         return CompositeDisposable(waking, Disposable(stop))
 
     return Observable(subscribe)
 
 
 def ignore(_: Exception) -> None:
-    """Whoever uses the ticks hears of it by another way."""
+    """Ignore an error of `wake`: subscribers of the same stream handle it."""
 
 
 def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:
@@ -145,7 +145,7 @@ async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """What distinguishes a folder from another of its name; None: there is none."""
+    """Device and inode of a folder, which tell it from another of the same name; None if there is none."""
     try:
         status = os.stat(folder)  # noqa: PTH116 (a microsecond, on the loop)
     except OSError:
@@ -154,7 +154,7 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def from_generator(generate: Callable[[], AsyncGenerator[Tick]]) -> Observable[Tick]:
-    """What an endless generator yields, from subscription to disposal."""
+    """An Observable of what an endless generator yields, from subscription to disposal."""
 
     def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         _ = scheduler

@@ -1,4 +1,4 @@
-"""What the graph is wired to."""
+"""The services, sinks and rules that the graph takes as arguments."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from services.team import Capture
 from streams.answer_rules import AnswerRules
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation_parts import CurationParts, CurationRules, Decided
-from streams.desks import Desk
+from streams.curation_parts import CurationRules, CurationServices, Decided
+from streams.desks import ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class EvidenceRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceParts:
-    """What the evidence branch talks to.
+    """The services of the evidence branch.
 
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
@@ -87,15 +87,15 @@ class EvidenceParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """How what the team of one server teaches is learned, as `Services` says of the rest."""
+    """The services that learn from the team of one server; see `Services`."""
 
     capture_images: Images | None = None
-    curation: CurationParts | None = None
+    curation: CurationServices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the operators talk to. Live, replay and tests differ in these arguments alone.
+    """The services that the graph uses. Live, replay and tests differ in these arguments alone.
 
     Attributes:
         access: None: nothing keeps the bot from posting.
@@ -127,16 +127,16 @@ class Services:
     evidence: EvidenceParts | None = None
     lookup: Lookup | None = None
     capture_images: Images | None = None
-    curation: CurationParts | None = None
+    curation: CurationServices | None = None
     gauge: Gauge | None = None
     usage: Usage = field(default_factory=Usage)
-    servers: Mapping[int, Desk] = field(default_factory=dict[int, Desk])
+    servers: Mapping[int, ServerContext] = field(default_factory=dict[int, ServerContext])
     learning: Mapping[int, Learning] = field(default_factory=dict[int, Learning])
     usages: Mapping[int, Usage] = field(default_factory=dict[int, Usage])
 
-    def desk(self, pointing: PointRules) -> Desk:
-        """What servers without their own are answered with."""
-        return Desk(
+    def desk(self, pointing: PointRules) -> ServerContext:
+        """The context of servers without their own."""
+        return ServerContext(
             assistant=self.assistant,
             library=self.library,
             search=self.search,
@@ -148,7 +148,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinks:
-    """Where the streams end.
+    """The ends of the streams.
 
     Attributes:
         finish: completes a reply that an earlier run has left half posted; None: it had posted nothing.

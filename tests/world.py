@@ -34,7 +34,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.assistant.prompts import Offered
 from services.discord.attachments import AttachmentFailed, Attachments
-from services.discord.protocols import Fetcher, PostFailed, Rehearsal
+from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable
@@ -44,7 +44,7 @@ from services.llm.images import ImageSource
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
-from sinks.results import InOrder, Tally, render
+from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph
 from tests.searching import ScriptedSearch
 
@@ -234,7 +234,7 @@ class Sent(NamedTuple):
 
 
 @dataclass
-class Noticeboard(Rehearsal):
+class Noticeboard(DryRunPoster):
     """A rehearsal that remembers; `seconds` is how long each call takes."""
 
     seconds: float = 0.0
@@ -314,9 +314,9 @@ class World:
         self.captures: list[Capture] = []
         self.delivered: Counter[int] = Counter()
         """How often each message was."""
-        self.tally = Tally()
+        self.tally = ResultCounts()
         self.lines: list[str] = []
-        self._in_order = InOrder(lambda outcome: self.lines.append(render(outcome)))
+        self._in_order = OrderedOutcomes(lambda outcome: self.lines.append(render(outcome)))
         self._events: Subject[Event] = Subject()
         self._said = 0
         sinks = replace(parts.sinks, archive=self._archive, results=[self._end])

@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple, Self
 from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, day_that_counts
+from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
 from transport.key_value import KeyBucket, patience
 from transport.streams import BUDGETS
 
@@ -208,7 +208,7 @@ class SharedBudget:
         """What the day that counts has cost, and the revision of that."""
         value, revision = await self._bucket.get(f"{self._group}.day")
         day = _day(self._group, value)
-        if day_that_counts(day.day, self._own.day) != day.day:
+        if budget_day(day.day, self._own.day) != day.day:
             return _Day(self._own.day), revision
         if day.day != self._own.day:
             # Another process is past midnight already; what is not told belongs to the day before.
@@ -216,7 +216,7 @@ class SharedBudget:
         return day, revision
 
     def _turn_day(self, now: float) -> None:
-        day = day_that_counts(self._own.day, int(now // DAY))
+        day = budget_day(self._own.day, int(now // DAY))
         if day != self._own.day:
             self._begin_day(day)
 

@@ -19,7 +19,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import Patience, rfc3339
+from clock import RetryDeadline, rfc3339
 from clock.backoff import Backoff
 from transport.errors import Fenced
 from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
@@ -143,7 +143,7 @@ class FencedLog:
         async with self._turn:
             message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
             sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
-            patience = Patience(PATIENCE_SECONDS)
+            patience = RetryDeadline(PATIENCE_SECONDS)
             while True:
                 try:
                     stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
@@ -178,7 +178,7 @@ class FencedLog:
         return mine
 
 
-async def _wait(patience: Patience, backoff: Backoff, error: Exception) -> None:
+async def _wait(patience: RetryDeadline, backoff: Backoff, error: Exception) -> None:
     """Raises OSError: it was long enough."""
     if patience.is_over():
         raise OSError(errno.EIO, "NATS does not answer") from error

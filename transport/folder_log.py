@@ -27,7 +27,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
-from clock import Patience, from_rfc3339, now
+from clock import RetryDeadline, from_rfc3339, now
 from clock.backoff import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 async def retry_reads(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do it again where the server is away. Raises OSError: for a minute."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), Patience(PATIENCE_SECONDS)
+    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
     while True:
         try:
             return await work()

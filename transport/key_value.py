@@ -18,7 +18,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import Patience, running_for
+from clock import RetryDeadline, timeout_ignoring_pauses
 from clock.backoff import Backoff
 from transport.connection import AWAY, streams_of
 from transport.errors import ServerAway
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TRY_SECONDS) -> T:
     """Do `work`, again where the server does not answer; `seconds`: how long one try may take. Raises ServerAway."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), Patience(PATIENCE_SECONDS)
+    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
     while True:
         try:
             async with asyncio.timeout(seconds):
@@ -210,7 +210,7 @@ async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dic
 async def patience() -> AsyncGenerator[None]:
     """Raises OSError: it took too long."""
     try:
-        async with running_for(PATIENCE_SECONDS):
+        async with timeout_ignoring_pauses(PATIENCE_SECONDS):
             yield
     except TimeoutError as error:
         raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error

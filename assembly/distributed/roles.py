@@ -38,7 +38,7 @@ from clock import cancelled, now
 from clock.backoff import Backoff
 from model.events import Event
 from services.conversations import People
-from services.discord import GatewayRefused, Health, Rehearsal
+from services.discord import DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
 from services.discord.wire import Decoder
 from services.privacy import Forgotten
@@ -321,7 +321,7 @@ async def _keep_archive(
             assistant=assistant_of(settings, search, None),
             library=library,
             search=search,
-            poster=Rehearsal(),
+            poster=DryRunPoster(),
             captures=capture_parts(settings, state, curation=curation),
             gauge=meters.gauge,
             results=[*meters.results, status_reporter.add, journal, capture_receiver.settled],

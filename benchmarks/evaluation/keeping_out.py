@@ -25,7 +25,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Outcome, OutcomeKind, Result
 from services.search.questions import is_question, may_ask
 from settings import DiscordSettings, Settings
-from sinks.results import Tally
+from sinks.results import ResultCounts
 from streams.graph import graph
 from streams.recording import first_time
 
@@ -71,7 +71,7 @@ def played(recording: Path, log: Log) -> list[Result]:
 
 
 async def _played(recording: Path, settings: Settings, add: Callable[[Result], object]) -> None:
-    tally = Tally()
+    tally = ResultCounts()
     parts = assembled(settings, [tally.add, add])
     await play(
         recording,

@@ -21,7 +21,7 @@ from services.documents import QAResult, Status, ToolContext, amount
 from services.documents.store import DocumentStore, StoreUnavailable, naming
 from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
 from services.knowledge import Library, Search, SourceUnavailable, as_shown
-from services.llm import Limiter, misfit
+from services.llm import Limiter, argument_error
 from services.search import Hit, Level
 from services.storage import Signature, confined, in_thread
 from services.telemetry import number_of
@@ -68,7 +68,7 @@ class ServedTool:
         if unknown := sorted(arguments.keys() - known.keys()):
             raise CallRefused(f"There is no argument {unknown[0][:40]!r}; there are: {', '.join(known)}.")
         given = {name: value for name, value in arguments.items() if value is not None}
-        if wrong := misfit(given, self.parameters):
+        if wrong := argument_error(given, self.parameters):
             raise CallRefused(f"Not done: {wrong}.")
         return await self.run(given)
 

@@ -1,4 +1,4 @@
-"""Who thinks: the steps of answering, of filing team knowledge and of describing sources.
+"""The thinking steps: answering, curating team knowledge, and describing sources.
 
 Each has a Protocol - `Assistant`, `Curator`, `Describer` - with two implementations: `Model…` composes the prompts and
 asks a language model, `Extractive…` (the package `extractive`) needs none and quotes. The rest is for both: what an
@@ -15,14 +15,14 @@ from services.assistant.curator import (
     IntegrationResult,
     ModelCurator,
     conversation_with,
-    in_words,
     summaries_in,
+    with_image_summaries,
 )
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
 from services.assistant.ids import resolve_ids
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
-from services.assistant.links import cited_in, linkable_texts, links_block, remove_foreign_links, vouched_text
+from services.assistant.links import cited_in, linkable_texts, links_block, remove_foreign_links, trusted_text
 from services.assistant.pointing import is_worth_showing, nothing_found, pointers
 from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import first_quote
-from services.assistant.repeats import Repeats
+from services.assistant.repeats import RecentReplies

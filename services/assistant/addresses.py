@@ -1,4 +1,4 @@
-"""Where the pages of sources are published, so that an answer can link to the very section it is from."""
+"""The published addresses of sources, so that an answer can link to the section that it is from."""
 
 from __future__ import annotations
 

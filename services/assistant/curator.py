@@ -204,7 +204,9 @@ def summaries_in(result: ImageSummaryResult, pictures: Iterable[Picture]) -> dic
     return found
 
 
-def in_words(capture: Capture, summaries: Mapping[Picture, str], redact: Callable[[str], str] = str) -> Capture:
+def with_image_summaries(
+    capture: Capture, summaries: Mapping[Picture, str], redact: Callable[[str], str] = str
+) -> Capture:
     """The capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
     lines = {said.message_id: said.turn.text.split("\n") for said in capture.said}
     for picture, summary in summaries.items():

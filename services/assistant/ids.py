@@ -43,12 +43,14 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
 
 
 def conversation_label(place: int) -> str:
-    """What a conversation is called in a prompt: `c1` is the first of those shown (place 0)."""
+    """The label of a conversation in a prompt: `c1` for the first one shown (place 0)."""
     return f"c{place + 1}"
 
 
 def resolve_conversations(named: Iterable[str], shown: Sequence[str]) -> tuple[list[str], list[str]]:
-    """As `resolve_ids`, for conversations: `shown` are their ids, in the order of their labels. Either may be named."""
+    """Like `resolve_ids`, for conversations: a model may name their ids or their labels. `shown`: the ids in the order
+    of the labels.
+    """
     by_name = {conversation_label(place): each for place, each in enumerate(shown)} | {each: each for each in shown}
     found, unknown = resolve_ids(named, by_name)
     return list(dict.fromkeys(by_name[each] for each in found)), unknown

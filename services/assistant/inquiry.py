@@ -1,4 +1,4 @@
-"""A part on its way through a branch, with what the steps have found out so far."""
+"""A question on its way through the answer chain, with what the steps have found so far; and a capture job."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Inquiry(NamedTuple):
 
     @property
     def request(self) -> str:
-        """What the person wrote now, in full: all messages of the part."""
+        """All that the person wrote in this part."""
         return self.conversation.asked_text or self.conversation.last_user_text
 
     @property

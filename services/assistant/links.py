@@ -1,4 +1,4 @@
-"""What an answer may name: sources that were given to it, and addresses that somebody trustworthy wrote."""
+"""What an answer may cite and link to: sources that were given to it, and addresses that a trusted text contains."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TIDY = [
 
 
 class Cited(NamedTuple):
-    """What an answer cites.
+    """The sources and conversations that an answer cites.
 
     Attributes:
         sources: their ids.
@@ -72,11 +72,13 @@ def cited_in(citations: Iterable[str], sources: Sequence[Source]) -> Cited:
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
     """The texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
     turns = [turn.text for turn in conversation.turns if turn.from_team or turn.asked_now]
-    return [*map(vouched_text, sources), *(source.url or "" for source in sources), *turns]
+    return [*map(trusted_text, sources), *(source.url or "" for source in sources), *turns]
 
 
-def vouched_text(source: Source) -> str:
-    """What the operator or the team stands for. In what the team was asked, anybody may have written the address."""
+def trusted_text(source: Source) -> str:
+    """The part of a source whose addresses may be repeated: of a topic the team's turns only, since anybody may have
+    written the questions.
+    """
     if not source.id.startswith(_TEAM):
         return source.text
     return "\n".join(answer for _, _, answer in answered_in(source.text))

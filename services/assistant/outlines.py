@@ -43,7 +43,7 @@ def plain_article(text: str) -> Article:
 
 
 def says_nothing(article: Article) -> bool:
-    """Whether a page has no content of its own: a title, a table of contents, a list of links."""
+    """True if a page has no content of its own: only a title, a table of contents, or a list of links."""
     words = linked = 0
     for section in article.sections:
         for block in section.blocks:

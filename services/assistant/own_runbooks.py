@@ -1,4 +1,4 @@
-"""Whether the asker's own runbooks are among what can be searched."""
+"""Check whether the asker's own runbooks can be searched."""
 
 from __future__ import annotations
 

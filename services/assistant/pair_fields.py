@@ -15,7 +15,7 @@ _DAY, _MINUTE = 10, 16
 
 
 def turn_label(place: int) -> str:
-    """What a turn is called in a prompt that lets turns be named: `t1` is the first (place 0)."""
+    """The label of a turn in a prompt in which turns may be named: `t1` for the first (place 0)."""
     return f"t{place + 1}"
 
 

@@ -1,10 +1,10 @@
-"""Where to look, when there is no answer: up to three sections, each with a line that tells why."""
+"""Pointers for a question without an answer: up to three sections, each with a line that shows why it may help."""
 
 from __future__ import annotations
 
 from services.assistant.addresses import Addresses
 from services.assistant.quoting import asked_earlier, by_team, in_known_languages, named, without_names
-from services.assistant.telling import telling_line
+from services.assistant.telling import best_line
 from services.conversations import Phrases
 from services.search import NEAREST, Found, Hit, Level, pages_of
 
@@ -12,7 +12,7 @@ MOST = 3
 
 
 def is_worth_showing(found: Found) -> bool:
-    """Whether somebody who addressed the bot is shown a few places."""
+    """True if the result is good enough to show a few places to somebody who addressed the bot."""
     return found.level is not Level.SILENCE or (found.confidence >= NEAREST and found.is_near)
 
 
@@ -60,7 +60,7 @@ def _linked(hit: Hit, addresses: Addresses, say: Phrases) -> str:
 
 
 def _why(hit: Hit, query: str) -> str:
-    line = telling_line(hit.kept, query)
+    line = best_line(hit.kept, query)
     if by_team(hit.kept):
         asked = asked_earlier(hit.kept)
         return f": “{asked}” {without_names(line)}".rstrip() if asked else f": {without_names(line)}"

@@ -43,7 +43,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What the operator wrote for each step: scope, tone, what to ignore. `project_introduction` is added to each."""
+    """The operator's instructions for each step: scope, tone, what to ignore. `project_introduction` is added to each."""
 
     gate: str = ""
     select: str = ""

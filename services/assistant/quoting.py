@@ -50,7 +50,7 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def without_names(text: str) -> str:
-    """What the team said, without the names of the people it said it to."""
+    """A text of the team without @names of people; code is left as it is."""
     parts = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
     return "".join(part if at % 2 else _NAMES.sub("", part) for at, part in enumerate(parts)).strip()
 
@@ -136,7 +136,7 @@ def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
 
 
 def by_team(kept: Kept) -> bool:
-    """Whether a passage is of a topic: what the team answered, below the question as its heading."""
+    """True if a passage is from a topic of the team: an answer below the question as its heading."""
     return kept.source_id.startswith("team:")
 
 

@@ -1,4 +1,4 @@
-"""The one line of a passage that tells best why it is worth reading."""
+"""Find the one line of a passage that shows best why it is worth reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _MARKS = ("`", "**", "*", "~~", "||")
 
 
-def telling_line(kept: Kept, query: str) -> str:
+def best_line(kept: Kept, query: str) -> str:
     """The sentence of a passage that has most of the query's words, or a line of code where that has far more; empty
     if there is none. What announces code has a line of it behind it.
     """

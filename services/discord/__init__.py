@@ -10,15 +10,15 @@ from services.discord.attachments import AttachmentFailed, Attachments, CDNAttac
 from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.protocols import (
     Access,
+    DryRunPoster,
     Fetcher,
     GatewayRefused,
     Health,
     LookupFailed,
     Poster,
     PostFailed,
-    Rehearsal,
     TakenBack,
     Undelivered,
 )
-from services.discord.recordings import BadRecording, Clearing
+from services.discord.recordings import BadRecording, RecordingFilter
 from services.discord.text import inert, render, split, thread_name

@@ -103,7 +103,7 @@ class Poster(Protocol):
 
 
 class Access(Protocol):
-    """What the bot may do."""
+    """Tells whether the bot may post somewhere."""
 
     def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
         """Why it could not answer in a thread of a channel, in words; None: it could, as far as is known. Without a
@@ -112,8 +112,10 @@ class Access(Protocol):
         ...
 
 
-class Rehearsal:
-    """Posts nowhere. Ids are made of the loop's time, so that each replay has the same ones."""
+class DryRunPoster:
+    """A `Poster` that posts nothing and logs what it would post. Its message ids are made from the loop's time, so that
+    each replay has the same ones.
+    """
 
     def __init__(self) -> None:
         self._last = 0
@@ -150,7 +152,7 @@ class GatewayRefused(Exception):
 
 
 class Health:
-    """Whether the gateway is alive. All times are in seconds since 1970, UTC.
+    """Tells whether the gateway connection is alive. All times are in seconds since 1970, UTC.
 
     Attributes:
         since: when it was last connected or disconnected.

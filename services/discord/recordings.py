@@ -122,10 +122,10 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
         yield dispatch
 
 
-class Clearing:
-    """Removes from dispatches what must not be kept: interactions, what is not used, and messages and typing of people
-    who opted out. `opted_out` judges each message and each edit by its author's id and its text, typing by the id and
-    no text. What cannot be judged is removed.
+class RecordingFilter:
+    """Filters dispatches for a recording: removes interactions, types that are not used, and messages and typing of
+    people who opted out. `opted_out` judges messages and edits by author id and text, typing by the id and an empty
+    text. What cannot be judged is removed.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:

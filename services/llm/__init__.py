@@ -18,9 +18,9 @@ import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.ahead import AskedAhead
-from services.llm.at_once import FewAtOnce
-from services.llm.discreet import DiscreetEndpoint
+from services.llm.ahead import PrefetchingAsker
+from services.llm.at_once import ConcurrencyLimit
+from services.llm.discreet import RedactingEndpoint
 from services.llm.endpoint import (
     BadOutput,
     CallOptions,
@@ -36,7 +36,7 @@ from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, Im
 from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
 from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, unreachable_because, vectors_client
-from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
+from services.llm.structured import Asker, NotFound, StructuredLLM, first_valid_object
 from services.llm.token_days import (
     StepTokens,
     TokenDays,
@@ -45,7 +45,7 @@ from services.llm.token_days import (
     render_token_days,
     summed_token_days,
 )
-from services.llm.tools import Told, Tool, ToolLimits, misfit
+from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
 from services.llm.usage import (
     DAY,
     HOUR,
@@ -57,7 +57,7 @@ from services.llm.usage import (
     Spending,
     Spent,
     Usage,
-    day_that_counts,
+    budget_day,
     read_spent,
     render_spent,
 )

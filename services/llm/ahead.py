@@ -1,4 +1,4 @@
-"""Calls of a model that are made before it is certain that their answers are needed."""
+"""Prefetch model calls before it is certain that their answers are needed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ KEPT = 64  # answers that nobody has asked for yet; of more, the oldest are drop
 _Key = tuple[str, type[BaseModel], Prompt]
 
 
-class AskedAhead:
-    """Implements `Asker`. What was asked before through `ahead`, word for word, is answered with what came of that;
-    each such answer counts once, so that who asks again asks the model again.
+class PrefetchingAsker:
+    """An `Asker` with prefetching. A question that was asked through `ahead` before, word for word, gets that answer;
+    each prefetched answer is given once, so that asking again calls the model again.
 
     Attributes:
         ahead: the asker for what may turn out not to be needed.
@@ -36,7 +36,7 @@ class AskedAhead:
         self._asker = asker
         self._room = asyncio.Semaphore(most)
         self._made: dict[_Key, asyncio.Task[BaseModel]] = {}
-        self.ahead: Asker = _Ahead(self)
+        self.ahead: Asker = _PrefetchAsker(self)
         self.guessed = self.asked = self.used = 0
 
     async def ask(
@@ -50,7 +50,7 @@ class AskedAhead:
         tools: Sequence[Tool] = (),
         limits: ToolLimits | None = None,
     ) -> M:
-        """As `Asker.ask`. An endpoint that could not be reached ahead of time is asked again at once."""
+        """See `Asker.ask`. If the prefetched call did not reach the endpoint, it is made again at once."""
         self.asked += 1
         if (task := self._made.pop((step, model, prompt), None)) is not None:
             self.used += 1
@@ -87,10 +87,10 @@ class AskedAhead:
             del self._made[key]
 
 
-class _Ahead:
-    """The `ahead` of an `AskedAhead`."""
+class _PrefetchAsker:
+    """The `ahead` of an `PrefetchingAsker`."""
 
-    def __init__(self, whole: AskedAhead) -> None:
+    def __init__(self, whole: PrefetchingAsker) -> None:
         self._whole = whole
 
     async def ask(

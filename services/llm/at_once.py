@@ -1,4 +1,4 @@
-"""So many calls at a time, however many graphs ask."""
+"""Limit the calls of one endpoint that run at a time, over all graphs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from services.llm.endpoint import Endpoint, Reply, Request
 
 
-class FewAtOnce:
+class ConcurrencyLimit:
     """Asks `inner`, at most `most` calls at a time; the others wait in order, within the time of their answer."""
 
     def __init__(self, inner: Endpoint, most: int) -> None:

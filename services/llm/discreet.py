@@ -1,5 +1,5 @@
-"""Keeps secrets from a model, and out of what it says: a model may be told to repeat whatever it was given, and whoever
-runs it knows the key that it is called with.
+"""Redact secrets in requests to a model and in its replies: a model may repeat whatever it was given, and its operator
+knows the key that it is called with.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SYSTEM_PROMPTS = 32
 """How many of them are kept with what they are without secrets: more than there are steps."""
 
 
-class DiscreetEndpoint:
-    """Asks `inner` without secrets, and gives its replies without any. `redact` takes them out of a text."""
+class RedactingEndpoint:
+    """Calls `inner` with the request redacted, and redacts the reply. `redact` removes secrets from a text."""
 
     def __init__(self, inner: Endpoint, redact: Callable[[str], str]) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The wire: what a model is asked, what it replies, and what can go wrong with it."""
+"""The interface to a model: request, reply, settings and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LLMError(Exception):
 
 
 class Unavailable(LLMError):
-    """Not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth a retry.
+    """The endpoint was not reached, is overloaded or broken (connection error, 408, 409, 429, 5xx): a retry may help.
 
     `retry_after`: the seconds that the endpoint asked to wait, if it did.
     """
@@ -53,7 +53,7 @@ Part = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """Where a model is and how it is called.
+    """The address of a model and how it is called.
 
     Attributes:
         base_url: must not be empty: the client would silently call api.openai.com.
@@ -165,7 +165,7 @@ def json_object(text: str) -> dict[str, object] | None:
 
 
 class Endpoint(Protocol):
-    """Asks a model, or stands in for one. `aclose` may be called more than once."""
+    """Calls a model, or stands in for one. `aclose` may be called more than once."""
 
     async def complete(self, request: Request) -> Reply:
         """Ask the model once. Raises an `LLMError`."""

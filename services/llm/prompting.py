@@ -100,7 +100,7 @@ IMAGE_RULES = '"(image 2)" behind a label: this attached image belongs to that m
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked. `images`: in the order in which the conversation numbers them."""
+    """The system and user text for a model. `images`: in the order in which the conversation numbers them."""
 
     system: str
     user: str
@@ -122,7 +122,7 @@ def system(task: str, project_introduction: str, rules: str, *labels: str) -> st
 
 
 def conversation_rules(*, has_own_turns: bool, has_images: bool) -> tuple[str, ...]:
-    """What `system` says about the labels of a conversation: only of those that occur in it."""
+    """The sentences for `system` that explain the labels of a conversation; only of labels that occur in it."""
     return (USER_RULES, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
 
 

@@ -67,7 +67,7 @@ def import_client() -> None:
 
 
 def vectors_client(timeout_seconds: float) -> object:
-    """What the OpenAI SDK is to fetch vectors with. As `import_client`."""
+    """The HTTP client with which the OpenAI SDK fetches vectors. Blocks like `import_client`."""
     from services.llm.bounded import MAX_VECTORS_BYTES, BoundedClient  # noqa: PLC0415 (as below)
 
     return BoundedClient(timeout=timeout_seconds, max_bytes=MAX_VECTORS_BYTES)
@@ -133,13 +133,13 @@ def open_endpoint(settings: EndpointSettings) -> Endpoint:
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    once = HoldingEndpoint(CrynuxEndpoint(settings))
+    once = RetryAfterEndpoint(CrynuxEndpoint(settings))
     patient = RetryingEndpoint(once, max_retries=settings.max_retries, retry_timeouts=settings.retry_timeouts)
-    return RealTimeEndpoint(BreakingEndpoint(patient, once, name=settings.name))
+    return RealTimeEndpoint(CircuitBreakerEndpoint(patient, once, name=settings.name))
 
 
-class HoldingEndpoint:
-    """Asks `inner` no sooner than it said: what one call was told with `Retry-After` holds for all calls.
+class RetryAfterEndpoint:
+    """Calls `inner` no sooner than the server allows: a `Retry-After` of one call delays all calls.
 
     What it asks for counts up to `LONGEST_PAUSE_SECONDS`. `now` is in the seconds of the running loop.
     """
@@ -210,7 +210,7 @@ class RetryingEndpoint:
         await self._inner.aclose()
 
 
-class BreakingEndpoint:
+class CircuitBreakerEndpoint:
     """A circuit breaker: an endpoint that hangs must not cost every call its whole time-out.
 
     `FAILURES` calls in a row that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for

@@ -43,8 +43,9 @@ def wire_schema(model: type[BaseModel]) -> Mapping[str, object]:
     return _strict(cast("Mapping[str, object]", model.model_json_schema()))
 
 
-def first_that_fits(text: str, model: type[M]) -> M:
-    """The first JSON object in `text` that validates as `model`: bare, fenced, between sentences or in another object.
+def first_valid_object(text: str, model: type[M]) -> M:
+    """Find the first JSON object in `text` that validates as `model`: bare, fenced, between sentences or within another
+    object.
 
     Raises:
         NotFound: there is none; the message says what is wrong with the first object, if there is one.
@@ -215,7 +216,7 @@ class StructuredLLM:
 
 def _read(reply: Reply, model: type[M]) -> M:
     try:
-        return first_that_fits(reply.text, model)
+        return first_valid_object(reply.text, model)
     except NotFound:
         if reply.finish_reason == "length":
             raise NotFound("it was cut off at the length limit; it has to be much shorter") from None

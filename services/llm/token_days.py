@@ -1,4 +1,4 @@
-"""What models were asked for, by UTC day and step: the total that every report of the cost adds up to."""
+"""Answered model calls and their tokens by UTC day and step, for reports of the cost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_token_days(path: Path) -> TokenDays:
 
 
 def parse_token_days(data: bytes) -> TokenDays:
-    """The same of the content of such a file; none where it is damaged."""
+    """Read such a file from its bytes; empty if it is damaged."""
     try:
         return TokenDays(_DAYS.validate_json(data))
     except ValidationError:
@@ -75,7 +75,7 @@ def parse_token_days(data: bytes) -> TokenDays:
 
 
 def summed_token_days(parts: Iterable[TokenDays]) -> TokenDays:
-    """What several have counted, together."""
+    """Add the counts of several processes."""
     total: dict[str, dict[str, StepTokens]] = defaultdict(dict)
     for part in parts:
         for day, steps in part.days.items():

@@ -36,9 +36,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A result that ends with how many calls are left. `counts`: whether the call is one of those an answer may make:
-    not one that was refused, or has found nothing.
+class CountedResult:
+    """The result of a tool call; the model is shown how many calls are left after it. `counts`: False for a call that
+    was refused or found nothing, which does not use up a call.
     """
 
     text: str
@@ -58,12 +58,12 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    run: Callable[[Mapping[str, Any]], Awaitable[str | Told]]
+    run: Callable[[Mapping[str, Any]], Awaitable[str | CountedResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """What one answer may spend on tools (DOCUMENT_QA 8.4, "Loop guards").
+    """Limits of the tool calls of one answer (DOCUMENT_QA 8.4, "Loop guards").
 
     Attributes:
         max_repeated_questions: calls with the same question, ignoring white space, case and punctuation.
@@ -91,7 +91,7 @@ class ToolCalls:
 
     @property
     def used_up(self) -> bool:
-        """Whether no more calls are allowed. Of those that do not count, there may be as many as of the others."""
+        """True if no more calls are allowed. Calls that do not count have a limit of the same size of their own."""
         most = self._limits.max_calls
         return self._calls >= most or self._free >= most or self._seconds >= self._limits.seconds
 
@@ -102,16 +102,16 @@ class ToolCalls:
         self._seconds += now() - begun
         self.rounds = (*self.rounds, Round(tuple(calls), tuple(map(self._finished, results)), text))
 
-    def _finished(self, result: str | tuple[str, Told]) -> str:
+    def _finished(self, result: str | tuple[str, CountedResult]) -> str:
         """As the model reads it. Written when the whole round is done: only then is it known what is left."""
         if isinstance(result, str):
             return result
-        name, told = result
+        name, found = result
         left = max(self._limits.max_calls - self._calls, 0)
-        free = "" if told.counts else "This call did not count. "
-        return _as_evidence(name, f"{told.text}\n\n{free}Tool calls left: {left}.")
+        free = "" if found.counts else "This call did not count. "
+        return _as_evidence(name, f"{found.text}\n\n{free}Tool calls left: {left}.")
 
-    async def _result(self, call: RequestedCall) -> str | tuple[str, Told]:
+    async def _result(self, call: RequestedCall) -> str | tuple[str, CountedResult]:
         # Up to the first await, calls are judged in their order in the reply.
         if call.name == self._answer:
             return NOT_YET
@@ -145,7 +145,7 @@ class ToolCalls:
             # The model has no say in whose files are read.
             log.warning("tools: %s was called with unknown arguments %.200r; ignored", tool.name, unknown)
         given = {key: value for key, value in arguments.items() if key in known and value is not None}
-        if wrong := misfit(given, tool.parameters):
+        if wrong := argument_error(given, tool.parameters):
             return f"{wrong}. Call it again with other arguments"
         question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
         self._asked[question] += 1
@@ -153,14 +153,14 @@ class ToolCalls:
             return "this was asked before. Ask something else, or answer from what you have"
         return tool, given
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | tuple[str, Told]:
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | tuple[str, CountedResult]:
         left = self._limits.seconds - self._seconds
         if left <= 0:
             return TOO_LATE
         try:
             async with asyncio.timeout(left):
                 result = await tool.run(arguments)
-                return (tool.name, result) if isinstance(result, Told) else _as_evidence(tool.name, result)
+                return (tool.name, result) if isinstance(result, CountedResult) else _as_evidence(tool.name, result)
         except TimeoutError:
             log.warning("tools: %s took longer than the %g s left", tool.name, left)
             return TOO_LATE
@@ -173,8 +173,8 @@ def _as_evidence(name: str, text: str) -> str:
     return section("evidence", [Field(f"Result of {name}", text)])
 
 
-def misfit(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Why the arguments do not fit, in words that quote no values; empty if they fit."""
+def argument_error(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """The reason why arguments do not fit the schema, without their values; empty if they fit."""
     missing = [name for name in schema.get("required", ()) if name not in given]
     if missing:
         return f"{', '.join(missing)} is missing"

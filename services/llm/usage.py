@@ -1,4 +1,4 @@
-"""What answering costs: chains per user and hour, answers, calls and tokens; and the budget that limits them."""
+"""The cost of answering: chains per user and hour, answers, calls and tokens; and the budget that limits them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class BudgetLimits:
 
 @dataclass(slots=True)
 class Spent:
-    """What is kept over a restart. `day`: since 1970, UTC; `chains`: by user, when those of the last hour began."""
+    """The counts of a budget, kept over a restart. `day`: days since 1970, UTC; `chains`: by user, the start times of
+    those of the last hour.
+    """
 
     day: int = 0
     answers: Annotated[int, Field(ge=0)] = 0
@@ -61,7 +63,7 @@ class Limiter(Protocol):
     def used(self, tokens: int, now: float) -> None: ...
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
-        """Whether this is the user's first refusal for `limit` in the current hour or day, in this process."""
+        """True if this is the user's first refusal for `limit` in the current hour or day, in this process."""
         ...
 
     async def forget(self, user_id: int) -> bool:
@@ -74,13 +76,13 @@ class Limiter(Protocol):
 
 
 class Refusals:
-    """What was refused to whom, so that each is told once."""
+    """Remembers refusals, so that each user is told once an hour or day."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], float] = {}
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
-        """As `Limiter`."""
+        """See `Limiter.first_time`."""
         window = now // (HOUR if limit.endswith("chains_per_user_per_hour") else DAY)
         known = self._known.get((limit, user_id))
         self._known[limit, user_id] = window
@@ -90,9 +92,9 @@ class Refusals:
         self._known.clear()
 
 
-def day_that_counts(seen: int, day: int) -> int:
-    """Of the newest day that was `seen` and another: the newest, so that a clock which is set back over midnight gives
-    no budget a second time. One that is set back by more than a day was wrong before. Days since 1970, UTC.
+def budget_day(seen: int, day: int) -> int:
+    """The day that a budget is counted on: `day`, unless the clock was set back over midnight since `seen`, which must
+    not give a budget a second time. A clock that is set back by more than a day was wrong before. Days since 1970, UTC.
     """
     return day if day > seen or day < seen - 1 else seen
 
@@ -108,7 +110,7 @@ class Budget:
         self._refusals = Refusals()
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """As `Limiter`; never waits."""
+        """See `Limiter.begin_chain`; returns without waiting."""
         self._turn_day(now)
         limits, spent = self._limits, self.spent
         if limits.answers_per_day and spent.answers >= limits.answers_per_day:
@@ -139,7 +141,7 @@ class Budget:
         return self.spent.forget(user_id)
 
     def _turn_day(self, now: float) -> None:
-        day = day_that_counts(self.spent.day, int(now // DAY))
+        day = budget_day(self.spent.day, int(now // DAY))
         if day != self.spent.day:
             chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
             self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains

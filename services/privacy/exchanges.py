@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from services.assistant import GatingResult
-from services.llm import NotFound, first_that_fits
+from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import TextMatch
 from services.storage import Record, edit, read_records
 from services.telemetry import number_of
@@ -64,7 +64,7 @@ def _rewritten(path: Path, match: TextMatch) -> list[str]:
     for exchange in read_records(path):
         if exchange.get("step") == "gate" and match.found_in(_said(exchange)):
             with suppress(NotFound):
-                result = first_that_fits("\n".join(_strings(exchange.get("response"))), GatingResult)
+                result = first_valid_object("\n".join(_strings(exchange.get("response"))), GatingResult)
                 queries.append(result.rewrite_query or "")
     return [query for query in queries if query.strip()]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from services.discord import BadLine, Clearing, Dispatch, parse_line, render_line
+from services.discord import BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.team import REMOVED
@@ -53,7 +53,7 @@ def clear(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
     """Take a person's messages, reactions and attachments out of a recording, and their words out of the rest, such as
     the names of threads. `match`: looks for their texts. Gives how many dispatches went. Raises OSError.
     """
-    clearing = Clearing(lambda author_id, _text: author_id == user_id)
+    clearing = RecordingFilter(lambda author_id, _text: author_id == user_id)
     kept: list[bytes] = []
     gone = changed = 0
     for line in _lines(path):

@@ -13,7 +13,7 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from operators.route import route
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
-from services.discord.protocols import Rehearsal
+from services.discord.protocols import DryRunPoster
 from settings import load
 from tests.searching import ScriptedSearch
 
@@ -33,7 +33,7 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
         assistant=ExtractiveAssistant(search),
         library=library,
         search=search,
-        poster=Rehearsal(),
+        poster=DryRunPoster(),
         captures=capture_parts(settings, state),
     )
     message = Message(10, 17, Author(311, "ada"), "How?", now())

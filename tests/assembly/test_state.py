@@ -19,7 +19,7 @@ from services.llm import Budget, BudgetLimits, Limiter
 from services.llm.usage import read_spent, render_spent
 from services.storage import files
 from settings import load
-from streams.catch_up import Spot, starts
+from streams.catch_up import CatchUpPlace, starts
 from tests.services.storage.power import Machine
 from tests.world import run
 
@@ -147,7 +147,7 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     again.seen.met(7, ahead - hour)
     assert again.seen_before.has_end(1, before.id)
     assert not again.seen_before.has_end(1, said(1, ahead - hour + 60).id)
-    starting = starts(again.seen.below(), [Spot(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
+    starting = starts(again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
     assert starting == {1: before.id}
     assert await again.budget.begin_chain(5, ahead - hour) is not None
     assert await again.budget.begin_chain(5, ahead + hour) is None

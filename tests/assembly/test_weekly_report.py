@@ -18,7 +18,7 @@ from reporting.reading import TimeSpan
 from reporting.report import Report
 from services.conversations import CalledOff
 from services.conversations.records import Post, render_post
-from services.discord import Fetcher, PostFailed, Rehearsal
+from services.discord import DryRunPoster, Fetcher, PostFailed
 from services.storage import DataFolder, files
 from services.telemetry import render_ended
 from settings import Settings
@@ -27,7 +27,7 @@ from tests.reporting.asked import MONDAY, asked
 CHANNEL, GUILD = 70, 1
 
 
-class Discord(Rehearsal):
+class Discord(DryRunPoster):
     """One channel, and what was posted there.
 
     `refuses`: so many posts fail first. `cut`: so many are posted, and the answer to the last of them is lost.

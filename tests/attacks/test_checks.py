@@ -178,7 +178,7 @@ def secrets_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:
     def as_it_is(inner: Endpoint, _redact: object) -> Endpoint:
         return inner
 
-    patch.setattr("assembly.answering.DiscreetEndpoint", as_it_is)
+    patch.setattr("assembly.answering.RedactingEndpoint", as_it_is)
 
 
 def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:

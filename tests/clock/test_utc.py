@@ -46,7 +46,7 @@ class Wall:
 
 
 def test_time_goes_on_when_the_wall_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    wall, steady = Wall(), utc.Steady()
+    wall, steady = Wall(), utc.SteadyClock()
     monkeypatch.setattr(utc, "time", wall)
     assert steady() == 1_000_000
     wall.set(996_410, 60)  # an hour back, ten seconds later
@@ -58,7 +58,7 @@ def test_time_goes_on_when_the_wall_clock_is_set_back(monkeypatch: pytest.Monkey
 
 
 def test_small_corrections_and_jumps_ahead_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wall, steady = Wall(), utc.Steady()
+    wall, steady = Wall(), utc.SteadyClock()
     monkeypatch.setattr(utc, "time", wall)
     steady()
     wall.set(1_000_009, 60)

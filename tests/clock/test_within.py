@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from clock import Patience, running_for, within
+from clock import RetryDeadline, timeout_ignoring_pauses, within
 
 
 async def endless() -> str:
@@ -53,7 +53,7 @@ async def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 @pytest.mark.real_time
 async def test_of_a_pause_a_block_loses_a_second(pause: Callable[[float], None]) -> None:
-    async with running_for(10):
+    async with timeout_ignoring_pauses(10):
         pause(3600)
         await asyncio.sleep(0)
         pause(3600)
@@ -63,12 +63,12 @@ async def test_of_a_pause_a_block_loses_a_second(pause: Callable[[float], None])
 async def test_a_block_that_takes_longer_than_its_limit_is_late() -> None:
     began = asyncio.get_running_loop().time()
     with pytest.raises(TimeoutError):
-        async with running_for(2.5):
+        async with timeout_ignoring_pauses(2.5):
             await asyncio.sleep(60)
     assert asyncio.get_running_loop().time() - began == pytest.approx(2.5)
 
 
 def test_patience_ends_with_the_time_in_which_the_process_has_run() -> None:
     times = iter([0.0, 2.0, 3600.0, 3602.0, 3604.0])
-    patience = Patience(10, lambda: next(times))
+    patience = RetryDeadline(10, lambda: next(times))
     assert [patience.is_over() for _ in range(4)] == [False, False, False, True]

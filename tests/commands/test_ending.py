@@ -22,7 +22,7 @@ import discord.http
 import clock.threads
 
 for_ever = threading.Event()
-clock.threads.ImpatientThreads.__init__.__defaults__ = (0.2,)
+clock.threads.BoundedShutdownExecutor.__init__.__defaults__ = (0.2,)
 clock.threads.leave.__defaults__ = (0.2,)
 discord.http.Route.BASE = "http://hangs.invalid/api/v10"
 before = socket.getaddrinfo
@@ -101,11 +101,11 @@ def test_a_replay_ends_while_a_thread_hangs(config: Path, export: Path) -> None:
     hanging = HANGING.replace(
         "import runpy",
         "import commands.replay as replay\n"
-        "made = replay.patient_to_a_point\n"
+        "made = replay.with_bounded_shutdown\n"
         "def hung(loop):\n"
         "    made(loop)._default_executor.submit(for_ever.wait)\n"
         "    return loop\n"
-        "replay.patient_to_a_point = hung\n"
+        "replay.with_bounded_shutdown = hung\n"
         "import runpy",
     )
     done = subprocess.run(

@@ -83,7 +83,7 @@ async def test_a_wall_clock_that_is_set_back_an_hour_stalls_nothing_and_answers_
     """Discord's clock goes on."""
     wall = Wall()
     monkeypatch.setattr(clock.utc, "time", wall)
-    monkeypatch.setattr(clock.utc, "_steady", clock.utc.Steady())
+    monkeypatch.setattr(clock.utc, "_steady", clock.utc.SteadyClock())
     discord_server.state.snowflake = Snowflakes(time.time).make
     llm_server.otherwise = answering()
     help_ = discord_server.add_channel("help")

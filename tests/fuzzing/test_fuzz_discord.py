@@ -11,7 +11,7 @@ from hypothesis import example, given
 from model.events import PlaceSeen
 from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
-from services.discord.recordings import BadRecording, Clearing, read
+from services.discord.recordings import BadRecording, RecordingFilter, read
 from services.discord.wire import USED_TYPES, Decoder, OddPayload, message, quoted
 from tests.fuzzing.mutations import (
     DEEP,
@@ -166,7 +166,7 @@ def test_a_line_of_a_recording_is_a_dispatch_or_bad_and_what_is_written_is_read_
     except BadLine as bad:
         one_line(bad)
         return
-    cleared = Clearing(lambda _author, _text: False).clear(dispatch)
+    cleared = RecordingFilter(lambda _author, _text: False).clear(dispatch)
     if cleared is not None:
         try:
             written = render_line(cleared)

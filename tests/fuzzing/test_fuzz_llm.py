@@ -28,7 +28,7 @@ from services.knowledge import Source
 from services.llm import recording
 from services.llm.endpoint import LLMError, Reply, RequestedCall
 from services.llm.recording import UnreadableExchanges
-from services.llm.structured import NotFound, first_that_fits
+from services.llm.structured import NotFound, first_valid_object
 from services.llm.tools import Tool, ToolCalls, ToolLimits
 from tests.fuzzing.mutations import DEEP, TEXTS, THOROUGHLY, as_json, damaged_text, distorted, line_files, one_line
 from tests.services.llm.asking import request_of
@@ -74,7 +74,7 @@ FAILED = json.loads(recording.render(request_of("two"), LLMError("x")))
 @example(AnswerResult, '{"answer": "\\ud83d", "citations": []}')
 def test_what_a_model_says_fits_or_is_told_in_one_line(wanted: type[BaseModel], said: str) -> None:
     try:
-        found = first_that_fits(said, wanted)
+        found = first_valid_object(said, wanted)
     except NotFound as wrong:
         one_line(wrong)
     else:

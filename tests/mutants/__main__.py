@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from tests.mutants.areas import AREAS
-from tests.mutants.results import ENOUGH, KILLED, Tally, chosen, tally
+from tests.mutants.results import ENOUGH, KILLED, ResultCounts, chosen, tally
 from tests.mutants.running import Workshop
 
 
-def judged(name: str, size: int, seed: int, only: list[str]) -> Tally:
+def judged(name: str, size: int, seed: int, only: list[str]) -> ResultCounts:
     """Runs one area's sample, or `only` these mutants, and prints its survivors and figures."""
     workshop = Workshop(name, AREAS[name])
     mutants = workshop.mutants()

@@ -42,7 +42,7 @@ def wilson(hits: int, tries: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ResultCounts:
     """One area's sample.
 
     Attributes:
@@ -70,11 +70,11 @@ class Tally:
         )
 
 
-def tally(area: str, names: Iterable[str], exit_codes: Mapping[str, int | None]) -> Tally:
+def tally(area: str, names: Iterable[str], exit_codes: Mapping[str, int | None]) -> ResultCounts:
     """`exit_codes`: mutmut's, of all mutants of the area. Raises ValueError: one of `names` was not run."""
     names = sorted(names)
     if missing := [name for name in names if exit_codes.get(name) is None]:
         raise ValueError(f"not run: {', '.join(missing)}")
     survivors = tuple(name for name in names if exit_codes[name] in _SURVIVED)
     timed_out = sum(exit_codes[name] in _OUT_OF_TIME for name in names)
-    return Tally(area, len(exit_codes), len(names), len(names) - len(survivors), timed_out, survivors)
+    return ResultCounts(area, len(exit_codes), len(names), len(names) - len(survivors), timed_out, survivors)

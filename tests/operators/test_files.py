@@ -15,8 +15,8 @@ from clock import Processes, now
 from model.messages import Attachment, Place, PlaceKind
 from operators import discarding
 from operators import evidence as chunk_module
-from operators.discarding import Closing, Dropping, Threads, discard, sweep
-from operators.evidence import IngestResult, Intake, chunk, embed, to_its_end
+from operators.discarding import CloseThread, DropFiles, Threads, discard, sweep
+from operators.evidence import IngestResult, Intake, chunk, embed, finish_even_if_cancelled
 from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
@@ -188,7 +188,7 @@ async def test_work_that_is_called_off_is_waited_for() -> None:
         await asyncio.sleep(5)
         done.append("written")
 
-    task = asyncio.create_task(to_its_end(work()))
+    task = asyncio.create_task(finish_even_if_cancelled(work()))
     await asyncio.sleep(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -244,7 +244,7 @@ async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
 ) -> None:
     await taken(store, Uploads())
     cases = Cases([CASE])
-    await discard(store, cases, list[str]().append)(Closing(CASE, may_reopen=may_reopen))
+    await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=may_reopen))
     assert await names(store) == []
     assert cases.gone.is_unannounced(CASE) == may_reopen
 
@@ -260,7 +260,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), Cases([CASE])
     assert cases.begin(waiting) is not None
     monkeypatch.setattr(discarding, "now", lambda: posted + 120 + clock_is_ahead_by)
-    await discard(store, cases, list[str]().append)(Closing(CASE, may_reopen=True))
+    await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
     came = candidate_of(uploads.file("app.log", "as it was"))
     held = [cases.gone.holds(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
     assert held == [True, True, False]
@@ -273,7 +273,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     await taken(store, Uploads())
     cases, forgotten = Cases([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
-    closing = Closing(CASE)
+    closing = CloseThread(CASE)
     closing.call_off(cases)
     store.broken = {"delete_collection"}
     await delete(closing)
@@ -294,11 +294,11 @@ async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> N
     cases = Cases([CASE, 8])
     delete = discard(store, cases, list[str]().append)
     for case_id, guild_id in ((CASE, 1), (8, GUILD)):
-        closing = Closing(case_id, guild_id=guild_id)
+        closing = CloseThread(case_id, guild_id=guild_id)
         closing.call_off(cases)
         await delete(closing)
     assert await names(store) == ["app.log"]
-    await delete(Closing(CASE, guild_id=GUILD))
+    await delete(CloseThread(CASE, guild_id=GUILD))
     assert await names(store) == []
 
 
@@ -308,13 +308,13 @@ async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those
     await taken(store, uploads, "two.log", "2")
     cases = Cases([CASE])
     delete = discard(store, cases, list[str]().append)
-    dropping = Dropping(CASE, frozenset({70}), kept=frozenset({1000}))
+    dropping = DropFiles(CASE, frozenset({70}), kept=frozenset({1000}))
     dropping.call_off(cases)
     await delete(dropping)
     assert await names(store) == ["one.log"]
-    await delete(Dropping(CASE, frozenset({71})))
+    await delete(DropFiles(CASE, frozenset({71})))
     assert await names(store) == ["one.log"]
-    await delete(Dropping(99, frozenset({70})))
+    await delete(DropFiles(99, frozenset({70})))
 
 
 # Sweeping

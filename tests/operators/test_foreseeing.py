@@ -7,10 +7,10 @@ from pathlib import Path
 
 from clock import now
 from model.conversations import Conversation
-from operators.foreseeing import Foresight, Guesses
+from operators.foreseeing import Prefetcher, PrefetchServices
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry
-from services.llm.ahead import AskedAhead
+from services.llm.ahead import PrefetchingAsker
 from services.llm.endpoint import BadOutput
 from services.llm.usage import Usage
 from services.team.archive import Pair
@@ -70,7 +70,7 @@ class Scene:
     library: TeamLibrary
     guessing: Guessing
     growth: Growth
-    foresight: Foresight
+    foresight: Prefetcher
     pairs: list[Pair]
 
     def decide(self, place: int, topic: str) -> None:
@@ -88,10 +88,10 @@ def scene(folder: Path, guessing: Guessing, *there: str, count: int = 12, every:
     for number, each in enumerate(old):
         library.decide(added(each, there[number // 4]))
     growth = Growth(every, library.topics)
-    asker = AskedAhead(Thinking(), 8)
+    asker = PrefetchingAsker(Thinking(), 8)
     asker.asked = asked
-    guesses = Guesses(asker, guessing, guessing, Usage())
-    return Scene(library, guessing, growth, Foresight(pairs, library, guesses, growth, every, 60), pairs)
+    guesses = PrefetchServices(asker, guessing, guessing, Usage())
+    return Scene(library, guessing, growth, Prefetcher(pairs, library, guesses, growth, every, 60), pairs)
 
 
 async def test_the_next_pairs_are_classified_side_by_side_then_integrated_each_into_a_topic_of_its_own(

@@ -12,9 +12,9 @@ from model.batches import Part
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.pointing import PointRules, linked, point, remembered
+from operators.pointing import PointRules, add_links, point, remember_replies
 from operators.step import Step, in_turn, step
-from services.assistant import Addresses, Inquiry, Repeats, Unanswered, end
+from services.assistant import Addresses, Inquiry, RecentReplies, Unanswered, end
 from services.conversations.in_flight import CalledOff
 from services.llm import Usage
 from services.search.confidence import Level
@@ -44,10 +44,10 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
     return Unanswered(inquiry(**known), reason)
 
 
-def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: Repeats | None = None) -> Step:
-    search, told, chosen = ScriptedSearch(found), repeats or Repeats(), rules or PointRules()
+def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: RecentReplies | None = None) -> Step:
+    search, told, chosen = ScriptedSearch(found), repeats or RecentReplies(), rules or PointRules()
     return in_turn(
-        step("generate", linked(search, told, chosen.addresses), 4),
+        step("generate", add_links(search, told, chosen.addresses), 4),
         step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
     )
 
@@ -135,7 +135,7 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
 @pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
 async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
     search = ScriptedSearch(MAY_FIT)
-    pointing_once: Step = step("point", point(search, Repeats(), PointRules()), 4, passing=(Outcome, Inquiry))
+    pointing_once: Step = step("point", point(search, RecentReplies(), PointRules()), 4, passing=(Outcome, Inquiry))
     conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
     await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
     assert search.asked == [looked_for]
@@ -300,13 +300,13 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
 # Never twice the same.
 
 
-async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPLIED) -> Repeats:
-    repeats = Repeats()
+async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPLIED) -> RecentReplies:
+    repeats = RecentReplies()
 
     async def reply(inquiry: Inquiry) -> Outcome:
         return end(inquiry, result)
 
-    await remembered(reply, repeats)(item)
+    await remember_replies(reply, repeats)(item)
     return repeats
 
 
@@ -347,7 +347,7 @@ async def test_what_was_called_off_or_refused_has_been_told_to_nobody() -> None:
 
 
 def test_after_a_day_it_may_be_said_again() -> None:
-    repeats = Repeats()
-    repeats.told(1, "Like this.", 0.0)
-    assert repeats.was_told(1, "Like this.", DAY - 1)
-    assert not repeats.was_told(1, "Like this.", DAY)
+    repeats = RecentReplies()
+    repeats.remember(1, "Like this.", 0.0)
+    assert repeats.was_sent(1, "Like this.", DAY - 1)
+    assert not repeats.was_sent(1, "Like this.", DAY)

@@ -20,7 +20,7 @@ from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.finding import NOTHING
 from streams.answer_rules import AnswerRules
 from streams.answers import chain
-from streams.desks import Desk
+from streams.desks import ServerContext
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
@@ -29,9 +29,11 @@ GATE, SELECT, GENERATE = 1.0, 0.75, 2.0
 SECONDS = {"gate": GATE, "select": SELECT, "generate": GENERATE}
 
 
-def desk_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> Desk:
+def desk_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> ServerContext:
     budget = Budget(BudgetLimits())
-    return Desk(assistant=script, library=shelf or Shelf(), search=search or ScriptedSearch(NOTHING), budget=budget)
+    return ServerContext(
+        assistant=script, library=shelf or Shelf(), search=search or ScriptedSearch(NOTHING), budget=budget
+    )
 
 
 async def put(

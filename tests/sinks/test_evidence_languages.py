@@ -7,7 +7,7 @@ import pytest
 from model.events import PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
 from services.conversations import History, People, phrases
-from services.discord import Rehearsal
+from services.discord import DryRunPoster
 from services.documents import Tombstones
 from sinks.evidence import FileNotes
 
@@ -16,7 +16,7 @@ GERMAN = (1, "Wieso startet der Dienst nicht mehr?")
 ENGLISH_BOT = (2, "why is it so, what is the cause of this and that")
 
 
-class Notebook(Rehearsal):
+class Notebook(DryRunPoster):
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []

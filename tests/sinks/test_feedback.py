@@ -15,7 +15,7 @@ from model.events import Reaction
 from operators.inferred_votes import InferredVote
 from services.conversations.people import People
 from services.conversations.records import Post, Posts
-from services.discord.protocols import PostFailed, Rehearsal
+from services.discord.protocols import DryRunPoster, PostFailed
 from services.storage.data_folder import DataFolder
 from sinks.feedback import Feedback
 from tests.services.storage.power import Machine
@@ -39,7 +39,7 @@ class Box:
 
     def opened(self) -> Feedback:
         people = People(frozenset(), frozenset(), None)
-        kept = self.data, self.posts, people, Rehearsal(), "🆘", None
+        kept = self.data, self.posts, people, DryRunPoster(), "🆘", None
         return Feedback(*kept, offered=self.offered, inferring=self.inferring)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
@@ -147,7 +147,7 @@ async def test_no_vote_is_what_is_no_vote_or_not_asked_for(tmp_path: Path, offer
     assert box.rows == []
 
 
-class HelpChannel(Rehearsal):
+class HelpChannel(DryRunPoster):
     """Keeps what is posted, or refuses it."""
 
     def __init__(self, *, refuses: bool = False) -> None:

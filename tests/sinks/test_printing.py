@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.batches import Part
 from model.messages import AuthorType, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from sinks.results import InOrder, JsonLines, Tally
+from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
 from tests.services.conversations.places import EPOCH, message
 from tests.services.quickly import QUICKLY
 
@@ -30,7 +30,7 @@ def outcome(
 @given(st.permutations(range(1, 9)), st.sets(st.integers(1, 8)), st.integers(0, 8))
 def test_outcomes_come_in_the_order_of_their_parts(order: Sequence[int], ignored: set[int], ended: int) -> None:
     written: list[int] = []
-    in_order = InOrder(lambda each: written.append(each.part.number))
+    in_order = OrderedOutcomes(lambda each: written.append(each.part.number))
     in_order.add(Removed(1, 99))
     in_order.add(Ignored(Reason.BOT, 1, (98,)))
     for number in order[:ended]:
@@ -49,7 +49,7 @@ def test_a_program_that_reads_along_gets_each_line_at_once() -> None:
 
 
 def test_json_lines_hold_every_field_of_the_contract() -> None:
-    out, tally = io.StringIO(), Tally()
+    out, tally = io.StringIO(), ResultCounts()
     lines = JsonLines(out)
     answered = replace(
         outcome(3, OutcomeKind.REPLIED),
@@ -104,7 +104,7 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
 
 
 def test_a_run_has_failed_when_something_failed_or_was_cut_off() -> None:
-    failed, cut_off = Tally(), Tally()
+    failed, cut_off = ResultCounts(), ResultCounts()
     failed.add(outcome(1, OutcomeKind.FAILED, "TimedOut at gate"))
     cut_off.add(outcome(1, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
     assert (failed.failed, cut_off.failed, failed.adds_up) == (True, True, False)

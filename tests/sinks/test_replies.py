@@ -8,7 +8,7 @@ import pytest
 
 from model.messages import Author, Message, Place, PlaceKind
 from services.conversations import History, People, Post, Posts, StartedReply
-from services.discord import LookupFailed, PostFailed, Rehearsal, TakenBack
+from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
 from services.llm import Budget, BudgetLimits
 from sinks.replies import Replies
 from tests.talk import SmallFetcher
@@ -35,7 +35,7 @@ class Thread(SmallFetcher):
         return None if self._gone else Place(place_id, PlaceKind.THREAD, "t", GUILD, HELP, self._owner.id)
 
 
-class Refusing(Rehearsal):
+class Refusing(DryRunPoster):
     """Takes no message, and notes which threads it is to delete."""
 
     def __init__(self, thread: Thread, *, may_delete: bool = True) -> None:

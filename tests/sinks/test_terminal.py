@@ -13,7 +13,7 @@ from rich.console import Console
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from sinks.results import Tally
+from sinks.results import ResultCounts
 from sinks.terminal import Terminal, in_cells, one_line
 from tests.services.quickly import QUICKLY
 
@@ -37,7 +37,7 @@ def skipped(reason: Reason, *texts: str) -> Outcome:
     return Outcome(part(*texts), NOON + 60, OutcomeKind.SKIPPED, reason)
 
 
-def shown(*outcomes: Outcome, width: int = 110, tty: bool = False, tally: Tally | None = None) -> list[str]:
+def shown(*outcomes: Outcome, width: int = 110, tty: bool = False, tally: ResultCounts | None = None) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=tty, color_system="truecolor" if tty else None)
     terminal = Terminal(console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "no language model")
@@ -70,7 +70,7 @@ def test_a_thread_is_shown_by_the_channel_that_it_hangs_from() -> None:
 
 
 def test_what_is_not_answerable_is_counted_with_examples_and_everything_else_has_its_line() -> None:
-    tally = Tally()
+    tally = ResultCounts()
     outcomes = [
         skipped(Reason.NOT_ANSWERABLE, "lunch"),
         skipped(Reason.NOT_ANSWERABLE, "who likes pizza?"),

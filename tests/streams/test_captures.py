@@ -32,7 +32,7 @@ from services.conversations.in_flight import CalledOff
 from services.conversations.records import Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
-from services.discord.protocols import LookupFailed, Rehearsal
+from services.discord.protocols import DryRunPoster, LookupFailed
 from services.knowledge.library import Library
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in, week_files
@@ -285,7 +285,7 @@ def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> P
         assistant=assistant,
         library=cast("Library", Silent()),
         search=ScriptedSearch(),
-        poster=Rehearsal(),
+        poster=DryRunPoster(),
         captures=capture_parts(settings, state, curation=curation, to_the_end=True),
         results=[ends.append],
     )

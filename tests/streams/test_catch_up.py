@@ -7,7 +7,7 @@ import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
 from services.discord.protocols import LookupFailed
-from streams.catch_up import PAGE, Spot, catch_up, starts
+from streams.catch_up import PAGE, CatchUpPlace, catch_up, starts
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0
@@ -116,41 +116,45 @@ async def test_whoever_cannot_be_told_from_the_team_is_left_out(caplog: pytest.L
 
 
 def test_a_first_start_begins_now() -> None:
-    assert starts({}, [Spot(1), Spot(2, parent_id=1)], since=0) == {}
+    assert starts({}, [CatchUpPlace(1), CatchUpPlace(2, parent_id=1)], since=0) == {}
 
 
 def test_reading_goes_on_behind_the_mark() -> None:
     mark = snowflake(NOW)
-    assert starts({1: mark}, [Spot(1)], since=NOW - HOUR) == {1: mark}
+    assert starts({1: mark}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: mark}
 
 
 def test_nothing_older_than_the_limit_is_read() -> None:
     floor = snowflake(NOW - HOUR)
-    assert starts({1: snowflake(NOW - 9 * HOUR)}, [Spot(1)], since=NOW - HOUR) == {1: floor - 1}
+    assert starts({1: snowflake(NOW - 9 * HOUR)}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: floor - 1}
 
 
 def test_a_place_without_anything_newer_is_not_asked() -> None:
     mark = snowflake(NOW)
-    assert starts({1: mark, 2: mark}, [Spot(1, newest_id=mark), Spot(2, newest_id=mark + 1)], since=0) == {2: mark}
+    assert starts(
+        {1: mark, 2: mark}, [CatchUpPlace(1, newest_id=mark), CatchUpPlace(2, newest_id=mark + 1)], since=0
+    ) == {2: mark}
 
 
 def test_a_new_channel_is_left_to_the_live_stream() -> None:
-    assert starts({1: snowflake(NOW)}, [Spot(snowflake(NOW + 9))], since=0) == {}
+    assert starts({1: snowflake(NOW)}, [CatchUpPlace(snowflake(NOW + 9))], since=0) == {}
 
 
 def test_a_thread_opened_behind_the_mark_of_its_channel_is_read_from_its_start() -> None:
     new, old = snowflake(NOW + 9), snowflake(NOW - 9)
     marks = {1: snowflake(NOW)}
-    assert starts(marks, [Spot(1, newest_id=5), Spot(new, 1), Spot(old, 1)], since=0) == {new: new - 1}
+    assert starts(marks, [CatchUpPlace(1, newest_id=5), CatchUpPlace(new, 1), CatchUpPlace(old, 1)], since=0) == {
+        new: new - 1
+    }
 
 
 def test_a_new_forum_post_is_read_although_its_forum_has_no_mark() -> None:
     new = snowflake(NOW + 9)
     marks = {1: snowflake(NOW)}
-    forum = Spot(5, is_forum=True)
-    assert starts(marks, [forum, Spot(new, 5)], since=0) == {new: new - 1}
-    assert starts({}, [forum, Spot(new, 5)], since=0) == {}
+    forum = CatchUpPlace(5, is_forum=True)
+    assert starts(marks, [forum, CatchUpPlace(new, 5)], since=0) == {new: new - 1}
+    assert starts({}, [forum, CatchUpPlace(new, 5)], since=0) == {}
 
 
 def test_a_new_thread_in_a_channel_without_a_mark_is_left_to_the_live_stream() -> None:
-    assert starts({1: snowflake(NOW)}, [Spot(2), Spot(snowflake(NOW + 9), 2)], since=0) == {}
+    assert starts({1: snowflake(NOW)}, [CatchUpPlace(2), CatchUpPlace(snowflake(NOW + 9), 2)], since=0) == {}

@@ -23,7 +23,7 @@ from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
 from streams.curation import curation
-from streams.curation_parts import CurationParts, CurationRules, Described
+from streams.curation_parts import CurationRules, CurationServices, Described
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair
 
@@ -69,7 +69,7 @@ class Team:
         self.heard: list[Decision | Described] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
-        parts = CurationParts(
+        parts = CurationServices(
             self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said
         )
         rules = CurationRules(TICK, 60, to_the_end, settle_seconds)
@@ -392,7 +392,7 @@ async def test_it_can_be_seen_what_is_at_work_and_read_what_was_done(
 async def test_extractive_descriptions_name_what_was_asked(tmp_path: Path) -> None:
     store(tmp_path, pair(1, "How do I skip a run?", "Set an unmounted path: it is skipped."))
     library = opened(tmp_path, key=ExtractiveTopicDescriber().key)
-    parts = CurationParts(library, ScriptedCurator(), ExtractiveTopicDescriber())
+    parts = CurationServices(library, ScriptedCurator(), ExtractiveTopicDescriber())
     done = asyncio.Event()
     captures: Subject[object] = Subject()
     curation(captures, parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)

@@ -14,7 +14,7 @@ from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from services.team.rebuilding import Task
-from streams.curation_parts import CurationParts, Described
+from streams.curation_parts import CurationServices, Described
 from streams.regeneration import GivenUp, RebuildRules, regeneration
 from tests.services.team.pairs import is_whole, noted, opened, store
 from tests.team import SKIP, ScriptedCurator, named, pair
@@ -43,7 +43,7 @@ async def rebuilt(
 ) -> list[Decision | Described]:
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     heard: list[Decision | Described] = []
-    parts = CurationParts(library, curator, describer or Describing())
+    parts = CurationServices(library, curator, describer or Describing())
     regeneration(tasks, parts, RebuildRules()).subscribe(
         heard.append, done.set_exception, lambda: done.set_result(None)
     )

@@ -29,7 +29,7 @@ async def test_on_a_virtual_clock_idle_ticks_are_left_out_and_later_ones_come_at
     """Pitfall 69: a silence of a thousand years is as short as one of an hour."""
     loop = asyncio.get_running_loop()
     start, seen = loop.time(), list[tuple[float, Tick]]()
-    stirred: Subject[None] = Subject()
+    wake: Subject[None] = Subject()
     asked: list[float] = []
     busy = True
 
@@ -37,30 +37,28 @@ async def test_on_a_virtual_clock_idle_ticks_are_left_out_and_later_ones_come_at
         asked.append(loop.time() - start)
         return not busy
 
-    subscription = ticks(300, idle=idle, stirred=stirred).subscribe(
-        lambda tick: seen.append((loop.time() - start, tick))
-    )
+    subscription = ticks(300, idle=idle, wake=wake).subscribe(lambda tick: seen.append((loop.time() - start, tick)))
     await asyncio.sleep(400)
     busy = False
     await asyncio.sleep(1000 * YEAR)
     assert seen == [(0, Tick.START), (300, Tick.TIMER)]
     assert asked == [300, 600]
     busy = True
-    stirred.on_next(None)
-    stirred.on_next(None)
+    wake.on_next(None)
+    wake.on_next(None)
     await asyncio.sleep(600)
     assert [when - 1000 * YEAR for when, _ in seen[2:]] == [600, 900]
     subscription.dispose()
-    stirred.on_next(None)
+    wake.on_next(None)
     await asyncio.sleep(700)
     assert len(seen) == 4
 
 
 async def test_what_stirs_may_fail_or_end() -> None:
     seen: list[Tick] = []
-    stirred: Subject[None] = Subject()
-    subscription = ticks(300, idle=lambda: False, stirred=stirred).subscribe(seen.append)
-    stirred.on_error(ValueError())
+    wake: Subject[None] = Subject()
+    subscription = ticks(300, idle=lambda: False, wake=wake).subscribe(seen.append)
+    wake.on_error(ValueError())
     await asyncio.sleep(301)
     subscription.dispose()
     assert seen == [Tick.START, Tick.TIMER]

@@ -14,7 +14,7 @@ from model.events import Reaction
 from services.conversations.outbox import Outbox, StartedReply
 from services.conversations.people import People
 from services.conversations.records import Post, Posts
-from services.discord.protocols import Rehearsal
+from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
 from services.team.captures import Captures
 from sinks.archive import RawArchive
@@ -57,7 +57,7 @@ async def outbox(folder: DataFolder) -> None:
 async def feedback(folder: DataFolder) -> None:
     files.replace(folder.feedback_key, b"a" * 64)
     people = People(frozenset(), frozenset(), None)
-    kept = Feedback(folder, Posts([POST]), people, Rehearsal(), "🆘", None, offered=True, inferring=True)
+    kept = Feedback(folder, Posts([POST]), people, DryRunPoster(), "🆘", None, offered=True, inferring=True)
     for added_ in (True, False):
         await kept.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "👍", added_))
 

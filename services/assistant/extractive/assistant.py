@@ -113,9 +113,9 @@ class ExtractiveAssistant:
         if toolset is not None:
             from services.assistant.extractive.looking_up import look_up  # noqa: PLC0415 (as above)
 
-            looked_up = await look_up(toolset, query, say, max_chars, instead=not sources)
-            if looked_up is not None:
-                return looked_up
+            from_files = await look_up(toolset, query, say, max_chars, instead=not sources)
+            if from_files is not None:
+                return from_files
         found = await self._search.find(query)
         if found.level is not Level.ANSWER:
             return AnswerResult(answer=None, citations=[])
@@ -139,8 +139,8 @@ class ExtractiveAssistant:
         return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
 
     async def _better(self, query: str, alone: str) -> tuple[str, Found]:
-        """What is found with what was said before; unless what is asked now is answered by itself, or what was said
-        before was about something else and hides the answer.
+        """Search with the earlier turns and without them, and take the better result: the question alone if it is
+        answered by itself, or if the earlier turns make the result worse.
         """
         if alone == query:
             return query, await self._search.find(query)

@@ -79,7 +79,7 @@ class ExtractiveCurator:
 
 
 def teaches(pair: Pair) -> bool:
-    """Whether it could help somebody else: the team answered something in it, and nobody said that it was no help."""
+    """True if the pair could help others: the team answered something in it, and nobody said that it did not help."""
     return any(
         each.answer and each.helped is not False for each in exchanges((turn.speaker, turn.text) for turn in pair.turns)
     )

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from services.assistant.extractive.subjects import telling_words
+from services.assistant.extractive.subjects import content_words
 from services.knowledge import answered_in
 from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read
@@ -68,7 +68,7 @@ def _shared(asked: list[str]) -> str:
     words: dict[str, str] = {}  # as first written
     holders: Counter[str] = Counter()
     for question in asked:
-        own = {stem(word): word for word in telling_words(question)}
+        own = {stem(word): word for word in content_words(question)}
         words |= {each: word for each, word in own.items() if each not in words}
         holders.update(own.keys())
     often = [(each, count) for each, count in holders.most_common() if count > 1 and 2 * count > len(asked)]

@@ -1,4 +1,4 @@
-"""Decides, without a model, whether the asker's runbooks, their files or the documentation answer a question."""
+"""Answer from the asker's runbooks or files, without a model, or leave the question to the documentation."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def about_unreadable(files: Sequence[str]) -> str | None:
 
 
 async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *, instead: bool) -> AnswerResult | None:
-    """What answers: the asker's runbook where it holds what is asked, else what their files say exactly, else the
-    documentation (None).
+    """Answer from the asker's runbooks if one holds what is asked, else from their files if these answer exactly; None:
+    use the documentation.
 
     `instead`: no page of the documentation answers. Then a file answers also by what resembles the question, and what
     was searched in vain is said.
@@ -76,7 +76,9 @@ def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_cha
 
 
 def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
-    """What is said where nothing was found: that files were searched, or cannot be read."""
+    """The answer if nothing was found in files: that they were searched, or cannot be read; None if there is nothing to
+    say.
+    """
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer

@@ -1,4 +1,4 @@
-"""What conversations are about, in terms, and the topics whose conversations they are most like."""
+"""Conversations as weighted terms, and the topics whose conversations are most alike."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def subject_of(pair: Pair) -> Subject:
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
-    words = [telling_words(sentence) for sentence in (*asking, *others)]
+    words = [content_words(sentence) for sentence in (*asking, *others)]
     return Subject(
         both,
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
@@ -203,8 +203,8 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
     return len(part & whole) / (len(part) or 1)
 
 
-def telling_words(sentence: str) -> tuple[str, ...]:
-    """The words of a question in lower case, without those that say nothing of what it is about."""
+def content_words(sentence: str) -> tuple[str, ...]:
+    """The words of a question in lower case, without stop words and phrases that every question has."""
     words = (word.lower() for word in _WORD.findall(sentence))
     return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 

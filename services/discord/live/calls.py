@@ -59,12 +59,12 @@ def worth_repeating(error: BaseException) -> bool:
 
 
 def is_permanent(status: int) -> bool:
-    """Whether the same request would get the same answer again."""
+    """True if the same request would get the same answer again."""
     return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a call that failed may work later."""
+    """True if a call that failed may work later."""
     return not (isinstance(error, discord.HTTPException) and is_permanent(error.status))
 
 
@@ -77,7 +77,9 @@ def wait_asked_for(error: BaseException) -> float:
 
 
 class Forbidden:
-    """The places that have just answered 403. The cause may go with every change of permissions: then `clear`."""
+    """Places that answered 403 within the last ten minutes. Call `clear` when permissions have changed: the cause may
+    be gone.
+    """
 
     def __init__(self) -> None:
         self._until: dict[int, float] = {}

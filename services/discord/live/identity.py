@@ -1,4 +1,4 @@
-"""Who the bot is and where, by questions to Discord that connect nothing: for `--check` and `--init`."""
+"""Ask Discord over REST who the bot is and in which servers, without connecting: for `--check` and `--init`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What Discord says.
+    """The bot and its application as Discord reports them, or why that is not known.
 
     Attributes:
         name, user_id: of the bot; empty and 0 where it did not say.
@@ -71,7 +71,7 @@ async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> t
 
 
 async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
-    """What a user is called; None: there is no such user; an `Identity` that says why it is not known."""
+    """The name of a user; None if there is no such user; an `Identity` with the reason if Discord could not be asked."""
 
     async def asked(session: aiohttp.ClientSession) -> str | Identity | None:
         user = await _get(session, f"/users/{user_id}")

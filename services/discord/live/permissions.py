@@ -1,4 +1,4 @@
-"""What the bot may do in each channel, as far as discord.py's cache knows."""
+"""The bot's permissions in each channel, by discord.py's cache."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: 
 
 
 def readable_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """Those of the chosen channels whose history the bot may read."""
+    """The chosen channels whose history the bot may read."""
     needed = discord.Permissions(view_channel=True, read_message_history=True)
     chosen = chosen_channels(guild, allowlist, denylist)
     return [channel for channel in chosen if needed <= channel.permissions_for(guild.me)]

@@ -1,4 +1,4 @@
-"""What ends the connection for good: Discord's refusals, each with its remedy."""
+"""Refusals by Discord that end the connection for good, each with its remedy."""
 
 from __future__ import annotations
 

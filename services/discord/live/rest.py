@@ -92,7 +92,7 @@ class RestFetcher:
         after: int | None = None,
         around: int | None = None,
     ) -> Sequence[Mapping[str, Any]]:
-        """As `messages`, but as Discord sends them. Discord sends the newest first; this gives the oldest first."""
+        """Like `messages`, but undecoded, as Discord sends them; oldest first, where Discord sends the newest first."""
         key = ("messages", channel_id, limit, before, after, around)
         page = await self._read(
             channel_id,

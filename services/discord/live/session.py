@@ -33,7 +33,7 @@ READ_BY_US = ("MESSAGE_", "TYPING_")
 
 
 def intents(*, feedback: bool) -> discord.Intents:
-    """What SPEC section 3 allows, and no more."""
+    """The gateway intents that the bot needs, and no others; reactions only with `feedback`."""
     wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True, guild_typing=True)
     wanted.guild_reactions = feedback
     return wanted
@@ -96,8 +96,8 @@ class Client(discord.Client):
         self._logged_in = True
 
     def read(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Have discord.py read a dispatch that another process has received: its cache, and calls of commands, are then
-        as if it were connected.
+        """Let discord.py parse a dispatch that another process received, so that its cache and its commands work as if
+        it were connected.
         """
         read_it = self._connection.parsers.get(type_)
         if read_it is None:
@@ -124,7 +124,7 @@ class Client(discord.Client):
 
     @property
     def resumable(self) -> bool:
-        """Whether there is a session that Discord may resume."""
+        """True if there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
     async def hold_session(
@@ -232,7 +232,7 @@ def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 
-class Identifies:
+class IdentifyLimiter:
     """Keeps within the 1,000 identifies of a day."""
 
     def __init__(self) -> None:
@@ -268,7 +268,7 @@ async def keep_session(
         GatewayRefused: Discord answered what it will answer again: the token or an intent is refused, for example.
     """
     failures = 0
-    identifies = Identifies()
+    identifies = IdentifyLimiter()
     while True:
         began, resume = now(), False
         try:

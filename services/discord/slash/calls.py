@@ -17,7 +17,7 @@ from services.discord.text import split
 Interaction = discord.Interaction[discord.Client]
 Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
 
-WISH_SECONDS = 10.0  # how long a shutdown waits for a wish for privacy
+PRIVACY_COMMAND_SECONDS = 10.0  # how long a shutdown waits for a wish for privacy
 MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls a command, and where.
+    """The caller of a command, and the place where it was called.
 
     `can_view` and `is_moderator` are as Discord says. For a private thread that only its members see, membership has
     to be checked as well.
@@ -42,7 +42,7 @@ class Call:
 
 
 class CallPhrases(Protocol):
-    """What is said about calls themselves, in one language."""
+    """The fixed sentences about calls themselves, in one language."""
 
     @property
     def language(self) -> str: ...
@@ -76,7 +76,7 @@ class RunbookActions(Protocol):
         ...
 
     def show_in_threads(self, call: Call, *, shown: bool) -> Answer:
-        """Whether answers in public threads may be taken from them."""
+        """Allow or forbid answers in public threads that are taken from the caller's runbooks."""
         ...
 
 
@@ -90,7 +90,9 @@ class EvidenceActions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """What the commands do. Each raises `CommandRefused`; where something is None, its command does not exist."""
+    """The functions that carry out the commands. Each raises `CommandRefused`; a command whose function is None does
+    not exist.
+    """
 
     ask: Callable[[Call, str], Answer]
     opt_out: Callable[[Call], Answer]
@@ -107,7 +109,7 @@ class Answering:
     def __init__(self, speaks: Speaks) -> None:
         self._speaks = speaks
         self._tasks: set[asyncio.Task[object]] = set()
-        self._wishes: set[asyncio.Task[str]] = set()
+        self._privacy_tasks: set[asyncio.Task[str]] = set()
         self._closing = False
 
     async def answer(
@@ -147,7 +149,7 @@ class Answering:
         """Answer nothing more; cancel what is in progress. What is done in any case has a while to finish."""
         self._closing = True
         if self._wishes:
-            await asyncio.wait(self._wishes, timeout=WISH_SECONDS)
+            await asyncio.wait(self._wishes, timeout=PRIVACY_COMMAND_SECONDS)
         tasks = [*self._tasks, *self._wishes]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What Discord sends, as far as it is used: other fields are ignored.
+"""Pydantic models of Discord's payloads, with the fields that are used; others are ignored.
 
 Names are Discord's own (API v10, "Resources" and "Gateway events").
 """

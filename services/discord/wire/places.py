@@ -72,7 +72,8 @@ class _Known:
 
 
 class GuildPlaces:
-    """What is known of the guilds, to tell posts from threads and public places from private ones.
+    """Remembers the channels and threads of all guilds, to tell forum posts from threads and public places from private
+    ones.
 
     Memory: one small record for each channel and each thread that is not archived.
     """

@@ -32,7 +32,7 @@ from services.documents.tools.libraries import (
 )
 from services.documents.tools.query_file import QueryFile
 from services.knowledge import Source
-from services.llm import Asker, Told, Tool, Usage
+from services.llm import Asker, CountedResult, Tool, Usage
 from services.search.embedding import Embedder
 
 log = logging.getLogger(__name__)
@@ -213,9 +213,9 @@ class Toolset:
     def _cited(self) -> list[Citation]:
         return [citation for _, result in self._found for citation in result.citations]
 
-    async def _queried(self, arguments: Mapping[str, Any]) -> Told:
+    async def _queried(self, arguments: Mapping[str, Any]) -> CountedResult:
         result = await self.query(arguments)
-        return Told(self.text(query_file.NAME, result), counts=result.status is Status.OK)
+        return CountedResult(self.text(query_file.NAME, result), counts=result.status is Status.OK)
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:

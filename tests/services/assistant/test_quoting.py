@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant import Addresses, Repeats, first_quote, is_worth_showing, nothing_found, pointers
+from services.assistant import Addresses, RecentReplies, first_quote, is_worth_showing, nothing_found, pointers
 from services.assistant.quoting import (
     Quote,
     around,
@@ -22,7 +22,7 @@ from services.assistant.quoting import (
     to_quote,
 )
 from services.assistant.repeats import DAY
-from services.assistant.telling import telling_line
+from services.assistant.telling import best_line
 from services.conversations import phrases
 from services.search import NOTHING, Found, Hit, Kept, Level
 from tests.searching import found
@@ -41,10 +41,10 @@ def hit(score: float = 1.0, **known: Any) -> Hit:
     return Hit(kept(**known), score, None, 1.0)
 
 
-def is_new(repeats: Repeats, person: int, text: str, at: float) -> bool:
-    if repeats.was_told(person, text, at):
+def is_new(repeats: RecentReplies, person: int, text: str, at: float) -> bool:
+    if repeats.was_sent(person, text, at):
         return False
-    repeats.told(person, text, at)
+    repeats.remember(person, text, at)
     return True
 
 
@@ -223,15 +223,15 @@ def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: 
 
 def test_the_telling_line_has_most_of_the_words_and_no_markup() -> None:
     text = "It is old and of wood. Pull the **lever** of [the press](press.md) twice.\n\n- Then wait for a minute."
-    assert telling_line(kept(text), "which lever of the press?") == "Pull the lever of the press twice."
-    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "`press --lever --twice now`"
-    assert telling_line(kept("Short."), "short") == ""
+    assert best_line(kept(text), "which lever of the press?") == "Pull the lever of the press twice."
+    assert best_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "`press --lever --twice now`"
+    assert best_line(kept("Short."), "short") == ""
 
 
 @given(st.lists(st.sampled_from(SLANTED)).map(" ".join))
 @QUICKLY
 def test_the_telling_line_is_short_and_no_markup_in_it_is_cut_open(text: str) -> None:
-    line = telling_line(kept(text), "lever press")
+    line = best_line(kept(text), "lever press")
     assert len(line) <= 180
     assert "\n" not in line
     assert line.count("`") % 2 == line.count("*") % 2 == 0
@@ -289,7 +289,7 @@ def test_what_is_about_something_else_is_neither_shown_places_nor_a_nearest_page
 
 def test_nobody_is_told_the_same_twice_within_a_day() -> None:
     """Pitfall 62."""
-    repeats = Repeats()
+    repeats = RecentReplies()
     assert is_new(repeats, 1, "Pull it.", 0)
     assert not is_new(repeats, 1, "Pull it.", DAY - 1)
     assert is_new(repeats, 2, "Pull it.", 5)
@@ -300,23 +300,22 @@ def test_nobody_is_told_the_same_twice_within_a_day() -> None:
 
 def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.assistant.repeats._REMEMBERED", 3)
-    repeats = Repeats()
+    repeats = RecentReplies()
     assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
     assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
 
 
 def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
-    repeats = Repeats()
+    repeats = RecentReplies()
     for day in range(3):
         for person in range(100):
-            repeats.told(person + 100 * day, "Pull it.", day * DAY)
+            repeats.remember(person + 100 * day, "Pull it.", day * DAY)
     assert len(repeats._said) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
 
 
 def test_the_telling_line_is_a_whole_sentence_though_plain_text_breaks_it() -> None:
     text = "Millers do.\nThe list of all presses is kept on\nthe page of the guild.\n\n```\npull it\npush it\n```"
-    assert telling_line(kept(text), "list of presses?") == "The list of all presses is kept on the page of the guild."
+    assert best_line(kept(text), "list of presses?") == "The list of all presses is kept on the page of the guild."
     assert (
-        telling_line(kept("```\nthe pull of the lever\nthe push of the lever\n```"), "push")
-        == "`the push of the lever`"
+        best_line(kept("```\nthe pull of the lever\nthe push of the lever\n```"), "push") == "`the push of the lever`"
     )

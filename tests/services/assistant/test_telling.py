@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant.telling import sentences, telling_line
+from services.assistant.telling import best_line, sentences
 from services.search import Kept
 
 
 def told(text: str, query: str) -> str:
-    return telling_line(Kept("kb:a.md", "", "", 0, (), "", text), query)
+    return best_line(Kept("kb:a.md", "", "", 0, (), "", text), query)
 
 
 @pytest.mark.parametrize(

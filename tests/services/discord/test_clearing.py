@@ -8,7 +8,7 @@ import pytest
 
 from services.discord import recordings
 from services.discord.dispatches import Dispatch
-from services.discord.recordings import Clearing
+from services.discord.recordings import RecordingFilter
 from services.discord.wire import USED_TYPES
 
 GONE = 66
@@ -27,11 +27,11 @@ def reaction(message_id: int) -> dict[str, object]:
 
 
 @pytest.fixture
-def clear() -> Clearing:
-    return Clearing(opted_out)
+def clear() -> RecordingFilter:
+    return RecordingFilter(opted_out)
 
 
-def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
+def payload(clear: RecordingFilter, t: str, d: Mapping[str, object]) -> object:
     cleared = clear.clear(Dispatch(5.0, t, d))
     if cleared is None:
         return None
@@ -41,13 +41,13 @@ def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
 
 
 @pytest.mark.parametrize("t", ["INTERACTION_CREATE", "PRESENCE_UPDATE", "RESUMED"])
-def test_interactions_and_what_nothing_reads_are_left_out(clear: Clearing, t: str) -> None:
+def test_interactions_and_what_nothing_reads_are_left_out(clear: RecordingFilter, t: str) -> None:
     """Pitfall 22: interactions carry tokens."""
     assert t not in USED_TYPES
     assert payload(clear, t, post(1)) is None
 
 
-def test_ordinary_dispatches_pass_unchanged(clear: Clearing) -> None:
+def test_ordinary_dispatches_pass_unchanged(clear: RecordingFilter) -> None:
     for t, d in (
         ("MESSAGE_CREATE", post(1, referenced_message=post(9), message_reference={"message_id": "9"})),
         ("MESSAGE_CREATE", post(2, referenced_message=None)),
@@ -60,7 +60,7 @@ def test_ordinary_dispatches_pass_unchanged(clear: Clearing) -> None:
         assert payload(clear, t, d) == d
 
 
-def test_nothing_of_an_opted_out_message_is_kept(clear: Clearing) -> None:
+def test_nothing_of_an_opted_out_message_is_kept(clear: RecordingFilter) -> None:
     assert payload(clear, "MESSAGE_CREATE", post(1, "secret !nobot")) is None
     assert payload(clear, "MESSAGE_UPDATE", post(1, "secret")) is None
     assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is None
@@ -71,7 +71,7 @@ def test_nothing_of_an_opted_out_message_is_kept(clear: Clearing) -> None:
     assert bulk == {"ids": ["2"], "channel_id": "2"}
 
 
-def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: Clearing) -> None:
+def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: RecordingFilter) -> None:
     where = {"channel_id": "2", "guild_id": "9", "user_id": "7", "timestamp": 5}
     person = {"id": "7", "username": "ann", "global_name": "Ann", "avatar": "a1b2", "bot": False}
     member = {"nick": "Annie", "joined_at": "2020-01-01", "roles": ["5"], "user": person}
@@ -91,13 +91,13 @@ def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: Clearing) -
     assert payload(clear, "TYPING_START", {"channel_id": "2"}) is None
 
 
-def test_an_edit_can_opt_a_message_out(clear: Clearing) -> None:
+def test_an_edit_can_opt_a_message_out(clear: RecordingFilter) -> None:
     assert payload(clear, "MESSAGE_CREATE", post(1)) is not None
     assert payload(clear, "MESSAGE_UPDATE", post(1, "!nobot")) is None
     assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is None
 
 
-def test_replies_and_forwards_do_not_carry_an_opted_out_message_along(clear: Clearing) -> None:
+def test_replies_and_forwards_do_not_carry_an_opted_out_message_along(clear: RecordingFilter) -> None:
     for target in (post(9, "secret !nobot"), {"id": "9", "content": "secret"}):
         reply = post(1, message_reference={"message_id": "9"}, referenced_message=target)
         assert payload(clear, "MESSAGE_CREATE", reply) == post(1, message_reference={"message_id": "9"})
@@ -106,12 +106,12 @@ def test_replies_and_forwards_do_not_carry_an_opted_out_message_along(clear: Cle
     assert payload(clear, "MESSAGE_CREATE", post(2, message_snapshots=[{"message": {"content": "secret"}}])) == post(2)
 
 
-def test_what_cannot_be_judged_is_left_out(clear: Clearing) -> None:
+def test_what_cannot_be_judged_is_left_out(clear: RecordingFilter) -> None:
     assert payload(clear, "MESSAGE_CREATE", {"id": "1", "content": "secret"}) is None
     assert payload(clear, "MESSAGE_UPDATE", {"id": "1", "channel_id": "2", "content": "secret"}) is None
 
 
-def test_the_session_and_the_members_are_not_kept(clear: Clearing) -> None:
+def test_the_session_and_the_members_are_not_kept(clear: RecordingFilter) -> None:
     """Pitfall 22."""
     ready = {"v": 10, "user": {"id": "9"}, "session_id": "x", "resume_gateway_url": "wss://x"}
     assert payload(clear, "READY", ready) == {"v": 10, "user": {"id": "9"}}
@@ -119,7 +119,7 @@ def test_the_session_and_the_members_are_not_kept(clear: Clearing) -> None:
     assert payload(clear, "GUILD_CREATE", guild) == {"id": "1", "channels": []}
 
 
-def test_the_memory_for_opted_out_messages_is_bounded(clear: Clearing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_for_opted_out_messages_is_bounded(clear: RecordingFilter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings, "HIDDEN_REMEMBERED", 2)
     for message_id in (1, 2, 3):
         payload(clear, "MESSAGE_CREATE", post(message_id, "!nobot"))

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from model.messages import Attachment
-from operators.discarding import Dropping
+from operators.discarding import DropFiles
 from services.documents import cases as cases_module
 from services.documents.cases import CaseClosed, Cases, IngestJob
 from services.documents.posted import Candidate
@@ -75,8 +75,8 @@ async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() 
     cases = Cases()
     gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
     assert cases.with_files_of([70, 5]) == {7}
-    Dropping(7, frozenset([70]), frozenset([2])).call_off(cases)
-    Dropping(99, frozenset([70, 71])).call_off(cases)
+    DropFiles(7, frozenset([70]), frozenset([2])).call_off(cases)
+    DropFiles(99, frozenset([70, 71])).call_off(cases)
     assert [job.token.error is not None for job in (gone, kept, other)] == [True, False, False]
 
 

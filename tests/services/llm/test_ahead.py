@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from clock import now
 from services.llm import ahead
-from services.llm.ahead import AskedAhead
+from services.llm.ahead import PrefetchingAsker
 from services.llm.endpoint import BadOutput, TimedOut, Unavailable
 from services.llm.prompting import Prompt
 from services.llm.usage import Usage
@@ -53,7 +53,7 @@ async def ask(asker: Any, user: str, usage: Usage | None = None) -> int:
 
 async def test_what_was_asked_ahead_word_for_word_is_not_asked_again() -> None:
     model, usage = Numbering(), Usage()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     assert await ask(asker.ahead, "one", usage) == 1
     began = now()
     assert await ask(asker, "one", usage) == 1
@@ -65,7 +65,7 @@ async def test_what_was_asked_ahead_word_for_word_is_not_asked_again() -> None:
 
 async def test_what_is_under_way_is_waited_for() -> None:
     model = Numbering()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     guess = asyncio.create_task(ask(asker.ahead, "one"))
     await asyncio.sleep(0.5)
     assert await asyncio.gather(ask(asker, "one"), guess) == [1, 1]
@@ -74,19 +74,19 @@ async def test_what_is_under_way_is_waited_for() -> None:
 
 async def test_who_guesses_the_same_twice_asks_once() -> None:
     model = Numbering()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     assert await asyncio.gather(ask(asker.ahead, "one"), ask(asker.ahead, "one")) == [1, 1]
     assert model.calls == ["one"]
 
 
 async def test_an_answer_counts_once() -> None:
-    asker = AskedAhead(Numbering(), 8)
+    asker = PrefetchingAsker(Numbering(), 8)
     await ask(asker.ahead, "one")
     assert [await ask(asker, "one") for _ in range(3)] == [1, 2, 3]
 
 
 async def test_so_does_one_that_could_not_be_used() -> None:
-    asker = AskedAhead(Numbering(lambda number: BadOutput("prose") if number == 1 else None), 8)
+    asker = PrefetchingAsker(Numbering(lambda number: BadOutput("prose") if number == 1 else None), 8)
     with pytest.raises(BadOutput):
         await ask(asker.ahead, "one")
     with pytest.raises(BadOutput):
@@ -96,7 +96,7 @@ async def test_so_does_one_that_could_not_be_used() -> None:
 
 @pytest.mark.parametrize("error", [Unavailable("down"), TimedOut("slow")])
 async def test_an_endpoint_that_was_not_there_is_asked_when_the_answer_is_needed(error: Exception) -> None:
-    asker = AskedAhead(Numbering(lambda number: error if number == 1 else None), 8)
+    asker = PrefetchingAsker(Numbering(lambda number: error if number == 1 else None), 8)
     with pytest.raises(type(error)):
         await ask(asker.ahead, "one")
     assert await ask(asker, "one") == 2
@@ -104,7 +104,7 @@ async def test_an_endpoint_that_was_not_there_is_asked_when_the_answer_is_needed
 
 async def test_a_guess_that_is_cancelled_is_not_asked_on() -> None:
     model = Numbering()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     guess = asyncio.create_task(ask(asker.ahead, "one"))
     await asyncio.sleep(0.5)
     guess.cancel()
@@ -116,7 +116,7 @@ async def test_a_guess_that_is_cancelled_is_not_asked_on() -> None:
 
 async def test_unless_somebody_needs_the_answer_by_now() -> None:
     model = Numbering()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     guess = asyncio.create_task(ask(asker.ahead, "one"))
     await asyncio.sleep(0.5)
     needed = asyncio.create_task(ask(asker, "one"))
@@ -128,7 +128,7 @@ async def test_unless_somebody_needs_the_answer_by_now() -> None:
 
 async def test_no_more_are_under_way_than_may_be() -> None:
     model = Numbering()
-    asker = AskedAhead(model, 3)
+    asker = PrefetchingAsker(model, 3)
     guesses = [ask(asker.ahead, f"guess {number}") for number in range(5)]
     began = now()
     await asyncio.gather(*guesses, ask(asker, "one"))
@@ -138,7 +138,7 @@ async def test_no_more_are_under_way_than_may_be() -> None:
 async def test_answers_that_nobody_asks_for_are_dropped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "KEPT", 2)
     model = Numbering()
-    asker = AskedAhead(model, 8)
+    asker = PrefetchingAsker(model, 8)
     for number in range(4):
         await ask(asker.ahead, f"guess {number}")
     assert await ask(asker, "guess 3") == 4

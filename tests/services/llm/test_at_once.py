@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from services.llm import FewAtOnce
+from services.llm import ConcurrencyLimit
 from services.llm.endpoint import Endpoint, Reply, Request
 
 
@@ -25,6 +25,6 @@ class Slow:
 
 async def test_no_more_than_so_many_calls_run_at_a_time() -> None:
     slow = Slow()
-    few = FewAtOnce(cast("Endpoint", slow), 3)
+    few = ConcurrencyLimit(cast("Endpoint", slow), 3)
     await asyncio.gather(*(few.complete(cast("Request", None)) for _ in range(10)))
     assert slow.most == 3

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.llm.discreet import SYSTEM_PROMPTS, DiscreetEndpoint
+from services.llm.discreet import SYSTEM_PROMPTS, RedactingEndpoint
 from services.llm.endpoint import Part, Reply, Request, RequestedCall, Round
 from services.redaction import Redactor
 
@@ -33,7 +33,7 @@ def request(*, system: str = f"Task: {KEY}", user: tuple[Part, ...] = (), rounds
 
 
 async def asked(inner: Listening, given: Request) -> Reply:
-    return await DiscreetEndpoint(inner, Redactor([KEY]).documentation_text).complete(given)
+    return await RedactingEndpoint(inner, Redactor([KEY]).documentation_text).complete(given)
 
 
 async def test_a_model_is_asked_without_secrets_wherever_they_stand() -> None:
@@ -79,7 +79,7 @@ async def test_other_notations_mean_what_they_meant(text: str) -> None:
 
 async def test_closing_closes_what_is_asked() -> None:
     inner = Listening(Reply(""))
-    await DiscreetEndpoint(inner, str).aclose()
+    await RedactingEndpoint(inner, str).aclose()
     assert inner.closed
 
 
@@ -92,7 +92,7 @@ async def test_a_system_prompt_is_searched_for_secrets_once() -> None:
         return text.replace(KEY, HIDDEN)
 
     inner = Listening(Reply("{}"))
-    endpoint = DiscreetEndpoint(inner, redact)
+    endpoint = RedactingEndpoint(inner, redact)
     for number in range(3):
         await endpoint.complete(request(user=({"type": "text", "text": f"{number}: {KEY}"},)))
     assert searched.count(f"Task: {KEY}") == 1
@@ -102,7 +102,7 @@ async def test_a_system_prompt_is_searched_for_secrets_once() -> None:
 
 async def test_no_more_system_prompts_are_kept_than_there_can_be_steps() -> None:
     searched: list[str] = []
-    endpoint = DiscreetEndpoint(Listening(Reply("{}")), lambda text: searched.append(text) or text)
+    endpoint = RedactingEndpoint(Listening(Reply("{}")), lambda text: searched.append(text) or text)
     for number in [*range(SYSTEM_PROMPTS + 1), 0]:
         await endpoint.complete(request(system=f"Task {number}"))
     assert searched.count("Task 0") == 2

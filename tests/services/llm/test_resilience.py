@@ -10,8 +10,8 @@ from services.llm.resilience import (
     FAILURES,
     LONGEST_PAUSE_SECONDS,
     OPEN_SECONDS,
-    BreakingEndpoint,
-    HoldingEndpoint,
+    CircuitBreakerEndpoint,
+    RetryAfterEndpoint,
     RetryingEndpoint,
 )
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
@@ -103,7 +103,7 @@ class Timed(ScriptedEndpoint):
 )
 async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float | None, held: float) -> None:
     inner, begun = Timed(), now()
-    endpoint = HoldingEndpoint(inner)
+    endpoint = RetryAfterEndpoint(inner)
     inner.then(Unavailable("busy", retry_after=asked))
     with pytest.raises(Unavailable):
         await endpoint.complete(request_of())
@@ -114,7 +114,7 @@ async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float
 
 async def test_a_later_word_of_less_does_not_shorten_the_wait() -> None:
     inner, begun = Timed(), now()
-    endpoint = HoldingEndpoint(inner)
+    endpoint = RetryAfterEndpoint(inner)
     inner.then(Unavailable("busy", retry_after=30), Unavailable("busy", retry_after=10))
     told = await asyncio.gather(*(endpoint.complete(request_of()) for _ in range(2)), return_exceptions=True)
     assert [type(each) for each in told] == [Unavailable, Unavailable]
@@ -129,7 +129,7 @@ class Breaker:
         self.patient = ScriptedEndpoint()
         self.once = ScriptedEndpoint()
         self.now = 100.0
-        self.endpoint = BreakingEndpoint(self.patient, self.once, name="LLM m", now=lambda: self.now)
+        self.endpoint = CircuitBreakerEndpoint(self.patient, self.once, name="LLM m", now=lambda: self.now)
 
     async def fail(self, times: int = FAILURES) -> None:
         for n in range(times):

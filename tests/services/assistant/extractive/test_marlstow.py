@@ -12,7 +12,7 @@ import pytest
 from assembly.answering import library_of
 from assembly.knowledge import temporary_index
 from model.conversations import Conversation, Role, Turn
-from services.assistant import Repeats
+from services.assistant import RecentReplies
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import Library, LibrarySearch
 from services.llm import Usage
@@ -37,12 +37,12 @@ class Backend:
         """What the whole chain of steps says, as the operators run it, to somebody who has not addressed the bot: the
         earlier questions have their answers, and the same answer is not given again.
         """
-        repeats = Repeats()
+        repeats = RecentReplies()
         for question, _ in scene.earlier:
             if (given := await self.reply(Scene((question,)))) is not None:
-                repeats.told(1, given, 0)
+                repeats.remember(1, given, 0)
         given = await self.reply(scene)
-        return given if given is None or not repeats.was_told(1, given, 60) else None
+        return given if given is None or not repeats.was_sent(1, given, 60) else None
 
     async def reply(self, scene: Scene) -> str | None:
         said, usage = conversation(scene), Usage()

@@ -6,7 +6,7 @@ import pytest
 from discord.gateway import DiscordWebSocket
 
 from services.discord.live.refusals import refusal
-from services.discord.live.session import FREE_IDENTIFIES, Client, Identifies, pause
+from services.discord.live.session import FREE_IDENTIFIES, Client, IdentifyLimiter, pause
 
 
 def test_pauses_double_up_to_a_minute() -> None:
@@ -18,7 +18,7 @@ def test_jitter_cuts_a_pause_by_half_at_most() -> None:
 
 
 def test_a_thousand_identifies_a_day_are_never_reached() -> None:
-    identifies, at, sent = Identifies(), 0.0, list[float]()
+    identifies, at, sent = IdentifyLimiter(), 0.0, list[float]()
     while at < 3 * 86_400:
         at += identifies.wait(at)
         identifies.spent(at)
