@@ -22,6 +22,7 @@ COPY commands commands
 COPY dashboard dashboard
 COPY deploy/health.py deploy/
 COPY model model
+COPY dataflow dataflow
 COPY operators operators
 COPY reporting reporting
 COPY services services
@@ -30,8 +31,8 @@ COPY sinks sinks
 COPY streams streams
 COPY transport transport
 # Readable, whatever the umask of who builds it; and compiled, as nothing can be written here later.
-RUN chmod -R a+rX app.py config.yaml assembly clock commands dashboard deploy model operators reporting services settings sinks streams transport \
-    && .venv/bin/python -m compileall -q app.py assembly clock commands dashboard model operators reporting services settings sinks streams transport
+RUN chmod -R a+rX app.py config.yaml assembly clock commands dashboard dataflow deploy model operators reporting services settings sinks streams transport \
+    && .venv/bin/python -m compileall -q app.py assembly clock commands dashboard dataflow model operators reporting services settings sinks streams transport
 ENV PATH=/app/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

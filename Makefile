@@ -70,7 +70,7 @@ generated: $(VENV)/development
 # Every branch of the operators, by their own tests. Counting slows them, so the rest goes without:
 # `make coverage` counts everywhere.
 tests: $(VENV)/development
-	$(BIN)/pytest -n auto --dist worksteal tests/operators --cov=operators --cov-report=
+	$(BIN)/pytest -n auto --dist worksteal tests/operators --cov=operators --cov=dataflow --cov-report=
 	$(BIN)/coverage report --fail-under=100
 	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/operators
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from commands.arguments import UNUSABLE
-from model.version import VERSION
+from model.processes import VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

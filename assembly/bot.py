@@ -18,10 +18,9 @@ from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import Parts
 from clock import now
+from dataflow import map_async, supervised
 from model.messages import Attachment, Message
-from operators import map_async, supervised
-from operators.discarding import CloseThread, Threads, discard, newest, sweep
-from operators.evidence import chunk
+from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep
 from services.discord import Access, CDNAttachments, Dispatch, DryRunPoster, Health, LookupFailed, Poster
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands

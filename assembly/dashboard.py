@@ -31,7 +31,7 @@ from services.storage import DataFolder, in_thread
 from services.team import Overview, PairPlaces, TeamLibrary, corrections, overview
 from services.telemetry import Ended
 from settings import KnowledgeSettings, MetricsSettings, Settings
-from sinks.record import RECENT, OutcomeRecord
+from sinks.results import RECENT, OutcomeRecord
 
 DAY, MOMENT = 86_400.0, 0.001
 

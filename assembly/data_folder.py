@@ -38,7 +38,7 @@ from services.storage import DataFolder, close_to_others, files, lock
 from services.storage.backups import CopyOrder
 from services.telemetry import number_of
 from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
-from sinks.record import OutcomeRecord
+from sinks.results import OutcomeRecord
 
 log = logging.getLogger(__name__)
 

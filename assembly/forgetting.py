@@ -12,7 +12,7 @@ from services.knowledge import LibrarySearch
 from services.privacy import Learned, Surroundings, has_written
 from services.storage import DataFolder
 from settings import Settings
-from streams.curation_parts import CurationServices
+from streams.curation import CurationServices
 
 
 @dataclass(frozen=True, slots=True)

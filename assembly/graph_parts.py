@@ -17,9 +17,9 @@ from assembly.knowledge import knowledge_kept_current
 from assembly.redaction import redactor_of
 from assembly.running import Meters
 from assembly.team import capture_images, curation_parts, curation_rules
+from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from operators.screen import ScreenRules
-from operators.step import Gauge
 from services.assistant import Assistant
 from services.conversations import (
     Context,
@@ -48,8 +48,8 @@ from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation_parts import CurationServices
-from streams.desks import ServerContext
+from streams.curation import CurationServices
+from streams.server_context import ServerContext
 from streams.wiring import EvidenceParts, Learning, Rules, Services, Sinks
 
 

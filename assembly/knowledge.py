@@ -14,7 +14,7 @@ from assembly.redaction import redactor_of
 from assembly.running import Meters
 from assembly.sources import SourceSetup, source_kinds, web_for
 from assembly.team import model_of
-from operators import supervised
+from dataflow import supervised
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, Ledger, index_file

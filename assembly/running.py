@@ -24,10 +24,10 @@ from reactivex.subject import Subject
 from assembly import Unusable
 from assembly.answering import Observe
 from clock import cancelled, with_bounded_shutdown
+from dataflow.metering import Gauge
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
-from operators.step import Gauge
 from services.conversations import CalledOff, InFlight
 from services.discord import Dispatch
 from services.llm import ObserveTokens

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from assembly.documents import Documents
 from assembly.graph_parts import ServerParts
 from clock import now
-from operators import Overflow, map_async, supervised
+from dataflow import Overflow, map_async, supervised
 from services.documents import index_global, index_team
 from services.documents.store import DocumentStore, StoreUnavailable
 from services.knowledge import Library, LibrarySearch

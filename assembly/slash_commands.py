@@ -61,9 +61,8 @@ from services.storage import in_thread
 from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
 from services.telemetry import number_of
 from settings import Settings
-from streams.answer_rules import AnswerRules
 from streams.answers import AIResult, Answerer, RequestContext
-from streams.desks import ServerContext
+from streams.server_context import AnswerRules, ServerContext
 
 log = logging.getLogger(__name__)
 

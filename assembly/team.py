@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import utc_clock
+from dataflow.metering import Gauge
 from operators.capturing import summarise_images
-from operators.step import Gauge
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of, rules
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
@@ -19,7 +19,7 @@ from services.team import Action, By, Decision, PendingFolder, TeamLibrary, Team
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.captures import Images
-from streams.curation_parts import CurationRules, CurationServices, Decided
+from streams.curation import CurationRules, CurationServices, Decided
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,7 @@ from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from sinks.archive import RawArchive
-from streams.curation import curation
-from streams.curation_parts import CurationRules, CurationServices, Decided, Described
+from streams.curation import CurationRules, CurationServices, Decided, Described, curation
 from tests.services.team.pairs import places_in
 
 TOPICS = 20

@@ -29,8 +29,7 @@ from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.verdicts import verdict
 from model.outcomes import OutcomeKind
 from services.storage import files
-from streams.curation import Work, curation
-from streams.curation_parts import CurationRules
+from streams.curation import CurationQueue, CurationRules, curation
 
 COUNTS = (500, 5_000)
 MOST_CPU_MS = 1.6
@@ -136,7 +135,7 @@ async def opened_by_a_tick(run: Run) -> int:
     """How many files of the archive are opened by a tick that finds nothing to do."""
     global _watched  # noqa: PLW0603 (an audit hook stays for ever, so that it has to be told when to look)
     _opened.clear()
-    work = Work(run.parts, CurationRules())
+    work = CurationQueue(run.parts, CurationRules())
     _watched = str(run.places.raw)
     try:
         assert await work.next() is None

@@ -20,7 +20,7 @@ from reactivex.subject import Subject
 from benchmarks.heartbeat import longest_callback, short_enough
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop
-from operators import quiet_window
+from dataflow import quiet_window
 
 QUIET_SECONDS = 60.0
 FEW_KEYS, MANY_KEYS = 300, 100_000

@@ -38,8 +38,8 @@ from benchmarks.soak_grown import Grown
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop, now, real_time
+from dataflow import supervised
 from model.outcomes import Result
-from operators import supervised
 from operators.screen import decode
 from services.assistant.extractive import ExtractiveDescriber
 from services.discord.dispatches import Dispatch

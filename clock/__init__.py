@@ -13,11 +13,9 @@ threads                     an end that does not wait for those that hang
 """
 
 # pyright: reportUnusedImport=false
-from clock.cancelling import cancelled
+from clock.cancellation import cancelled
 from clock.processes import Processes, Run, WorkStopped
-from clock.real_time import real_time
-from clock.run_blocking import run_blocking
-from clock.threads import leave, with_bounded_shutdown
+from clock.threads import leave, real_time, run_blocking, with_bounded_shutdown
+from clock.timeouts import RetryDeadline, loop_time, timeout_ignoring_pauses, within
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop
-from clock.within import RetryDeadline, loop_time, timeout_ignoring_pauses, within

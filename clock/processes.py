@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from clock.real_time import real_time
+from clock.threads import real_time
 from clock.worker import LENGTH, OUT_OF_MEMORY
 
 P = ParamSpec("P")

@@ -23,7 +23,7 @@ from assembly.team import curating_key, curator_of, open_team, team_places, topi
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
-from operators.foreseeing import PrefetchServices
+from operators.prefetching import PrefetchServices
 from reporting.cost import Prices
 from services.assistant import key_of
 from services.llm import Asker, PrefetchingAsker, Usage
@@ -41,7 +41,7 @@ from services.team import (
 )
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation_parts import CurationServices, Described
+from streams.curation import CurationServices, Described
 from streams.regeneration import GivenUp, RebuildProgress, RebuildRules, regeneration
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dataflow.metering import Gauge
 from model.batches import Part
 from model.outcomes import Ignored, Outcome, Result
-from operators.step import Gauge
 from services.conversations import CalledOff
 from services.telemetry import about
 

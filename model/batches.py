@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
 from model.messages import Author, AuthorType, Message, Place
 
 

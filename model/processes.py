@@ -1,9 +1,11 @@
-"""The status of a process, where several processes do the work."""
+"""What a process reports about itself where several do the work, and the version of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+VERSION = "0.1.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,21 @@
-"""The steps of an answer: the gate, the sources, the draft, and a second look at it."""
+"""The steps of an answer, in the order in which the chain runs them: gather the conversation, check that the bot may
+post, announce files, gate, select and load sources (perhaps already while the gate decides), generate, verify, and
+hold the answer while the team types. Each step takes an `Inquiry` and returns it with more known, or an `Outcome`.
+`operators.pointing` has the step for questions without an answer.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
+from model.conversations import Conversation, Image, Role
+from model.messages import AuthorType, Message
 from model.outcomes import Outcome, Reason
-from operators.speculating import guess_of, under_way
 from operators.step import TookTooLong
 from services.assistant import (
     Addresses,
@@ -24,15 +31,247 @@ from services.assistant import (
     skipped,
     trusted_text,
 )
+from services.conversations import Context, History, InFlight, Posts, Typists
+from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import Limiter
+from services.llm import ImageSource, Limiter, load_images
 from services.search import Found, Kept, Level
 from services.telemetry import number_of
 
-RANKED = 5
-"""So many pages that the search found are noted, best first, for whoever asks why."""
+if TYPE_CHECKING:
+    from services.documents import Lookup
+
+
+def gather(
+    context: Context,
+    history: History,
+    posts: Posts,
+    in_flight: InFlight,
+    images: ImageSource | None,
+    thread_reuse_seconds: float,
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Give an inquiry its conversation: a thread's history, or the chain of replies; with `images`, their bytes.
+
+    A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
+    one that no team member has joined.
+
+    Raises:
+        LookupFailed: Discord could not be asked.
+        ImageFailed: an image of the conversation is not available.
+    """
+
+    async def gathered(inquiry: Inquiry) -> Inquiry:
+        part = inquiry.part
+        if part.place.is_thread:
+            around = await context.thread(part.place)
+            reply_place_id = part.place.id
+        else:
+            around, reply_place_id = await reusable_thread(inquiry)
+            if reply_place_id is not None:
+                in_flight.reply_in(part, reply_place_id)
+        messages = {message.id: message for message in around}
+        messages |= {message.id: message for message in await context.replies(part.messages)}
+        # What the person wrote after this part belongs to the next part.
+        asked = frozenset(part.message_ids)
+        ordered = [
+            message
+            for i, message in sorted(messages.items())
+            if i in asked or i < part.last.id or message.author.id != part.author.id
+        ]
+        pictures = {} if images is None else await loaded_images(images, await askers(ordered))
+        conversation = await context.conversation(ordered, asked, pictures)
+        return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
+
+    async def reusable_thread(inquiry: Inquiry) -> tuple[Sequence[Message], int | None]:
+        part = inquiry.part
+        since = part.messages[0].at - thread_reuse_seconds
+        thread_id = posts.reusable_thread(part.place.id, part.author.id, since)
+        place = None if thread_id is None else await history.find_place(thread_id)
+        if place is None or place.locked:
+            return (), None
+        messages = await context.thread(place)
+        for message in messages:
+            if message.channel_id == place.id and await context.author_type(message) is AuthorType.TEAM_MEMBER:
+                return (), None
+        return messages, place.id
+
+    async def askers(messages: Iterable[Message]) -> list[Message]:
+        return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
+
+    async def loaded_images(source: ImageSource, messages: Iterable[Message]) -> dict[int, tuple[Image, ...]]:
+        return {message.id: await load_images(source, message.attachments) for message in messages}
+
+    return gathered
+
 
 log = logging.getLogger(__name__)
+
+
+def permit(access: Access | None) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Let an inquiry pass if its answer could be posted, before a model is paid for it; else end it with `CANNOT_POST`.
+    A channel is named in the log once, until posting works there again. Without `access` all pass.
+    """
+    warned: set[int] = set()
+
+    async def permitted(inquiry: Inquiry) -> Inquiry | Outcome:
+        place = inquiry.part.place
+        lacking = None if access is None else access.lacking(place.channel_id, inquiry.reply_place_id)
+        if lacking is None:
+            warned.discard(place.channel_id)
+            return inquiry
+        if place.channel_id not in warned:
+            warned.add(place.channel_id)
+            log.warning("questions in channel %d stay unanswered: %s", place.channel_id, lacking)
+        return skipped(inquiry, Reason.CANNOT_POST)
+
+    return permitted
+
+
+EARLIER = 3
+"""Questions and answers that a follow-up may be understood from."""
+
+
+def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Tell the gate which files and runbooks can be searched, without waiting for any that are still being read.
+
+    `public`: others than the asker read the answer.
+    """
+
+    async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
+        part = inquiry.part
+        toolset = await lookup.toolset(
+            part.author.id,
+            part.place,
+            inquiry.case_id,
+            public=public,
+            opened=inquiry.reply_place_id is not None,
+            in_view=inquiry.asked_in_view,
+            earlier=earlier_in(inquiry.conversation),
+            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
+            execution_id=part.correlation_id,
+        )
+        if toolset is None:
+            return inquiry
+        inquiry.decisions["files"] = list(toolset.files)
+        return inquiry._replace(toolset=toolset)
+
+    return announced
+
+
+async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
+    """Wait for files that are still being read; then only tools with something in them are offered."""
+    toolset = inquiry.toolset
+    if toolset is None:
+        return inquiry
+    await toolset.ready()
+    inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
+    if not toolset.tools:
+        inquiry = inquiry._replace(toolset=None)
+        if not inquiry.selected and not inquiry.conversation.images:
+            return Unanswered(inquiry, Reason.NO_SOURCES)
+    return inquiry
+
+
+def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
+    """The pairs of question and answer before the part that is being answered, oldest first; the last question may have
+    no answer.
+    """
+    pairs: list[tuple[str, str]] = []
+    asked = ""
+    for turn in conversation.turns:
+        if turn.asked_now:
+            continue
+        if turn.role is Role.USER:
+            asked = turn.text
+        elif asked:
+            pairs.append((asked, turn.text))
+            asked = ""
+    if asked:
+        pairs.append((asked, ""))
+    return tuple(pairs[-EARLIER:])
+
+
+Ask: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
+
+
+def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
+    """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
+    with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
+    reports why.
+    """
+
+    async def guess(inquiry: Inquiry) -> Inquiry | None:
+        # A path of its own: what the inquiry has been decided to be is up to its steps.
+        found: Inquiry | Unanswered | Outcome = inquiry._replace(query=inquiry.request, decisions={})
+        for ask in (selected, loaded):
+            if isinstance(found, Inquiry):
+                found = await ask(found)
+        return found if isinstance(found, Inquiry) and found.selected else None
+
+    return guess
+
+
+@contextlib.asynccontextmanager
+async def under_way(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator[asyncio.Task[Inquiry | None]]:
+    """Run `work` as a task while the block runs; at the end of the block the task is cancelled if it still runs, and
+    has ended.
+    """
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
+    """The inquiry that was speculated, or None if that failed."""
+    try:
+        return await task
+    except Exception as error:  # noqa: BLE001 (the step itself will meet it, and tell)
+        log.info("speculation: %s: %s; selected in turn", type(error).__name__, error)
+        return None
+
+
+def select_unless_guessed(selected: Ask, search: Search) -> Ask:
+    """Select sources, unless the speculative selection fits the question as the gate has put it.
+
+    inquiries   --g1----g2----g3--|      the words of g2 find another page first; g3 was not guessed
+    out         --q1-----q2----q3-|
+    """
+
+    async def chosen(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
+        guess = inquiry.guess
+        if guess is None:
+            return await selected(inquiry)
+        inquiry = inquiry._replace(guess=None)
+        same = guess.query == inquiry.query
+        if not same and not await _still_first(guess, inquiry.query):
+            return await selected(inquiry)
+        inquiry.decisions["select"] = {**guess.decisions["select"], "speculated": True}
+        if not same:
+            return inquiry._replace(selected=guess.selected)
+        inquiry.decisions["load"] = guess.decisions["load"]
+        return inquiry._replace(selected=guess.selected, sources=guess.sources)
+
+    async def _still_first(guess: Inquiry, query: str) -> bool:
+        pages = (await search.find(query)).pages
+        return bool(pages) and pages[0].source_id in guess.selected
+
+    return chosen
+
+
+def load_unless_loaded(loaded: Ask) -> Ask:
+    """Load the selected sources, unless the speculation has loaded them."""
+
+    async def there(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
+        return inquiry if inquiry.sources else await loaded(inquiry)
+
+    return there
+
+
+RANKED = 5
+"""So many pages that the search found are noted, best first, for whoever asks why."""
 
 
 def gate(
@@ -245,3 +484,31 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         return inquiry if result.is_good_enough else skipped(inquiry, Reason.REJECTED)
 
     return verified
+
+
+HOLD_SECONDS = 20.0
+"""At most, once for each answer: who types for longer may be writing to somebody else."""
+
+
+def hold(typists: Typists) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
+    """Wait while a team member is typing where the question was asked, or in its thread, for at most `HOLD_SECONDS`.
+
+    If they answer meanwhile, that cancels the inquiry, as at any other time. The wait does not count against the time
+    of the chain.
+    """
+
+    async def held(inquiry: Inquiry) -> Inquiry:
+        # A thread has the id of the message that it was opened on.
+        places = {inquiry.part.place.id, *inquiry.part.message_ids, inquiry.reply_place_id or 0}
+        began = now()
+        if typists.team_types_until(places) <= began:
+            return inquiry
+        with inquiry.token.paused(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_SECONDS):
+                while (more := typists.team_types_until(places) - now()) > 0:  # noqa: ASYNC110 (it may have become later)
+                    await asyncio.sleep(more)
+        inquiry.decisions["hold"] = {"seconds": round(now() - began, 1)}
+        log.info("hold: %.1f s while a team member was typing", now() - began)
+        return inquiry
+
+    return held

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from reactivex import Observable
 
+from dataflow.basics import concat_map_iterable
 from model.events import Posted
 from model.messages import Message
-from operators.selecting import concat_map_iterable
 from services.conversations import Follower, People, Post, Posts
 from services.search import says_it_worked
 

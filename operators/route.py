@@ -10,13 +10,14 @@ from types import MappingProxyType
 from reactivex import Observable
 from reactivex import operators as ops
 
+from dataflow.basics import concat_map_iterable
+from dataflow.map_async import map_async
+from dataflow.metering import Gauge, named, watched
+from dataflow.serialize_by_key import serialize_by_key
 from model.batches import Batch, Destination, Key, Part
 from model.messages import Message
 from model.outcomes import Ignored, Outcome, Reason
-from operators.map_async import map_async
-from operators.selecting import concat_map_iterable
-from operators.serialize_by_key import serialize_by_key
-from operators.step import Gauge, failure_of, named, watched
+from operators.step import failure_of
 from services.assistant import CaptureJob, Inquiry, skipped
 from services.conversations import Follower, History, InFlight, People, Router, Routing
 from services.llm import Usage

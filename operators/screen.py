@@ -1,4 +1,6 @@
-"""From Discord's dispatches to events, to people's messages, and to changes of those that wait."""
+"""From Discord's dispatches to events, from events to people's messages: decode, name the conversation of each
+message, let each message through once, and turn typing, edits and deletions into changes of the messages that wait.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,50 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reactivex import Observable
+from reactivex import operators as ops
 
+from dataflow.basics import concat_map_iterable
+from dataflow.quiet_window import Amend, Keep
 from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Typing
-from model.messages import AuthorType, Message
+from model.messages import Author, AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
-from operators.quiet_window import Amend, Keep
-from operators.selecting import concat_map_iterable
 from services.conversations import TYPING_SECONDS, Follower, History, InFlight, NewestIds, People, TeamActivity, edited
 from services.discord import Dispatch
 from services.discord.wire import Decoder
+
+
+def follow(
+    follower: Follower, people: People, history: History, withheld: Callable[[Message], bool]
+) -> Callable[[Observable[Event]], Observable[Event]]:
+    """Pass every event on after the `follower` has assigned its message to a conversation. The follower can be asked
+    about that message ever after; cutting, routing, gathering and capturing do so.
+
+        --m1---m2→m1---m3---edit--|
+        [ follow                  ]
+        --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
+
+    Of people who want nothing read, it is told that they spoke, and to whom; not what they said, or their name. A reply
+    to a message that was deleted before is none.
+    """
+
+    def follow_event(event: Event) -> None:
+        if isinstance(event, Posted) and not event.message.is_system:
+            message, reply = event.message, event.message.reply_to
+            if reply is not None and history.is_gone(reply.message_id):
+                message = replace(message, reply_to=replace(reply, gone=True))
+            author_type, place = (
+                people.type_of(message.author, history.guild_of(message)),
+                history.place(message.channel_id),
+            )
+            follower.follow(unread(message) if withheld(message) else message, author_type, place)
+
+    return ops.do_action(follow_event)
+
+
+def unread(message: Message) -> Message:
+    """The message without its words and its author's name."""
+    return replace(message, text="", author=Author(message.author.id, "", message.author.is_bot))
 
 
 def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:

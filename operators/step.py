@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, TypeVar, cast
 
 from reactivex import Observable
 
 from clock import now
+from dataflow.basics import pass_through
+from dataflow.map_async import CancelledWithin, map_async
+from dataflow.metering import Gauge, watched
 from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators.map_async import CancelledWithin, Watch, map_async
-from operators.selecting import pass_through
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
 from services.telemetry import about, people
@@ -25,25 +25,6 @@ from services.telemetry import about, people
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Inquiry | Unanswered)
-
-Gauge = Callable[[str, int], object]
-"""Called with the name of an operator and the number of items that it is working on."""
-
-
-@runtime_checkable
-class Meter(Protocol):
-    """A `Gauge` that is also told of each waiting, beginning and ending item. Must not raise."""
-
-    def __call__(self, operator: str, count: int) -> object: ...
-
-    def waits(self, operator: str, count: int) -> object:
-        """Called with the number of items that wait for the operator."""
-        ...
-
-    def begins(self, operator: str) -> Callable[[Exception | None], object]:
-        """Called when an item begins at the operator; see `Watch.begins`."""
-        ...
-
 
 Item = Inquiry | Unanswered | Outcome
 
@@ -179,30 +160,6 @@ def _first(works: tuple[_Work, ...], item: Item) -> _Work:
     return next(work for work in works if not isinstance(item, work.passing))  # the operator lets the others by
 
 
-def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
-    """The gauge of one operator, with its name filled in; None if nothing is measured."""
-    return None if gauge is None else lambda count: gauge(name, count)
-
-
-@dataclass(frozen=True, slots=True)
-class _OperatorWatch:
-    """A meter's `Watch` of one operator."""
-
-    meter: Meter
-    name: str
-
-    def waits(self, count: int) -> object:
-        return self.meter.waits(self.name, count)
-
-    def begins(self) -> Callable[[Exception | None], object]:
-        return self.meter.begins(self.name)
-
-
-def watched(gauge: Gauge | None, name: str) -> Watch | None:
-    """The `Watch` of one operator, if the gauge is a `Meter`; else None."""
-    return _OperatorWatch(gauge, name) if isinstance(gauge, Meter) else None
-
-
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
     """The outcome of an inquiry that a step could not finish."""
     outcome = failure_of(inquiry.part, name, error)
@@ -222,26 +179,6 @@ def expected(error: Exception) -> bool:
     """True if an error comes from outside the program (a service, the network, the disk), so that one log line is
     enough. Any other is a bug, and logged with its traceback.
     """
-    return type(error).__module__.split(".")[0] in {"services", "operators"} or isinstance(
+    return type(error).__module__.split(".")[0] in {"services", "operators", "dataflow"} or isinstance(
         error, TimeoutError | OSError
     )
-
-
-@contextmanager
-def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
-    """Report one item in flight at the operator `name` while the block runs; one at a time."""
-    report, watch = named(gauge, name), watched(gauge, name)
-    ended = None if watch is None else watch.begins()
-    failed: Exception | None = None
-    if report is not None:
-        report(1)
-    try:
-        yield
-    except Exception as error:
-        failed = error
-        raise
-    finally:
-        if report is not None:
-            report(0)
-        if ended is not None:
-            ended(failed)

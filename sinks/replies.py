@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clock import now
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind
 from services.assistant import Inquiry, links_block, replied

@@ -1,9 +1,11 @@
-"""Questions in; answers, or the reasons for none, out: in the graph, and for one conversation outside of it."""
+"""Questions in, answers or the reasons for none out: in the graph (`answers`), for one conversation outside of it
+(`Answerer`), and for replies that an earlier run left half posted (`unfinished`).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,26 +16,38 @@ from reactivex import operators as ops
 from reactivex.abc import ObserverBase
 
 from clock import now
+from dataflow import concat_map_iterable, map_async, only, serialize_by_key
+from dataflow.metering import Gauge, watched
 from model.batches import Part
 from model.conversations import Conversation
+from model.events import Event, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators import only, serialize_by_key
-from operators.answering import gate, generate, load, select, verify
-from operators.files import announce, retrieve
-from operators.gathering import gather
-from operators.holding import hold
-from operators.permitting import permit
+from operators.answering import (
+    Ask,
+    announce,
+    gate,
+    gather,
+    generate,
+    hold,
+    load,
+    load_unless_loaded,
+    permit,
+    retrieve,
+    select,
+    select_unless_guessed,
+    speculative_selection,
+    verify,
+)
 from operators.pointing import add_links, point, remember_replies
-from operators.speculating import Ask, load_unless_loaded, select_unless_guessed, speculative_selection
-from operators.step import Gauge, Step, in_turn, step, watched
+from operators.step import Step, failure_of, in_turn, step
 from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
+from services.conversations import Outbox, StartedReply
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Spending, Usage
-from streams.answer_rules import AnswerRules
-from streams.desks import ServerContext, for_server
+from streams.server_context import AnswerRules, ServerContext, for_server
 
-if TYPE_CHECKING:  # a single answer needs nothing else of the graph, which takes longer to import than to run
+if TYPE_CHECKING:
     from services.documents import Lookup
     from streams.wiring import Services
 
@@ -261,4 +275,31 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
         # Where it is asked: files that are there may be asked about.
         reply_place_id=context.channel_id or None,
         asked_in_view=context.can_view,
+    )
+
+
+AT_ONCE = 8
+
+
+def unfinished(
+    events: Observable[Event], outbox: Outbox, finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
+) -> Observable[Outcome]:
+    """Once the bot is connected, an outcome for each reply that was begun; none for those of which nothing was posted.
+
+    events      --Ready--m1---Ready--|
+    unfinished  ---------o1-o2-------|
+    """
+
+    def left(_: Ready) -> Iterable[StartedReply]:
+        return outbox.left
+
+    def failed(reply: StartedReply, error: Exception) -> Outcome:
+        return failure_of(reply.part(), "reply", error)
+
+    return events.pipe(
+        only(Ready),
+        ops.take(1),
+        concat_map_iterable(left),
+        map_async(finish, on_failure=failed, max_concurrent=AT_ONCE),
+        only(Outcome),
     )

@@ -14,12 +14,13 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
+from dataflow import map_async, pass_through, unfold
+from dataflow.metering import Gauge, named, watched
+from dataflow.triggering import coalesce
 from model.outcomes import Outcome
-from operators import map_async, pass_through, unfold
 from operators.capturing import Extracted, extract, retry_pending
-from operators.step import Gauge, failure_of, named, watched
-from operators.triggering import coalesce
+from operators.step import failure_of
 from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import Capture, Pair, PendingFolder, Waiting, archive_files

@@ -11,14 +11,14 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now, utc_clock
+from dataflow import Amend, Keep, concat_map_iterable, map_async, quiet_window
+from dataflow.metering import Gauge, named
 from model.batches import Batch, Key
 from model.events import Event, Posted, Reaction, Ready, Typing
 from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
-from operators import Amend, Keep, concat_map_iterable, map_async, quiet_window
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened
-from operators.step import Gauge, named
 from services.conversations import History, InFlight, People, Seen, Typists
 from services.discord import render
 from services.search import looks_finished

@@ -1,11 +1,5 @@
-"""Team knowledge that sorts itself: from the raw archive to topics, one conversation at a time.
-
-start-up, tick, each capture stored
-        │ coalesced: what comes meanwhile causes one more run
-    the oldest pair without a decision whose conversation is quiet ── classify ── integrate ── decision and topic sinks
-        │ before the next: a topic that is new, or has doubled ── describe ── team index
-        │ again, until there is none left
-    topics that have changed ── describe ── team index
+"""Curation of team knowledge, in the background: decide about each conversation in the raw archive, one at a time,
+file it under a topic, and describe the topics that change.
 """
 
 from __future__ import annotations
@@ -14,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Never, TypeVar, cast
 
 import reactivex as rx
@@ -21,17 +16,63 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import from_rfc3339, now, rfc3339, run_blocking, utc_clock
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
+from dataflow import unfold
+from dataflow.metering import Gauge
+from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
-from operators import unfold
-from operators.describing import describing
-from operators.study import NOT_NOW, TRIES, study
-from operators.triggering import coalesce
-from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, Topic
+from operators.curating import NOT_NOW, TRIES, describing, study
+from services.assistant import Curator, Describer
+from services.llm import Usage
+from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import about, people
 from sinks import topics
-from streams.curation_parts import CurationRules, CurationServices, Decided, Described
 from streams.ticks import Tick, ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A topic has a new description."""
+
+    topic: str
+
+
+Decided = Decision | Described
+
+
+@dataclass(frozen=True, slots=True)
+class CurationServices:
+    """The services that curation uses.
+
+    Attributes:
+        last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
+            None: not known. It may be asked from threads.
+    """
+
+    library: TeamLibrary
+    curator: Curator
+    describer: Describer
+    usage: Usage = field(default_factory=Usage)
+    gauge: Gauge | None = None
+    last_said: Callable[[int], float | None] = lambda _message_id: None
+
+
+@dataclass(frozen=True, slots=True)
+class CurationRules:
+    """How curation works.
+
+    Attributes:
+        describe_seconds: the limit for one description, retries included.
+        to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
+            the work stops there, between two writes, and continues at the next start.
+        settle_seconds: how long after its last message a conversation counts as quiet; 0: at once.
+    """
+
+    tick_seconds: float = 300.0
+    describe_seconds: float = 200.0
+    to_the_end: bool = False
+    settle_seconds: float = 0.0
+
 
 T = TypeVar("T")
 

@@ -10,14 +10,13 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
+from dataflow import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
+from dataflow.metering import named, watched
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
-from operators.discarding import CloseThread, Deletion, DropFiles, discard
-from operators.evidence import IngestResult, chunk, embed
-from operators.step import named, watched
+from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, chunk, discard, embed
 from services.assistant import Inquiry
 from services.conversations import History
 from services.documents import Candidate, Cases, IngestJob, candidates_in, is_closed

@@ -32,21 +32,19 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex.subject import Subject
 
+from dataflow import fork, only, supervised
 from model.events import Event, Posted, Reaction
 from model.outcomes import Ignored, Outcome, Removed, Result
-from operators import fork, only, supervised
-from operators.follow import follow
 from operators.inferred_votes import inferred_votes
 from operators.route import cut, route
-from operators.screen import screen
+from operators.screen import follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
-from streams.answers import answers
+from streams.answers import answers, unfinished
 from streams.captures import captures, store_remote_captures
 from streams.conversations import batches, observed, settled, votes
 from streams.curation import curations, stored
 from streams.evidence import evidence
-from streams.unfinished import unfinished
 from streams.wiring import Rules, Services, Sinks
 
 NOTHING_HANDED: Observable[Capture] = rx.empty()

@@ -19,14 +19,13 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
+from dataflow import fork, only, supervised
 from model.batches import Part
 from model.events import Event
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from operators import fork, only, supervised
-from operators.follow import follow
 from operators.route import cut, ignored, route
-from operators.screen import screen
+from operators.screen import follow, screen
 from services.assistant import CaptureJob
 from streams.captures import captures
 from streams.conversations import batches, observed, settled

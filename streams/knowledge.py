@@ -23,9 +23,10 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from operators import concat_map_iterable, map_async, only
-from operators.step import Gauge, expected, named, watched
-from operators.triggering import checkpoint, coalesce
+from dataflow import concat_map_iterable, map_async, only
+from dataflow.metering import Gauge, named, watched
+from dataflow.triggering import checkpoint, coalesce
+from operators.step import expected
 from operators.updating import begin, discover, fetch, summarise
 from services.assistant import Describer
 from services.knowledge import (

@@ -86,7 +86,7 @@ def attachments_folder(recording: Path) -> Path:
 
 
 class Recorder:
-    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.RecordingFilter`).
+    """Appends dispatches to a recording, without what must not be kept (`RecordingFilter`).
 
     `opted_out` judges by an author's id and a text. `download` fetches an attachment, within limits of its own; without
     it, none are saved. A failure to write is logged once, and the next line is tried again.

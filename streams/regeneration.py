@@ -23,15 +23,14 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import run_blocking
-from clock.backoff import Backoff
-from operators import unfold
-from operators.describing import describing
-from operators.foreseeing import Prefetcher, PrefetchServices
-from operators.study import NOT_NOW, study
+from clock.timeouts import Backoff
+from dataflow import unfold
+from operators.curating import NOT_NOW, describing, study
+from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, Growth, LibraryUnwritable, Task, Topic, rebuilding
 from sinks import topics
-from streams.curation_parts import CurationServices, Decided, Described
+from streams.curation import CurationServices, Decided, Described
 
 T = TypeVar("T")
 

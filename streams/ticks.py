@@ -17,7 +17,7 @@ from reactivex import operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable
 
 from clock import VirtualLoop
-from operators import quiet_window
+from dataflow import quiet_window
 
 MOST_WINDOWS = 10
 """Files that keep changing give a tick after so many times the quiet window."""

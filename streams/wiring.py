@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dataflow.metering import Gauge
 from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
@@ -13,7 +14,6 @@ from operators.evidence import IngestResult, Intake
 from operators.inferred_votes import InferredVote
 from operators.pointing import PointRules
 from operators.screen import ScreenRules
-from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,
@@ -36,11 +36,10 @@ from services.knowledge import Library, Search
 from services.llm import ImageSource, Limiter, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
-from streams.answer_rules import AnswerRules
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation_parts import CurationRules, CurationServices, Decided
-from streams.desks import ServerContext
+from streams.curation import CurationRules, CurationServices, Decided
+from streams.server_context import AnswerRules, ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

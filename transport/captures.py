@@ -20,7 +20,7 @@ from nats.js.errors import APIError, NotFoundError
 from reactivex.subject import Subject
 
 from clock import now
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result

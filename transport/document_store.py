@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from nats.js import JetStreamContext
 from pydantic import TypeAdapter
 
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from services.documents.store import (
     ChunkHit,
     ChunkSearch,

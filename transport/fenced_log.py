@@ -20,7 +20,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
 from clock import RetryDeadline, rfc3339
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from transport.errors import Fenced
 from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
 

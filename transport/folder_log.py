@@ -28,7 +28,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from clock import RetryDeadline, from_rfc3339, now
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY, FileConnection

@@ -19,7 +19,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
 from clock import RetryDeadline, timeout_ignoring_pauses
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from transport.connection import AWAY, streams_of
 from transport.errors import ServerAway
 from transport.fenced_log import READ_SECONDS, TRY_SECONDS, read_stream

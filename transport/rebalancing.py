@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import api
 
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from transport.connection import AWAY, streams_of
 from transport.lease import evict, wait_for_any
 from transport.members import Members, gone

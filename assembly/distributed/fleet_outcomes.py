@@ -16,7 +16,7 @@ from reporting.reading import TimeSpan
 from services.llm import TokenDays, parse_token_days, summed_token_days
 from services.storage import in_thread
 from services.telemetry import Ended, parse_ended
-from sinks.record import RECENT, OutcomeRecord
+from sinks.results import RECENT, OutcomeRecord
 from transport.connection import AWAY
 from transport.folder_log import read_in_all_scopes
 

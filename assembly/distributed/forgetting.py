@@ -11,7 +11,7 @@ from typing import Any
 
 from assembly import Unusable
 from assembly.distributed.process import Process, address_of, layout_of, named
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten
 from services.team import LibraryUnusable, LibraryUnwritable

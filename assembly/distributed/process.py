@@ -19,8 +19,7 @@ from pathlib import Path
 from assembly import Unusable
 from assembly.running import in_background
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
-from model.processes import Fleet, ProcessStatus
-from model.version import VERSION
+from model.processes import VERSION, Fleet, ProcessStatus
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS

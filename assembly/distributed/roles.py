@@ -35,7 +35,7 @@ from assembly.running import GraphRun, Meters, in_background, meters_of, serving
 from assembly.slash_commands import Privacy
 from assembly.team import curation_parts
 from clock import cancelled, now
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 from model.events import Event
 from services.conversations import People
 from services.discord import DryRunPoster, GatewayRefused, Health

@@ -13,9 +13,9 @@ from pathlib import Path
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
+from dataflow import Keep
 from model.batches import Batch, Key
 from model.events import Posted, Typing
-from operators import Keep
 from services.conversations import TYPING_SECONDS, People, Typists
 from services.discord.recordings import read
 from services.discord.wire import Decoder

@@ -34,9 +34,9 @@ from commands.evaluating.runs import (
     unfinished,
 )
 from commands.progress import counted
+from dataflow import map_async
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
-from operators import map_async
 from reporting.document import markdown, show
 from reporting.reading import TimeSpan
 from services.assistant import key_of

@@ -21,7 +21,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from commands.mcp_server.tools import CallRefused, ServedTool, visible
-from model.version import VERSION
+from model.processes import VERSION
 
 NAME = "millrace"
 INSTRUCTIONS = """\

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from reactivex import Observable
 
 from clock import now
+from dataflow import unfold
 from model.events import Event, PlaceSeen, Posted, Ready
 from model.messages import DISCORD_EPOCH_MS, Author, Message, Place
-from operators import unfold
 
 LINE = re.compile(r"(\d\d):(\d\d):(\d\d) <([^>]+)> (.+)")
 

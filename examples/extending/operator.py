@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 
-from operators.defining import Handlers, operator
+from dataflow.basics import Handlers, operator
 from services.assistant import Inquiry
 
 T = TypeVar("T")

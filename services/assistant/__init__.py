@@ -9,6 +9,14 @@ answer may cite and link to, and an `Inquiry` on its way through the answer chai
 from services.assistant import rules
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
+from services.assistant.citations import (
+    cited_in,
+    linkable_texts,
+    links_block,
+    remove_foreign_links,
+    resolve_ids,
+    trusted_text,
+)
 from services.assistant.curator import (
     ClassificationResult,
     Curator,
@@ -19,10 +27,8 @@ from services.assistant.curator import (
     with_image_summaries,
 )
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
-from services.assistant.ids import resolve_ids
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
-from services.assistant.links import cited_in, linkable_texts, links_block, remove_foreign_links, trusted_text
 from services.assistant.pointing import is_worth_showing, nothing_found, pointers
 from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import first_quote
-from services.assistant.repeats import RecentReplies
+from services.assistant.recent_replies import RecentReplies

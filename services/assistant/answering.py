@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation
 from services.assistant import prompts
-from services.assistant.ids import resolve_conversations
+from services.assistant.citations import resolve_conversations
 from services.assistant.prompts import Given, Offered
 from services.knowledge import Source
 from services.llm import Asker, ToolLimits, Usage

@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.ids import clean_id, resolve_conversations, resolve_ids
-from services.assistant.pair_fields import turn_label
-from services.assistant.prompts import IMAGE_SUMMARY_CHARS
+from services.assistant.citations import clean_id, resolve_conversations, resolve_ids
+from services.assistant.prompts import IMAGE_SUMMARY_CHARS, turn_label
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.search import ranked

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clock import now
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
 from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message

@@ -1,11 +1,4 @@
-"""The prompts of all steps: of the answer chain, of team knowledge, and of describing sources.
-
-The system text holds what an operator configured and our fixed rules (`rules`). It is the same from call to call as
-long as the same kinds of things are shown, so that providers can cache it: rules about images, the team's sources,
-excerpts and files are there only where there are any. The user text holds what came from outside, in sections that it
-cannot leave (services.llm.prompting). What changes least comes first. Neither is ever empty, which some endpoints
-refuse.
-"""
+"""The prompts of all steps: of the answer chain, of team knowledge, and of describing sources."""
 
 from __future__ import annotations
 
@@ -16,12 +9,66 @@ from typing import NamedTuple
 
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
-from services.assistant.ids import conversation_label
-from services.assistant.own_runbooks import holds_runbook
-from services.assistant.pair_fields import middle_cut, pair_fields
+from services.assistant.citations import conversation_label
 from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Correction, Pair, has_several_askers
+from services.team import Correction, Pair, as_read, has_several_askers
+
+
+def holds_runbook(files: Sequence[str]) -> bool:
+    """`files`: what can be searched, each in a few words."""
+    if not files:
+        return False
+    from services.documents import OwnRunbook  # noqa: PLC0415 (takes long, and most questions are without files)
+
+    return any(isinstance(file, OwnRunbook) for file in files)
+
+
+PAIR_CHARS = 24_000
+"""Of one conversation, shown to a model: of a longer one its beginning and its end."""
+TURN_CHARS = 6_000
+_DAY, _MINUTE = 10, 16
+"""Characters of a time stamp."""
+
+
+def turn_label(place: int) -> str:
+    """The label of a turn in a prompt in which turns may be named: `t1` for the first (place 0)."""
+    return f"t{place + 1}"
+
+
+def pair_fields(
+    pair: Pair, label: str = "", corrections: Sequence[Correction] = (), *, name_turns: bool = False
+) -> Iterable[Field]:
+    """The middle of a very long conversation is left out: its subject comes first, its solution last. `label`: what it
+    is called, if it may be named; `name_turns`: whether its turns may be.
+    """
+    if label:
+        yield Field("Id", label)
+    yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
+    for each in corrections:
+        yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.what)
+    turns = as_read(pair)
+    texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
+    room = PAIR_CHARS - sum(map(len, texts))
+    at = len(texts) // 2
+    first = last = at
+    while room < 0:  # grow the gap outwards from the middle, so that both ends stay
+        if last - at <= at - first and last < len(texts):
+            room += len(texts[last])
+            last += 1
+        else:
+            first -= 1
+            room += len(texts[first])
+    for number, (turn, text) in enumerate(zip(turns, texts, strict=True)):
+        if number == first < last:
+            yield Field("Left out", f"{last - first} messages")
+        if not first <= number < last:
+            yield Field(f"{turn.label} ({turn_label(number)})" if name_turns else turn.label, text)
+
+
+def middle_cut(text: str, max_chars: int) -> str:
+    half = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 class Offered(NamedTuple):
@@ -43,7 +90,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The operator's instructions for each step: scope, tone, what to ignore. `project_introduction` is added to each."""
+    """Instructions of the operator for each step: scope, tone, what to ignore; `project_introduction` ends each."""
 
     gate: str = ""
     select: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
 from model.batches import Key, Part
 from model.events import Deleted
 from model.messages import AuthorType, Message

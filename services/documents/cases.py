@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
 from services.documents.posted import Candidate
 from services.documents.store.shared import SharedNotes
 from services.documents.tombstones import Tombstones

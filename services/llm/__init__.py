@@ -18,9 +18,6 @@ import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.ahead import PrefetchingAsker
-from services.llm.at_once import ConcurrencyLimit
-from services.llm.discreet import RedactingEndpoint
 from services.llm.endpoint import (
     BadOutput,
     CallOptions,
@@ -33,18 +30,19 @@ from services.llm.endpoint import (
     UnknownRequest,
 )
 from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
+from services.llm.prefetching import PrefetchingAsker
 from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
-from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, unreachable_because, vectors_client
-from services.llm.structured import Asker, NotFound, StructuredLLM, first_valid_object
-from services.llm.token_days import (
-    StepTokens,
-    TokenDays,
-    parse_token_days,
-    read_token_days,
-    render_token_days,
-    summed_token_days,
+from services.llm.redacting import RedactingEndpoint
+from services.llm.resilience import (
+    NOT_THIS_KEY,
+    ConcurrencyLimit,
+    import_client,
+    open_endpoint,
+    unreachable_because,
+    vectors_client,
 )
+from services.llm.structured import Asker, NotFound, StructuredLLM, first_valid_object
 from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
 from services.llm.usage import (
     DAY,
@@ -56,8 +54,14 @@ from services.llm.usage import (
     Refusals,
     Spending,
     Spent,
+    StepTokens,
+    TokenDays,
     Usage,
     budget_day,
+    parse_token_days,
     read_spent,
+    read_token_days,
     render_spent,
+    render_token_days,
+    summed_token_days,
 )

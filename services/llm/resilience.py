@@ -1,4 +1,6 @@
-"""An OpenAI-compatible endpoint: one attempt, retries and a circuit breaker, in real time; and a cheap check."""
+"""An OpenAI-compatible endpoint with what keeps it usable: one attempt with a time-out, `Retry-After`, retries, a
+circuit breaker, a limit of calls at a time, real time; and a cheap check that it is there.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,6 @@ from services.telemetry import why_unreached
 
 if TYPE_CHECKING:
     from services.llm.chat import Chat
-
 
 PROBE_SECONDS = 5.0
 NOT_THIS_KEY = "does not accept the key"
@@ -285,3 +286,18 @@ class RealTimeEndpoint:
     async def aclose(self) -> None:
         # In real time as well: the client belongs to the loop that made its calls.
         await clock.real_time(self._inner.aclose)
+
+
+class ConcurrencyLimit:
+    """Asks `inner`, at most `most` calls at a time; the others wait in order, within the time of their answer."""
+
+    def __init__(self, inner: Endpoint, most: int) -> None:
+        self._inner = inner
+        self._turns = asyncio.Semaphore(most)
+
+    async def complete(self, request: Request) -> Reply:
+        async with self._turns:
+            return await self._inner.complete(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

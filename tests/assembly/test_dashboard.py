@@ -23,7 +23,7 @@ from services.llm import StepTokens, TokenDays
 from services.team import PairPlaces, corrections
 from services.telemetry import Ended, render_ended
 from settings import MetricsSettings, Settings, SettingsError, load
-from sinks.record import OutcomeRecord
+from sinks.results import OutcomeRecord
 from tests.dashboard.made import AT, REPLIED, UNANSWERED
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from assembly.answering import open_embedder
 from assembly.documents import Documents, documents_for, store_of
 from assembly.search_updates import IndexOnDemand, failed, search_kept_current
 from clock import now
-from operators import Overflow
+from dataflow import Overflow
 from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore

@@ -19,7 +19,7 @@ from services.llm import Budget, BudgetLimits, Limiter
 from services.llm.usage import read_spent, render_spent
 from services.storage import files
 from settings import load
-from streams.catch_up import CatchUpPlace, starts
+from streams.gateway import CatchUpPlace, starts
 from tests.services.storage.power import Machine
 from tests.world import run
 

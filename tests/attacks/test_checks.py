@@ -13,7 +13,7 @@ import discord
 import pytest
 
 from model.messages import Author, AuthorType
-from services.assistant.links import Cited
+from services.assistant.citations import Cited
 from services.conversations import People
 from services.discord.live import DiscordPoster
 from services.documents.results import ToolContext
@@ -162,7 +162,7 @@ def posts_misplaced(stage: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def topics_as_named(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("operators.study.topic_name", str)
+    patch.setattr("operators.curating.topic_name", str)
     patch.setattr("services.team.filing.is_topic_name", bool)
     patch.setattr("services.team.decisions.is_topic_name", bool)
 

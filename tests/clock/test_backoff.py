@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from clock.backoff import Backoff
+from clock.timeouts import Backoff
 
 
 def test_pauses_double_up_to_the_longest_and_start_anew_after_a_success() -> None:

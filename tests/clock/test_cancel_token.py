@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from operators import CancelToken
+from dataflow import CancelToken
 
 WHY, LATER = ValueError("deleted"), ValueError("too late")
 

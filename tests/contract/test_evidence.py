@@ -15,7 +15,7 @@ from assembly.slash_commands import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.conversations import phrases
-from services.discord.slash.calls import Call, CommandRefused
+from services.discord.slash import Call, CommandRefused
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State
 from tests.world import (

@@ -10,8 +10,7 @@ import pytest
 
 from model.messages import Attachment
 from services.conversations import phrases
-from services.discord.slash.calls import Call, Callbacks, CommandRefused
-from services.discord.slash.tree import Commands
+from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission

@@ -17,9 +17,8 @@ from pydantic import BaseModel
 
 from clock import VirtualLoop
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.assistant.citations import cited_in, clean_id, remove_foreign_links, resolve_conversations, resolve_ids
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.assistant.ids import clean_id, resolve_conversations, resolve_ids
-from services.assistant.links import cited_in, remove_foreign_links
 from services.documents.asking import line_query
 from services.documents.asking.line_query import QueryRefused
 from services.documents.tools import query_file

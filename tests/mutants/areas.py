@@ -29,13 +29,13 @@ class Area:
 
 
 AREAS = {
-    "operators": Area(("operators/*.py",), ("tests/operators",)),
+    "operators": Area(("dataflow/*.py", "operators/*.py"), ("tests/operators",)),
     "follower": Area(
         (
             "services/conversations/following.py",
             "services/conversations/spoken.py",
             "services/conversations/shared_words.py",
-            "operators/follow.py",
+            "operators/screen.py",
         ),
         (
             "tests/services/conversations/test_following.py",

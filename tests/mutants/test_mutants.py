@@ -9,7 +9,7 @@ from tests.mutants.results import chosen, tally, wilson
 from tests.mutants.running import ROOT
 from tests.mutants.wording import in_words_only
 
-NAMES = [f"operators.fork.x_fork__mutmut_{number}" for number in range(500)]
+NAMES = [f"dataflow.fork.x_fork__mutmut_{number}" for number in range(500)]
 
 
 def test_a_sample_follows_from_the_seed_and_stays_where_other_code_changes() -> None:

@@ -16,8 +16,7 @@ from model.batches import Part
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.answering import gate, generate, load, offered_of, select, verify
-from operators.files import announce, earlier_in, retrieve
+from operators.answering import announce, earlier_in, gate, generate, load, offered_of, retrieve, select, verify
 from operators.step import TookTooLong
 from operators.step import step as as_step
 from services.assistant import GatingResult, Inquiry, Offered, Unanswered

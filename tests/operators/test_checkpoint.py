@@ -1,6 +1,6 @@
 from functools import partial
 
-from operators.triggering import checkpoint
+from dataflow.triggering import checkpoint
 from tests.marbles import play
 
 often = partial(checkpoint, int, seconds=5, pause=0)

@@ -3,8 +3,8 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from operators import map_async
-from operators.triggering import coalesce
+from dataflow import map_async
+from dataflow.triggering import coalesce
 from tests.marbles import play
 from tests.operators.slow import lost, takes
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.quiet_window import Deadlines
+from dataflow.quiet_window import Deadlines
 
 
 @dataclass

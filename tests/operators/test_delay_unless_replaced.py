@@ -6,7 +6,7 @@ import weakref
 
 from reactivex.subject import Subject
 
-from operators import delay_unless_replaced
+from dataflow import delay_unless_replaced
 from tests.marbles import Operator, play
 
 DELAYS = {"a": 3.0, "b": 3.0, "A": 0.0, "B": None}

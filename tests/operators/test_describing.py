@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from operators.describing import describing
+from operators.curating import describing
 from services.assistant.describing import NotDescribed
 from services.llm.endpoint import Unavailable
 from services.team.topics import Topic

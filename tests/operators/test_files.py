@@ -13,10 +13,20 @@ import pytest
 
 from clock import Processes, now
 from model.messages import Attachment, Place, PlaceKind
-from operators import discarding
+from operators import evidence
 from operators import evidence as chunk_module
-from operators.discarding import CloseThread, DropFiles, Threads, discard, sweep
-from operators.evidence import IngestResult, Intake, chunk, embed, finish_even_if_cancelled
+from operators.evidence import (
+    CloseThread,
+    DropFiles,
+    IngestResult,
+    Intake,
+    Threads,
+    chunk,
+    discard,
+    embed,
+    finish_even_if_cancelled,
+    sweep,
+)
 from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
@@ -259,7 +269,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     await taken(store, uploads)
     waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), Cases([CASE])
     assert cases.begin(waiting) is not None
-    monkeypatch.setattr(discarding, "now", lambda: posted + 120 + clock_is_ahead_by)
+    monkeypatch.setattr(evidence, "now", lambda: posted + 120 + clock_is_ahead_by)
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
     came = candidate_of(uploads.file("app.log", "as it was"))
     held = [cases.gone.holds(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
@@ -269,7 +279,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "operators.discarding")
+    caplog.set_level(logging.INFO, "operators.evidence")
     await taken(store, Uploads())
     cases, forgotten = Cases([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)

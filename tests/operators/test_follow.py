@@ -10,7 +10,7 @@ from reactivex.subject import Subject
 
 from model.events import Edited, Event, Posted
 from model.messages import Author, Message
-from operators.follow import follow, unread
+from operators.screen import follow, unread
 from services.conversations.following import Follower
 from tests.marbles import play
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, Talk

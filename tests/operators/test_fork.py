@@ -5,8 +5,8 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from operators import fork, supervised
-from operators.fork import RESTARTS
+from dataflow import fork, supervised
+from dataflow.fork import RESTARTS
 from tests.marbles import play
 
 FATAL = logging.CRITICAL

@@ -8,7 +8,7 @@ import pytest
 
 from model.conversations import Image
 from model.messages import Attachment, Message, Place, PlaceKind
-from operators.gathering import gather
+from operators.answering import gather
 from services.assistant import Inquiry
 from services.conversations import Context, ContextRules
 from services.conversations.in_flight import InFlight

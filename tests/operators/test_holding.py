@@ -10,7 +10,7 @@ import pytest
 from clock import now
 from model.events import Typing
 from model.messages import Author
-from operators.holding import HOLD_SECONDS, hold
+from operators.answering import HOLD_SECONDS, hold
 from services.assistant import Inquiry
 from services.conversations.typists import TYPING_SECONDS, Typists
 from services.llm import Usage
@@ -52,7 +52,7 @@ async def test_an_answer_waits_for_a_team_member_who_types_where_it_was_asked(
 
 
 async def test_the_wait_is_as_long_as_they_type_and_told_to_a_tenth(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "operators.holding")
+    caplog.set_level(logging.INFO, "operators.answering")
     inquiry, typists = asked(Talk())
     typists.heard(Typing(now() + 0.54 - TYPING_SECONDS, CHANNEL.id, STAFF))
     assert await held_for(inquiry, typists) == pytest.approx(0.54)

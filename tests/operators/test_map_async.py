@@ -12,7 +12,7 @@ from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from operators import CancelledWithin, CancelToken, Overflow, map_async
+from dataflow import CancelledWithin, CancelToken, Overflow, map_async
 from tests.marbles import Seen, play, watch
 from tests.operators.slow import as_long_as_it_says, lost, named, takes
 

@@ -5,7 +5,7 @@ from reactivex import Observable, compose
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from operators import map_async, pass_through, quiet_window
+from dataflow import map_async, pass_through, quiet_window
 from tests.marbles import play
 from tests.operators.slow import lost, takes
 

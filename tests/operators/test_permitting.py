@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.permitting import permit
+from operators.answering import permit
 from services.assistant import Inquiry
 from services.llm import Usage
 from tests.talk import ANN, Talk

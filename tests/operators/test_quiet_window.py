@@ -7,7 +7,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from operators import Amend, Keep, quiet_window
+from dataflow import Amend, Keep, quiet_window
 from tests.marbles import play, watch
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from operators import Amend, Keep, quiet_window
+from dataflow import Amend, Keep, quiet_window
 
 QUIET, SETTLED, KEPT, CAP = 5, 2, 3, 12
 

@@ -10,10 +10,9 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler import ImmediateScheduler
 
-from operators import fork, supervised
-from operators.defining import Handlers, operator
-from operators.selecting import concat_map_iterable, only, pass_through
-from operators.serialize_by_key import serialize_by_key
+from dataflow import fork, supervised
+from dataflow.basics import Handlers, concat_map_iterable, only, operator, pass_through
+from dataflow.serialize_by_key import serialize_by_key
 from tests.marbles import Operator
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 from reactivex.subject import Subject
 
+from dataflow.quiet_window import Amend, Keep
 from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Ready, Typing
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators import screen as module
-from operators.quiet_window import Amend, Keep
 from operators.screen import Screened, ScreenRules, decode, screen
 from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight

@@ -12,8 +12,7 @@ from model.batches import Part
 from model.events import Event, Posted
 from model.messages import Author, Message
 from model.outcomes import Reason
-from operators.follow import follow
-from operators.screen import ScreenRules, screen
+from operators.screen import ScreenRules, follow, screen
 from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight
 from tests.talk import ANN, BEN, STAFF, Talk

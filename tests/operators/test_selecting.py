@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 from reactivex.subject import Subject
 
-from operators import concat_map_iterable, only
+from dataflow import concat_map_iterable, only
 from tests.marbles import play
 
 

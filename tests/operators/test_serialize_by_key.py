@@ -10,7 +10,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from operators import map_async, serialize_by_key
+from dataflow import map_async, serialize_by_key
 from tests.marbles import Operator, play, watch
 from tests.operators.slow import lost, takes
 

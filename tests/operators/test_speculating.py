@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from clock import VirtualLoop
 from model.outcomes import Outcome, Reason
-from operators.speculating import under_way
+from operators.answering import under_way
 from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.finding import NOTHING
-from streams.answer_rules import AnswerRules
 from streams.answers import chain
-from streams.desks import ServerContext
+from streams.server_context import AnswerRules, ServerContext
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
@@ -114,7 +113,7 @@ class FailingOnce(Script):
 
 
 async def test_a_guess_that_fails_costs_nothing_but_its_call(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "operators.speculating")
+    caplog.set_level("INFO", "operators.answering")
     script = FailingOnce(answers=[answer("So.", GUIDE)], seconds=SECONDS)
     result, _ = await put(script, speculate=True)
     assert (result.draft, script.steps) == ("So.", ["gate", "select", "select", "generate"])

@@ -12,10 +12,11 @@ import reactivex as rx
 
 import operators.step
 from clock import now
+from dataflow.metering import in_flight, watched
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.step import Item, Step, TookTooLong, expected, in_flight, in_turn, step, watched
+from operators.step import Item, Step, TookTooLong, expected, in_turn, step
 from services.assistant import Inquiry, Unanswered, skipped
 from services.conversations import CalledOff
 from services.llm import Unavailable, Usage

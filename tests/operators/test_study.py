@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from operators.study import study
+from operators.curating import study
 from services.assistant.curator import IntegrationResult, TopicPiece
 from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage

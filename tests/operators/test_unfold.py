@@ -5,8 +5,8 @@ from typing import Any
 
 from reactivex.subject import Subject
 
-from operators import unfold
-from operators.triggering import coalesce
+from dataflow import unfold
+from dataflow.triggering import coalesce
 from tests.marbles import play
 
 

@@ -33,16 +33,16 @@ BEGINNING = Bound(5_000, "the beginning of a file: services.documents.reading.ki
 LINE = Bound(4_000, "a line, cut before it is read")
 BOUNDED = {
     "services.assistant.addresses._LINK": ANSWER,
-    "services.assistant.extractive.subjects._NOISE": MESSAGE,
+    "services.assistant.extractive.curator._NOISE": MESSAGE,
     "services.assistant.extractive.describing._WORD": Bound(
         100_000, "the beginning of a source: services.assistant.extractive.describing"
     ),
-    "services.assistant.links._DEBRIS": ANSWER,
-    "services.assistant.links._DEFINITION": ANSWER,
-    "services.assistant.links._HOST_LIKE": ANSWER,
-    "services.assistant.links._INLINE": ANSWER,
-    "services.assistant.links._LONE_LINE": ANSWER,
-    "services.assistant.links._URL": Bound(100_000, "a source that was loaded: services.knowledge.excerpts"),
+    "services.assistant.citations._DEBRIS": ANSWER,
+    "services.assistant.citations._DEFINITION": ANSWER,
+    "services.assistant.citations._HOST_LIKE": ANSWER,
+    "services.assistant.citations._INLINE": ANSWER,
+    "services.assistant.citations._LONE_LINE": ANSWER,
+    "services.assistant.citations._URL": Bound(100_000, "a source that was loaded: services.knowledge.excerpts"),
     "services.discord.text.BLANK_LINES": Bound(ANSWER.chars, "an answer", "match"),
     "services.discord.text.FENCE": Bound(4_000, "a line of an answer", "match"),
     "services.discord.text.GAP": Bound(ANSWER.chars, "an answer", "match"),

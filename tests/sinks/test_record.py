@@ -12,8 +12,8 @@ from clock import VirtualLoop
 from model.outcomes import Ignored, Outcome, Reason
 from services.storage import files
 from services.telemetry import parse_ended
-from sinks import record
-from sinks.record import DAY, OutcomeRecord
+from sinks import results
+from sinks.results import DAY, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
 
 SOME_DAY = 1_790_000_000.0  # 2026-09-21
@@ -80,7 +80,7 @@ def test_what_a_full_disk_refuses_is_written_later_once(tmp_path: Path, monkeypa
 def test_no_more_than_so_many_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(record, "MOST_WAITING", 2)
+    monkeypatch.setattr(results, "MOST_WAITING", 2)
     (tmp_path / "2026-09-21.jsonl").mkdir()
     kept = OutcomeRecord(tmp_path, plain)
     for seconds in range(3):

@@ -19,11 +19,11 @@ from assembly.graph_parts import Parts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
+from dataflow import only
 from model.batches import Destination
 from model.events import Event, Posted
 from model.messages import Author, Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from operators import only
 from operators.screen import decode
 from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob

@@ -10,7 +10,7 @@ from pathlib import Path
 from reactivex.subject import Subject
 
 from clock import now
-from clock.cancel_token import CancelToken
+from clock.cancellation import CancelToken
 from model.conversations import Image
 from model.messages import Attachment, Message
 from model.outcomes import Outcome, OutcomeKind, Reason

@@ -7,7 +7,7 @@ import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
 from services.discord.protocols import LookupFailed
-from streams.catch_up import PAGE, CatchUpPlace, catch_up, starts
+from streams.gateway import PAGE, CatchUpPlace, catch_up, starts
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0

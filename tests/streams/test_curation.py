@@ -22,8 +22,7 @@ from services.team.captures import Capture, Captures, Said
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
-from streams.curation import curation
-from streams.curation_parts import CurationRules, CurationServices, Described
+from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair
 

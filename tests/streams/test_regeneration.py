@@ -14,7 +14,7 @@ from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from services.team.rebuilding import Task
-from streams.curation_parts import CurationServices, Described
+from streams.curation import CurationServices, Described
 from streams.regeneration import GivenUp, RebuildRules, regeneration
 from tests.services.team.pairs import is_whole, noted, opened, store
 from tests.team import SKIP, ScriptedCurator, named, pair

@@ -22,7 +22,7 @@ from services.llm import StepTokens
 from services.storage import FileChange
 from services.telemetry import render_ended
 from settings import load
-from sinks.record import OutcomeRecord
+from sinks.results import OutcomeRecord
 from tests.dashboard.made import REPLIED
 from tests.loopback.nats_server import NatsServer
 from tests.reporting.asked import asked

@@ -23,7 +23,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from settings import Settings, load
-from sinks.record import OutcomeRecord
+from sinks.results import OutcomeRecord
 from tests.loopback.nats_server import NatsServer
 from tests.reporting.asked import asked
 from tests.services.team.test_archive import a_pair

@@ -19,7 +19,7 @@ from services.storage import DataFolder, files
 from services.team.captures import Captures
 from sinks.archive import RawArchive
 from sinks.feedback import Feedback
-from sinks.record import OutcomeRecord
+from sinks.results import OutcomeRecord
 from tests.services.team.pairs import added, captured, store
 from tests.services.team.pairs import opened as opened_library
 from tests.services.telemetry.test_ended import plain

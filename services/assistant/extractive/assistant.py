@@ -111,7 +111,7 @@ class ExtractiveAssistant:
     ) -> AnswerResult:
         say = phrases(in_language(self._reply_language, language_of(query)))
         if toolset is not None:
-            from services.assistant.extractive.looking_up import look_up  # noqa: PLC0415 (as above)
+            from services.assistant.extractive.lookup import look_up  # noqa: PLC0415 (as above)
 
             from_files = await look_up(toolset, query, say, max_chars, instead=not sources)
             if from_files is not None:

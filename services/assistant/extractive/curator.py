@@ -1,17 +1,232 @@
-"""The curator that needs no model: topics by likeness of words, duplicates by overlap."""
+"""The curator that needs no model: conversations as weighted terms (TF-IDF), topics by likeness of words, duplicates
+by overlap.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.assistant.extractive.subjects import Subject, TopicVectors, share, subject_of
 from services.knowledge import IndexEntry, exchanges
 from services.llm import Usage
+from services.search import STOP_WORDS, asking_sentences, stem, terms
 from services.storage import in_thread
 from services.team import By, Pair
+
+_TEAM_WEIGHT = 0.5
+"""Answers weigh less than questions, as they wander from the subject."""
+_MAX_READ_CHARS = 4_000
+"""Of a message: what follows is a pasted log."""
+_IMAGINED = 12
+"""Conversations that hold none of the terms, so that rarity means something among the first few."""
+_NOISE = re.compile(
+    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
+    r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
+    re.DOTALL,
+)
+_WORD = re.compile(r"[^\W\d_]\w{2,19}")
+_NAME_WORDS = 4
+_TELLING = 2
+_MIN_TERM_CHARS = 3
+_SAYS_NOTHING = STOP_WORDS | frozenset(
+    # How people ask, whatever it is about.
+    """
+    able already also another anybody anyone anything best better case correct correctly currently different easy
+    else error exactly example existing find fine first get getting good got guess guys happen happens hello help
+    hey hope idea ideas instead issue issues just kind know last like look looking looks make makes making maybe
+    mean means need needed needs new okay one ones people please possible probably problem question questions quick
+    really right safe saw say says see seem seems show simple some somebody someone something still sure tell thanks
+    thing things think time tried try trying understand use used uses using wait want wanted wants way ways well
+    wonder wondering work worked working works would wrong
+    """.split()  # noqa: SIM905 (shorter so)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The terms of one conversation. Thousands are kept, without `words`, in tuples of what they share.
+
+    Attributes:
+        terms: of both sides; those of the users come first.
+        values: the weight of each term: the more often it occurs, the more.
+        asked_count: how many of the terms are the users'.
+        answered_terms: those of the team.
+        words: the words in lower case of the first sentence that asks, or else of the first one, in its order. A new
+            topic is named after them.
+    """
+
+    terms: tuple[str, ...]
+    values: tuple[float, ...]
+    asked_count: int
+    answered_terms: tuple[str, ...]
+    words: tuple[str, ...]
+
+    @property
+    def asked(self) -> frozenset[str]:
+        return frozenset(self.terms[: self.asked_count])
+
+    @property
+    def answered(self) -> frozenset[str]:
+        return frozenset(self.answered_terms)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return dict(zip(self.terms, self.values, strict=True))
+
+
+@lru_cache(maxsize=16)  # a pair is classified, integrated and taken in, then only its topic remembers it
+def subject_of(pair: Pair) -> Subject:
+    found = list(exchanges((turn.speaker, turn.text[:_MAX_READ_CHARS]) for turn in pair.turns))
+    found = [each for each in found if each.answer] or found
+    users, team = _bare(each.asked for each in found), _bare(each.answer for each in found)
+    asked, answered = Counter(_terms(users)), Counter(_terms(team))
+    both = tuple(asked | answered)  # in order of the users' terms, then of the others
+    asking, others = asking_sentences(users)
+    words = [content_words(sentence) for sentence in (*asking, *others)]
+    return Subject(
+        both,
+        tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
+        len(asked),
+        tuple(answered),
+        next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _damped(count: float) -> float:
+    return 1 + math.log(max(1.0, count))
+
+
+class _Held(NamedTuple):
+    """The pairs of a topic, and the subject of each."""
+
+    pairs: tuple[Pair, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+
+
+class TopicVectors:
+    """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}  # replaced, not changed: it is read from several threads
+        self._holders: Counter[str] = Counter()
+        self._count = 0
+        self._rare: dict[str, float] = {}
+
+    def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
+        """Hold what the topics hold now. Only pairs that came or went are read."""
+        pairs = {name: tuple(held) for name, held in topics.items() if held}
+        for name in self._held.keys() - pairs.keys():
+            self._replaced(name, ())
+        # Of two topics that are as near, the first of the mapping is taken.
+        self._held = {name: self._replaced(name, held) for name, held in pairs.items()}
+
+    def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
+        """The subjects of pairs of this topic and its continuations. What came since `update` is read."""
+        known = {
+            id(pair): subject
+            for name, held in self._held.items()
+            if name.startswith(topic)
+            for pair, subject in zip(*held, strict=True)
+        }
+        return [known.get(id(pair)) or subject_of(pair) for pair in pairs]
+
+    def _replaced(self, name: str, new: tuple[Pair, ...]) -> _Held:
+        old, subjects = self._held.get(name, _Held())
+        start = _alike_at_the_beginning(old, new)
+        end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
+        gone = subjects[start : len(old) - end]
+        came = tuple(replace(subject_of(pair), words=()) for pair in new[start : len(new) - end])
+        if gone or came:
+            self._holders.subtract(term for subject in gone for term in subject.terms)
+            self._holders.update(term for subject in came for term in subject.terms)
+            self._count += len(came) - len(gone)
+            self._rare.clear()
+            for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
+                del self._holders[term]
+        return _Held(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
+
+    def nearest(self, subject: Subject) -> tuple[str, float]:
+        """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
+
+        The average keeps topics from growing without end: the more a topic holds, the less it is like anything.
+        """
+        unit = self._unit(subject)
+        near = {
+            name: sum(_dot(unit, self._unit(each)) for each in held.subjects) / len(held.subjects)
+            for name, held in self._held.items()
+        }
+        return max(near.items(), key=lambda item: item[1], default=("", 0.0))
+
+    def name(self, subject: Subject) -> str:
+        """A new topic's name: the rarest words, above all those that both sides use, as the users wrote them."""
+        stems: dict[str, str] = {}
+        for word in subject.words:
+            stems.setdefault(stem(word), word)
+        weights, answered = subject.weights, subject.answered
+        worth = {
+            word: self._rarity(term) * weights[term] * (2 if term in answered else 1)
+            for term, word in stems.items()
+            if term in weights
+        }
+        best = sorted(worth, key=lambda word: -worth[word])[:_NAME_WORDS]
+        return "-".join(word for word in worth if word in best)
+
+    def _unit(self, subject: Subject) -> dict[str, float]:
+        weighed = {
+            term: weight * self._rarity(term) for term, weight in zip(subject.terms, subject.values, strict=True)
+        }
+        length = math.sqrt(sum(value * value for value in weighed.values())) or 1.0
+        return {term: value / length for term, value in weighed.items()}
+
+    def _rarity(self, term: str) -> float:
+        rare = self._rare.get(term)
+        if rare is None:
+            rare = self._rare[term] = math.log(1 + (self._count + _IMAGINED) / (1 + self._holders[term]))
+        return rare
+
+
+def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
+    """How many of the first are the same."""
+    same = 0
+    for mine, its in zip(one, other, strict=False):
+        if mine is not its and mine != its:
+            break
+        same += 1
+    return same
+
+
+def share(part: frozenset[str], whole: frozenset[str]) -> float:
+    """How much of `part` is in `whole`, 0 to 1."""
+    return len(part & whole) / (len(part) or 1)
+
+
+def content_words(sentence: str) -> tuple[str, ...]:
+    """The words of a question in lower case, without stop words and phrases that every question has."""
+    words = (word.lower() for word in _WORD.findall(sentence))
+    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
+
+
+def _bare(said: Iterable[str]) -> str:
+    return _NOISE.sub(" ", "\n".join(said))
+
+
+def _terms(text: str) -> list[str]:
+    return [sys.intern(term) for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
+
+
+def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    return sum(value * other[term] for term, value in one.items() if term in other)
+
 
 # ruff: noqa: ARG002 (the Protocol's arguments: likeness of words needs no index, topic names or `usage`)
 

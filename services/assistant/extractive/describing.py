@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from services.assistant.extractive.subjects import content_words
+from services.assistant.extractive.curator import content_words
 from services.knowledge import answered_in
 from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read

@@ -1,9 +1,5 @@
-"""One REST call to Discord through discord.py: what is retried, and how a failure reads.
-
-discord.py itself waits out rate limits of at most a minute, and repeats a request up to five times on 500, 502, 504
-and 524. Repeated here are other server errors and broken connections. A 429 that gets this far is a ban of the address
-or a very long wait; repeating it would add to the 10,000 bad answers in ten minutes that ban an address (Discord API
-reference, "Invalid Request Limit").
+"""One REST call to Discord through discord.py: what is retried, how a failure reads, and which failures end the
+connection for good.
 """
 
 from __future__ import annotations
@@ -134,3 +130,41 @@ def _explained(error: discord.HTTPException) -> str:
     """
     first = error.text.partition("\n")[0].strip()
     return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""
+
+
+PORTAL = "https://discord.com/developers/applications"
+STATUS_PAGE = "https://discordstatus.com"
+
+CLOSED = {
+    4004: f"Discord refuses the token (discord.token). Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
+    "and set it as APP__DISCORD__TOKEN in .env",
+    4011: "Discord demands sharding of bots in more than 2,500 servers, which Millrace does not do: leave some servers",
+    4014: f"Discord refuses the message content intent. Switch on Message Content Intent in the developer portal "
+    f"({PORTAL}, Bot › Privileged Gateway Intents)",
+}
+"""Gateway close codes (API reference, "Gateway Close Event Codes")."""
+
+_ANSWERED = {
+    403: f"Look whether the application is disabled in the developer portal ({PORTAL}), and whether a proxy or Discord "
+    "blocks the address of this machine",
+}
+_OTHERWISE = f"Update Millrace, in case Discord no longer takes what it sends, and look at {STATUS_PAGE}"
+"""Remedies by the status of an HTTP answer."""
+
+UNAUTHORIZED = 401
+
+
+def refusal(error: BaseException) -> str | None:
+    """The message for the operator when a retry cannot help, else None."""
+    if isinstance(error, discord.LoginFailure):
+        return CLOSED[4004]
+    if isinstance(error, discord.ConnectionClosed):
+        if error.code == 1000:  # noqa: PLR2004 (a normal closure)
+            return None
+        # discord.py raises this only for codes after which Discord refuses to reconnect.
+        return CLOSED.get(error.code) or f"Discord closed the gateway for good (close code {error.code}). {_OTHERWISE}"
+    if isinstance(error, discord.HTTPException | aiohttp.ClientResponseError) and is_permanent(error.status):
+        if error.status == UNAUTHORIZED:
+            return CLOSED[4004]
+        return f"No connection to Discord: {reason(error)}. {_ANSWERED.get(error.status, _OTHERWISE)}"
+    return None

@@ -11,7 +11,7 @@ import aiohttp
 from discord.http import Route
 
 import clock
-from services.discord.live.refusals import CLOSED
+from services.discord.live.calls import CLOSED
 from services.telemetry import why_unreached
 
 PROBE_SECONDS = 10.0
@@ -71,7 +71,7 @@ async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> t
 
 
 async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
-    """The name of a user; None if there is no such user; an `Identity` with the reason if Discord could not be asked."""
+    """The name of a user; None if there is no such user; an `Identity` with the reason if Discord was not reached."""
 
     async def asked(session: aiohttp.ClientSession) -> str | Identity | None:
         user = await _get(session, f"/users/{user_id}")

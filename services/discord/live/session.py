@@ -16,8 +16,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from clock import now
 from services.discord.dispatches import read_frame
-from services.discord.live.calls import reason
-from services.discord.live.refusals import refusal
+from services.discord.live.calls import reason, refusal
 from services.discord.protocols import GatewayRefused, Health
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from aiolimiter import AsyncLimiter
 from yarl import URL
 
 import clock
-from model.version import VERSION
+from model.processes import VERSION
 from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
 from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified
 

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streams.catch_up import CatchUpPlace
-from streams.gateway import spots
+from streams.gateway import CatchUpPlace, spots
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission

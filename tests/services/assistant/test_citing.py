@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant.links import cited_in, linkable_texts, links_block
+from services.assistant.citations import cited_in, linkable_texts, links_block
 from services.knowledge.library import Source
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant.ids import clean_id, resolve_ids
+from services.assistant.citations import clean_id, resolve_ids
 
 KNOWN = [
     "kb:guides/Setup.md",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant.links import addresses, remove_foreign_links
+from services.assistant.citations import addresses, remove_foreign_links
 from tests.services.quickly import QUICKLY
 
 ALLOWED = ["Read https://good.example/a, or (https://wiki.example/b_(c)) and [x](guide.md).", "www.plain.example"]

@@ -14,7 +14,7 @@ from services.assistant.curator import (
     ModelCurator,
     TopicPiece,
 )
-from services.assistant.pair_fields import PAIR_CHARS, TURN_CHARS
+from services.assistant.prompts import PAIR_CHARS, TURN_CHARS
 from services.knowledge.index_file import IndexEntry
 from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage

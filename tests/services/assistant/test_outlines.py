@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant.outlines import plain_article, says_nothing, summary_text
+from services.assistant.describing import plain_article, says_nothing, summary_text
 from services.search.text.sections import Article, Block, BlockKind, Section
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, RecentReplies, first_quote, is_worth_showing, nothing_found, pointers
+from services.assistant.pointing import best_line
 from services.assistant.quoting import (
     Quote,
     around,
@@ -21,8 +22,7 @@ from services.assistant.quoting import (
     shortened,
     to_quote,
 )
-from services.assistant.repeats import DAY
-from services.assistant.telling import best_line
+from services.assistant.recent_replies import DAY
 from services.conversations import phrases
 from services.search import NOTHING, Found, Hit, Kept, Level
 from tests.searching import found
@@ -299,7 +299,7 @@ def test_nobody_is_told_the_same_twice_within_a_day() -> None:
 
 
 def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.assistant.repeats._REMEMBERED", 3)
+    monkeypatch.setattr("services.assistant.recent_replies._REMEMBERED", 3)
     repeats = RecentReplies()
     assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
     assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant.telling import best_line, sentences
+from services.assistant.pointing import best_line, sentences
 from services.search import Kept
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from model.messages import Attachment
-from operators.discarding import DropFiles
+from operators.evidence import DropFiles
 from services.documents import cases as cases_module
 from services.documents.cases import CaseClosed, Cases, IngestJob
 from services.documents.posted import Candidate

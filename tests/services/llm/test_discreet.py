@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from services.llm.discreet import SYSTEM_PROMPTS, RedactingEndpoint
 from services.llm.endpoint import Part, Reply, Request, RequestedCall, Round
+from services.llm.redacting import SYSTEM_PROMPTS, RedactingEndpoint
 from services.redaction import Redactor
 
 KEY = "sesame-open-up"

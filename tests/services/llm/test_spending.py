@@ -5,8 +5,18 @@ from pathlib import Path
 import pytest
 
 from clock import now, rfc3339
-from services.llm.token_days import KEPT_DAYS, StepTokens, TokenDays, read_token_days, render_token_days
-from services.llm.usage import DAY, Budget, BudgetLimits, Spending, Usage
+from services.llm.usage import (
+    DAY,
+    KEPT_DAYS,
+    Budget,
+    BudgetLimits,
+    Spending,
+    StepTokens,
+    TokenDays,
+    Usage,
+    read_token_days,
+    render_token_days,
+)
 
 
 async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> None:

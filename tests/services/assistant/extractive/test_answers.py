@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Addresses
 from services.assistant.answering import AnswerResult
+from services.assistant.citations import cited_in, remove_foreign_links
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.links import cited_in, remove_foreign_links
 from services.conversations import phrases
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
-from services.assistant.extractive import subjects as subjects_module
-from services.assistant.extractive.curator import ExtractiveCurator
+from services.assistant.extractive import curator as subjects_module
+from services.assistant.extractive.curator import ExtractiveCurator, Subject, TopicVectors, subject_of
 from services.assistant.extractive.describing import ExtractiveTopicDescriber, describe_topic
-from services.assistant.extractive.subjects import Subject, TopicVectors, subject_of
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.conversations import Conversation, Role, Turn
-from operators.files import earlier_in
+from operators.answering import earlier_in
 from services.assistant.answering import AnswerResult
 from services.conversations import phrases
 from services.documents.lookup import UnreadableFile

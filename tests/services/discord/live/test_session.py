@@ -5,7 +5,7 @@ import discord
 import pytest
 from discord.gateway import DiscordWebSocket
 
-from services.discord.live.refusals import refusal
+from services.discord.live.calls import refusal
 from services.discord.live.session import FREE_IDENTIFIES, Client, IdentifyLimiter, pause
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from model.messages import Place, PlaceKind
 from services.discord.wire import OddPayload
-from services.discord.wire.places import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces
+from services.discord.wire.decoder import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}

@@ -1,7 +1,5 @@
-"""Decide about one captured conversation (SPEC 6, "Classify and integrate").
-
-pair ── classify ── topic ── integrate ── added, or skipped
-           └──── skipped
+"""The steps of curating team knowledge: classify a captured conversation and integrate it into its topic (`study`),
+and describe a topic (`describing`). Async functions; they touch no Observable.
 """
 
 from __future__ import annotations
@@ -12,9 +10,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from clock import now, rfc3339
-from operators.step import Gauge, expected, in_flight
-from services.assistant import Curator, IntegrationResult
-from services.knowledge import topic_name
+from dataflow.metering import Gauge, in_flight
+from operators.step import expected
+from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
+from services.knowledge import harmless, topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import (
     Action,
@@ -22,6 +21,7 @@ from services.team import (
     LibraryUnwritable,
     Pair,
     TeamLibrary,
+    Topic,
     allowed_remarks,
     allowed_removals,
     parts_by_topic,
@@ -134,3 +134,37 @@ def _reason(error: Exception) -> str:
     """Only what cannot quote anybody, since decisions are kept when people are forgotten (Pitfall 49)."""
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, LLMError) else kind
+
+
+def describing(
+    describer: Describer, seconds: float, gauge: Gauge | None = None
+) -> Callable[[Topic], Coroutine[Any, Any, str | None]]:
+    """Describe a topic; None if there is no description.
+
+    topic --1--2--3--|
+    text  ---s--x--s-|      x: the answer cannot be used, and is told in the log
+
+    `seconds`: for one description, retries included. What cannot be described is asked for up to three times, and then
+    no more until the topic changes. Raises those of `NOT_NOW`, which do not count.
+    """
+    tries: Counter[tuple[str, int]] = Counter()  # by topic and content
+
+    async def described(topic: Topic) -> str | None:
+        known = topic.name, hash(topic.text)
+        if tries[known] >= TRIES:
+            return None
+        try:
+            with in_flight(gauge, "describe"):
+                written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
+            if not (summary := harmless(written)):
+                raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
+        except NOT_NOW:
+            raise
+        except Exception as error:
+            tries[known] += 1
+            bug = None if expected(error) else error
+            log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
+            return None
+        return summary
+
+    return described

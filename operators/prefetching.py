@@ -80,7 +80,7 @@ class Prefetcher:
     _stopped: bool = field(default=False, init=False)
 
     async def turn(self, place: int) -> None:
-        """Declare that `pairs[place]` is to be decided about now. Returns once no prefetched call about it is running."""
+        """Declare that `pairs[place]` is to be decided about now. Returns once no prefetched call about it runs."""
         self._turn = place
         for passed in [each for each in self._made if each < place]:
             self._made.pop(passed).drop()

@@ -1,6 +1,5 @@
-"""The services that answer the questions of a server: its own, or the shared ones.
-
-`for_server` picks it by the server of the part (`Part.guild_id`). What is learned goes by the same, to `wiring.Learning`.
+"""What the questions of a server are answered with (`ServerContext`), and the limits of answering (`AnswerRules`).
+`for_server` picks the context by the server of the part.
 """
 
 from __future__ import annotations
@@ -14,8 +13,27 @@ from services.assistant import Assistant, Inquiry, RecentReplies, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Limiter
 
-if TYPE_CHECKING:  # a single answer needs none of it
+if TYPE_CHECKING:
     from services.documents import Lookup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRules:
+    """The limits of answering; `chain_seconds` is for all steps of one answer together."""
+
+    chain_seconds: float = 200.0
+    max_concurrent: int = 32
+    max_waiting: int = 1000
+    max_sources: int = 3
+    max_index_entries: int = 30
+    max_source_chars: int = 24_000
+    max_answer_chars: int = 3000
+    require_citations: bool = False
+    enable_verification: bool = False
+    speculate: bool = False
+    thread_reuse_seconds: float = 900.0
+    pointing: PointRules = field(default_factory=PointRules)
+
 
 T = TypeVar("T", bound=Inquiry | Unanswered)
 R = TypeVar("R")

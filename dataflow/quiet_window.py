@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from reactivex import Observable, abc
 
-from operators.defining import Handlers, operator
+from dataflow.basics import Handlers, operator
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

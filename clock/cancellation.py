@@ -1,10 +1,13 @@
-"""Cancels one item while it waits or is processed."""
+"""Cancels one item while it waits or is processed (`CancelToken`), and cancels tasks and waits for their end
+(`cancelled`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 
 
 class CancelToken:
@@ -76,3 +79,20 @@ class CancelToken:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+AGAIN_SECONDS = 0.5
+
+
+async def cancelled(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until they have ended; exceptions that they raise are dropped.
+
+    Again and again: before Python 3.12 `wait_for` forgets a cancellation that comes at the moment when what it waits
+    for is done, and a task that goes on for ever would go on.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        done, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+        await asyncio.gather(*done, return_exceptions=True)

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 from reactivex import Observable, abc
 
-from clock.cancel_token import CancelToken
-from operators.defining import Handlers, operator
+from clock.cancellation import CancelToken
+from dataflow.basics import Handlers, operator
 
 T = TypeVar("T")
 R = TypeVar("R")
