@@ -16,7 +16,6 @@ from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
 from services.knowledge.links_file import parse_links, read_links
 from services.knowledge.owned import JoinedLibrary, OwnLibrary
-from services.knowledge.repositories import hosted_address
 from services.knowledge.searching import LibrarySearch, Search
 from services.knowledge.site_parts import site_generator_of
 from services.knowledge.sites import Sites
@@ -38,7 +37,7 @@ from services.knowledge.source_kinds import (
     kind_of,
 )
 from services.knowledge.source_pages import FetchStatus, UrlRecord, WebPages, page_name
-from services.knowledge.source_repositories import Repositories
+from services.knowledge.source_repositories import Repositories, hosted_address
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from services.knowledge.topic_texts import answered_in, as_shown, pair_ids
 from services.knowledge.web_answers import Page, WebError

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import quote
 
 from services.knowledge.choosing import Choice
-
-_HOSTED: Sequence[tuple[re.Pattern[str], str]] = (
-    (re.compile(r"github\.com"), "https://{host}/{path}/blob/{branch}/{file}"),
-    (re.compile(r"gitlab\..+"), "https://{host}/{path}/-/blob/{branch}/{file}"),
-    (re.compile(r"codeberg\.org|(?:gitea|forgejo)\..+"), "https://{host}/{path}/src/branch/{branch}/{file}"),
-    (re.compile(r"git\.sr\.ht"), "https://{host}/{path}/tree/{branch}/item/{file}"),
-)
-"""Where files are shown, by hosts whose software is known."""
-
-
-def hosted_address(source_id: str) -> str | None:
-    """Where the host of a repository shows a file of it, given its id (without `kb:`); None: it is no such file, or
-    nobody knows. Where no branch was named it is `HEAD`, which all of these hosts understand.
-    """
-    if not source_id.startswith("git:"):
-        return None
-    repository, _, file = source_id.removeprefix("git:").partition("//")
-    repository, _, branch = repository.partition("@")
-    host, _, path = repository.partition("/")
-    parts = {name: quote(value) for name, value in (("path", path), ("branch", branch or "HEAD"), ("file", file))}
-    return next((form.format(host=host, **parts) for known, form in _HOSTED if known.fullmatch(host)), None)
 
 
 @dataclass(frozen=True, slots=True)

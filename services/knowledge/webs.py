@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.knowledge.repositories import RepositoryWeb
-from services.knowledge.sites import SiteWeb
-from services.knowledge.web_answers import Web
+from services.knowledge.web_answers import SiteWeb, Web
 
 
 class OpenWeb(Web, Protocol):

@@ -7,12 +7,11 @@ from urllib.parse import urljoin
 
 from clock import Run, WorkStopped
 from services.knowledge.links_file import SiteLine
-from services.knowledge.sites import PageList
 from services.knowledge.web.client import CheckedClient, ask, validators
 from services.knowledge.web.contents import decode
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web.page_lists import MOST_BYTES, pause_in, read_list
-from services.knowledge.web_answers import FetchFailed, NotModified
+from services.knowledge.web_answers import FetchFailed, NotModified, PageList
 
 MOST_ROBOTS_BYTES = 512 * 1024
 """RFC 9309 asks for 500 KiB at least."""

@@ -11,9 +11,9 @@ from xml.parsers import expat
 
 from services.knowledge.choosing import LICENCE, NOT_CHOSEN, PEOPLE, Choice
 from services.knowledge.links_file import SiteLine, site_host, unfit
-from services.knowledge.sites import BEYOND, PageList
+from services.knowledge.sites import BEYOND
 from services.knowledge.web.contents import decode
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_answers import FetchFailed, PageList
 
 MOST_BYTES = 50 * 1024 * 1024
 """Of a sitemap, packed or not (sitemaps.org)."""
