@@ -17,7 +17,7 @@ from assembly.team import model_of
 from dataflow import supervised
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
-from services.knowledge import CannotList, IndexEntry, Ledger, index_file
+from services.knowledge import CannotList, IndexEntry, SourceRecords, index_file
 from services.llm import StructuredLLM, Usage
 from services.search.text import read
 from services.storage import Outside, files
@@ -46,7 +46,7 @@ async def knowledge_parts(
     """
     kb = settings.kb
     async with web_for(kb) as web:
-        ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched, by_hand)))
+        ledger = SourceRecords(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched, by_hand)))
         yield KnowledgeParts(
             ledger=ledger,
             describer=describer_of(settings, asker, usage),

@@ -164,7 +164,7 @@ class Privacy:
                 await stack.enter_async_context(self.documents.without_topics())
             for each in written:
                 if each.search is not None:
-                    await stack.enter_async_context(each.search.without_team())
+                    await stack.enter_async_context(each.search.team_passages_dropped())
             yield
 
 

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 from assembly import Unusable
 from clock import Processes
-from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Rhythm, Sites, TextFiles, WebPages, Webs
+from services.knowledge import (
+    AnyKind,
+    FetchStatus,
+    PathFilter,
+    RefreshSchedule,
+    Repositories,
+    Sites,
+    TextFiles,
+    WebFetchers,
+    WebPages,
+)
 from services.telemetry import number_of
 from settings import KnowledgeSettings
 
@@ -24,20 +34,20 @@ class SourceSetup:
     """
 
     kb: KnowledgeSettings
-    web: Webs | None = None
+    web: WebFetchers | None = None
     on_result: Callable[[FetchStatus], object] | None = None
     by_hand: bool = False
 
     @property
-    def rhythm(self) -> Rhythm:
+    def schedule(self) -> RefreshSchedule:
         kb = self.kb
         fresh = kb.url_refresh_min_interval_hours * 3600
-        return Rhythm(fresh, kb.runtime_refresh_tick_seconds, by_hand=self.by_hand)
+        return RefreshSchedule(fresh, kb.runtime_refresh_tick_seconds, by_hand=self.by_hand)
 
 
 def files(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
-    return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=Choice(kb.include, kb.exclude))
+    return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=PathFilter(kb.include, kb.exclude))
 
 
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
@@ -66,11 +76,11 @@ def repositories_of(setup: SourceSetup) -> Repositories:
         kb.links_file_path,
         kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,
-        choice=Choice(kb.include, kb.exclude),
+        choice=PathFilter(kb.include, kb.exclude),
         web=None if setup.web is None else setup.web.repositories,
         most_files=kb.max_pages_per_site,
         at_once=kb.url_download_concurrency,
-        rhythm=setup.rhythm,
+        schedule=setup.schedule,
     )
 
 
@@ -81,7 +91,7 @@ def sites_of(setup: SourceSetup) -> Sites:
         web=None if setup.web is None else setup.web.sites,
         most_pages=kb.max_pages_per_site,
         concurrency=kb.url_download_concurrency,
-        rhythm=setup.rhythm,
+        schedule=setup.schedule,
     )
 
 
@@ -98,7 +108,7 @@ def pages(setup: SourceSetup) -> AnyKind:
         sites=sites_of(setup),
         web=None if setup.web is None else setup.web.pages,
         concurrency=kb.url_download_concurrency,
-        rhythm=setup.rhythm,
+        schedule=setup.schedule,
         on_result=setup.on_result,
     )
 
@@ -112,7 +122,7 @@ def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
 
 
 @asynccontextmanager
-async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Webs]:
+async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[WebFetchers]:
     """Open web access as `kb` sets it, until the end of the block. Raises Unusable: the extra for the renderer is
     missing.
     """

@@ -23,11 +23,11 @@ from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.ledger import Ledger
+from services.knowledge.ledger import SourceRecords
 from services.knowledge.library import DiskLibrary
 from services.knowledge.searching import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
+from services.knowledge.source_kinds import UpdateEvent, UpdateReport, UpdateResult
 from services.knowledge.source_pages import WebPages
 from services.knowledge.web_answers import Fetched, FetchFailed
 from services.search.store import PassageStore
@@ -65,7 +65,7 @@ def fill(root: Path, count: int) -> None:
 
 def wired(root: Path) -> KnowledgeParts:
     pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
-    ledger = Ledger(root / "index-cache.json", (TextFiles(root / "sources", max_bytes=2_000_000), pages))
+    ledger = SourceRecords(root / "index-cache.json", (TextFiles(root / "sources", max_bytes=2_000_000), pages))
     return KnowledgeParts(
         ledger=ledger,
         describer=AtOnce(),
@@ -102,7 +102,7 @@ async def naively(root: Path) -> UpdateReport:
             summary_pending=False,
             file=FileFacts(name, status.st_size, status.st_mtime_ns),
         )
-        report.settled[How.DESCRIBED] += 1
+        report.settled[UpdateResult.DESCRIBED] += 1
         rendered = cache.render((cache.line(record) for record in records.values()), at)
         files.replace(root / "index-cache.json", rendered)
         entries = (IndexEntry(f"kb:{each}", record.summary_text) for each, record in records.items())
@@ -193,7 +193,13 @@ def one_run(kind: str, root: Path) -> None:
     else:
         report, worst = asyncio.run(work(root)), 0.0
     cpu, real, written = time.process_time() - cpu, time.perf_counter() - real, bytes_written() - written
-    figures = {"summaries": report.settled[How.DESCRIBED], "cpu": cpu, "real": real, "written": written, "beat": worst}
+    figures = {
+        "summaries": report.settled[UpdateResult.DESCRIBED],
+        "cpu": cpu,
+        "real": real,
+        "written": written,
+        "beat": worst,
+    }
     print(json.dumps(figures))
 
 

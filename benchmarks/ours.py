@@ -25,7 +25,7 @@ from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
 from services.search.finding import NOTHING, Found, Hit
-from services.search.store import Kept
+from services.search.store import StoredPassage
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph
@@ -85,10 +85,10 @@ class FindsNothing:
     async def find(self, query: str) -> Found:
         return NOTHING
 
-    async def section(self, kept: Kept) -> Sequence[Kept]:
+    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
         return [kept]
 
-    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+    async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         return hits
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:

@@ -27,7 +27,7 @@ from benchmarks.heartbeat import MOST_SECONDS, beating
 from benchmarks.kb_update import fill
 from benchmarks.verdicts import verdict
 from services.knowledge import DiskLibrary, LibrarySearch, TextFiles, hash_text
-from services.search import Cut, Meaning, Passage, PassageStore, find
+from services.search import Passage, PassageStore, PreparedSource, QueryVector, find
 from services.search.embedding import PackagedEmbedder, Vectors
 from services.search.text.sections import Section
 
@@ -86,14 +86,14 @@ async def embedded(root: Path) -> dict[str, float]:
 async def asked() -> dict[str, float]:
     """Questions over made-up passages with made-up vectors; the questions' own are real."""
     embedder, store, random = PackagedEmbedder(), PassageStore(None), np.random.default_rng(7)
-    cuts: list[Cut] = []
+    cuts: list[PreparedSource] = []
     nowhere = Section((), "", ())
     for number in range(PASSAGES // 10):
         words = [SUBJECTS[(number + at) % len(SUBJECTS)] for at in range(5)]
         texts = [f"How to {words[at % 5]} the {words[(at + 1) % 5]} {number} with option-{at}." for at in range(10)]
         found = [Passage(0, (f"Page {number}",), text) for text in texts]
         source_id = f"kb:{number}.md"
-        cuts.append(Cut(source_id, "", hash_text(source_id), f"Page {number}", "", "en", found, [nowhere]))
+        cuts.append(PreparedSource(source_id, "", hash_text(source_id), f"Page {number}", "", "en", found, [nowhere]))
     store.change(cuts)
     left = store.unembedded(embedder.id, PASSAGES)
     made: Vectors = random.normal(size=(len(left), 384)).astype(np.float32)
@@ -104,7 +104,7 @@ async def asked() -> dict[str, float]:
         question = f"how do I {SUBJECTS[number % 10]} page {number} when the {SUBJECTS[(number + 3) % 10]} fails?"
         began = time.perf_counter()
         vector = (await embedder.embed([question]))[0]
-        find([store], question, Meaning(vector, embedder.id, calibrated=True))
+        find([store], question, QueryVector(vector, embedder.id, calibrated=True))
         spans.append(time.perf_counter() - began)
     return {"query": statistics.median(spans[10:]), "query p95": sorted(spans[10:])[-3]}
 

@@ -43,7 +43,7 @@ from model.outcomes import Result
 from operators.screen import decode
 from services.assistant.extractive import ExtractiveDescriber
 from services.discord.dispatches import Dispatch
-from services.knowledge import Ledger, Webs
+from services.knowledge import SourceRecords, WebFetchers
 from services.telemetry.exporter import Metrics
 from settings import AnswerSettings, DiscordSettings, DocumentSettings, Settings
 from sinks.knowledge import CacheAndIndex
@@ -221,7 +221,7 @@ def settings_in(folder: Path) -> Settings:
 async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
     """As `assembly.knowledge` does it, without watching the folder, which is the operating system's business."""
     kb = settings.kb
-    ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, Webs(SmallWeb()))))
+    ledger = SourceRecords(kb.index_cache_path, source_kinds(SourceSetup(kb, WebFetchers(SmallWeb()))))
     parts = KnowledgeParts(
         ledger=ledger,
         describer=ExtractiveDescriber(),

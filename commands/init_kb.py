@@ -24,12 +24,12 @@ from reporting.cost import Prices
 from services.knowledge import (
     CannotList,
     Due,
-    Ledger,
     LeftOut,
     Library,
     Pending,
     Record,
     Settled,
+    SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
@@ -91,7 +91,7 @@ def check_writable(kb: KnowledgeSettings) -> None:
             raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
 
 
-def check_sources(ledger: Ledger, at: float, above: str = "") -> None:
+def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
     """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: prefix of the key that is
     named.
     """

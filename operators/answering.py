@@ -35,7 +35,7 @@ from services.conversations import Context, History, InFlight, Posts, Typists
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import ImageSource, Limiter, load_images
-from services.search import Found, Kept, Level
+from services.search import Found, Level, StoredPassage
 from services.telemetry import number_of
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def offered_of(index: Sequence[IndexEntry], found: Found, most: int) -> list[Off
     return [Offered(entry.id, entry.description, _heading(pages.get(entry.id))) for entry in kept]
 
 
-def _heading(kept: Kept | None) -> str:
+def _heading(kept: StoredPassage | None) -> str:
     return "" if kept is None else " › ".join(head for head in kept.headings[-2:] if head)
 
 

@@ -87,7 +87,7 @@ def add_links(
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # what is quoted was chosen so
-            hits = await search.closest([hit for hit in hits if hit.kept.quotable], inquiry.query)
+            hits = await search.rerank([hit for hit in hits if hit.kept.quotable], inquiry.query)
         return inquiry._replace(links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:

@@ -15,15 +15,15 @@ from services.knowledge import (
     CannotList,
     Discovered,
     Due,
-    How,
-    Ledger,
     LeftOut,
     Pending,
     Purged,
     Record,
     Settled,
+    SourceRecords,
     Trouble,
     UpdateEvent,
+    UpdateResult,
     hash_text,
     index_file,
     kind_of,
@@ -35,7 +35,7 @@ KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions (SPEC 7)."""
 
 
-def begin(ledger: Ledger) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
+def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
     """Load the cache, if that has not been done, and return the kinds of sources that an update looks at.
 
     Raises:
@@ -50,7 +50,7 @@ def begin(ledger: Ledger) -> Callable[[object], Coroutine[Any, Any, Sequence[Any
     return begun
 
 
-def discover(ledger: Ledger, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
+def discover(ledger: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
     """List the sources of one kind and say which are due. `key` identifies the prompt and model of descriptions.
 
     The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Each kind is looked
@@ -94,20 +94,22 @@ def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:
     if record.content_hash and (not record.described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
-        yield Settled(replace(record, gone_at=None), How.SAME)
+        yield Settled(replace(record, gone_at=None), UpdateResult.SAME)
 
 
 def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
     """A source that is not there any more: remembered for a day, then forgotten. Blocking."""
     if record.gone_at is None:
-        yield Settled(replace(record, gone_at=rfc3339(at)), How.GONE)
+        yield Settled(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
     elif at - from_rfc3339(record.gone_at) >= KEPT_SECONDS:
         with suppress(OSError):
             kind.forget(record.source_id)
         yield Purged(record.source_id)
 
 
-def fetch(kind: AnyKind, ledger: Ledger, key: str) -> Callable[[Sequence[Due]], Coroutine[Any, Any, list[UpdateEvent]]]:
+def fetch(
+    kind: AnyKind, ledger: SourceRecords, key: str
+) -> Callable[[Sequence[Due]], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Fetch some sources of one kind together. Gives what became of each; `key` as in `discover`."""
 
     async def fetched(due: Sequence[Due]) -> list[UpdateEvent]:
@@ -120,22 +122,22 @@ def fetch(kind: AnyKind, ledger: Ledger, key: str) -> Callable[[Sequence[Due]], 
     return fetched
 
 
-def next_of(record: Record, ledger: Ledger, key: str) -> Settled | Pending:
+def next_of(record: Record, ledger: SourceRecords, key: str) -> Settled | Pending:
     """The event for a source that was fetched: `Settled` if its description is known or nothing changed, else
     `Pending`.
     """
     if record.gone_at is not None:
-        return Settled(record, How.GONE)
+        return Settled(record, UpdateResult.GONE)
     if not record.content_hash or (record.described and record.summary_key == key):
-        return Settled(record, How.SAME)
+        return Settled(record, UpdateResult.SAME)
     known = ledger.description(record.content_hash, key)
     if known is None:
         return Pending(replace(record, summary_pending=True))
-    return Settled(replace(record, summary_text=known, summary_key=key, summary_pending=False), How.REUSED)
+    return Settled(replace(record, summary_text=known, summary_key=key, summary_pending=False), UpdateResult.REUSED)
 
 
 def summarise(
-    describer: Describer, ledger: Ledger, timeout_seconds: float
+    describer: Describer, ledger: SourceRecords, timeout_seconds: float
 ) -> Callable[[Pending], Coroutine[Any, Any, Settled]]:
     """Describe the text as it is now, which may be newer than what was fetched.
 
@@ -151,10 +153,10 @@ def summarise(
 
     async def summarised(pending: Pending) -> Settled:
         record, text = await in_thread(_current, ledger.kind_of(pending.record), pending.record)
-        how = How.REUSED
+        how = UpdateResult.REUSED
         description = ledger.description(record.content_hash, key)
         if description is None:
-            how = How.DESCRIBED
+            how = UpdateResult.DESCRIBED
             try:
                 written = await calls.share(
                     record.content_hash,
@@ -162,7 +164,9 @@ def summarise(
                 )
             except SaysNothing:
                 # It leaves the index, or never gets there; looked at again with each update, which costs no call.
-                return Settled(replace(record, summary_text="", summary_key=key, summary_pending=True), How.SAME)
+                return Settled(
+                    replace(record, summary_text="", summary_key=key, summary_pending=True), UpdateResult.SAME
+                )
             description = index_file.harmless(written)
         if not description:
             raise NotDescribed("the description is empty")

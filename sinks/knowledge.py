@@ -15,14 +15,14 @@ from services.knowledge import (
     NOT_CHOSEN,
     NOT_DOCUMENTATION,
     AnyKind,
-    How,
     IndexEntry,
-    Ledger,
     LeftOut,
     Record,
+    SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
+    UpdateResult,
     cache,
     index_file,
 )
@@ -53,7 +53,7 @@ class CacheAndIndex:
         entries: how many sources have a place in the index, as it was when last saved.
     """
 
-    def __init__(self, ledger: Ledger, index_path: Path) -> None:
+    def __init__(self, ledger: SourceRecords, index_path: Path) -> None:
         self.entries = 0
         self._ledger = ledger
         self._index_path = index_path
@@ -211,7 +211,7 @@ class KnowledgeLog:
         if self._passed_over:
             passed = number_of(self._passed_over, "file")
             log.info("%s passed over: images, style sheets, scripts and the like, or as kb.exclude says", passed)
-        happened = any(report.settled[how] for how in How) or self._present != self._reported
+        happened = any(report.settled[how] for how in UpdateResult) or self._present != self._reported
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
         self._reported, self._present, self._named = self._present, set(), Counter()
         self._left_out = self._passed_over = 0

@@ -32,14 +32,14 @@ from services.assistant import Describer
 from services.knowledge import (
     AnyKind,
     Due,
-    How,
-    Ledger,
     Pending,
     Purged,
     Settled,
+    SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
+    UpdateResult,
 )
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class KnowledgeParts:
         describe_seconds: how long one description may take, repeated attempts included.
     """
 
-    ledger: Ledger
+    ledger: SourceRecords
     describer: Describer
     files: KnowledgeFiles
     descriptions_at_once: int
@@ -223,7 +223,7 @@ def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
     return batches
 
 
-def keep_in(ledger: Ledger) -> Callable[[UpdateEvent], None]:
+def keep_in(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
     """The fold: what each event means for what is known."""
 
     def keep(event: UpdateEvent) -> None:
@@ -238,12 +238,12 @@ def keep_in(ledger: Ledger) -> Callable[[UpdateEvent], None]:
     return keep
 
 
-def share_of(ledger: Ledger) -> Callable[[UpdateEvent], float]:
+def share_of(ledger: SourceRecords) -> Callable[[UpdateEvent], float]:
     """How much of the index an event changes. What is gone has to leave it at once."""
 
     def share(event: UpdateEvent) -> float:
         if not isinstance(event, Settled):
             return 0.0
-        return 1.0 if event.how is How.GONE else 1 / len(ledger.records)
+        return 1.0 if event.how is UpdateResult.GONE else 1 / len(ledger.records)
 
     return share

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from services.knowledge.library import Library
 from services.knowledge.searching import LibrarySearch, Search
 from services.search.confidence import Level
-from services.search.finding import NOTHING, Found, Hit, Taught, TaughtSignals
-from services.search.store import Kept, PassageStore
+from services.search.finding import NOTHING, Found, Hit, TeamAnswer, TeamAnswerSignals
+from services.search.store import PassageStore, StoredPassage
 
 CONFIDENCE = {Level.ANSWER: 0.9, Level.POINT: 0.3, Level.SILENCE: 0.0}
 
@@ -26,10 +26,10 @@ class ScriptedSearch(Search):
         self.asked.append(query)
         return next((found for word, found in self.by_word.items() if word in query), self.found)
 
-    async def section(self, kept: Kept) -> Sequence[Kept]:
+    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
         return [kept]
 
-    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+    async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         return hits
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
@@ -45,17 +45,17 @@ def passage(
     permalink: str = "",
     anchor: str = "",
     section: int = 0,
-) -> Kept:
-    return Kept(source_id, title, permalink, section, headings, anchor, text)
+) -> StoredPassage:
+    return StoredPassage(source_id, title, permalink, section, headings, anchor, text)
 
 
-def found(*passages: Kept, level: Level = Level.ANSWER, confidence: float | None = None) -> Found:
+def found(*passages: StoredPassage, level: Level = Level.ANSWER, confidence: float | None = None) -> Found:
     """A search that found `passages`, the best first; those of topics are answers of the team that are as sure."""
     hits = tuple(Hit(kept, 1.0 - 0.1 * rank, None, 1.0) for rank, kept in enumerate(passages))
     sure = CONFIDENCE[level] if confidence is None else confidence
     documents = tuple(hit for hit in hits if not hit.source_id.startswith("team:"))
-    signals = TaughtSignals(1.0, 0.1)
-    taught = tuple(Taught(hit, sure, level, signals) for hit in hits if hit not in documents)
+    signals = TeamAnswerSignals(1.0, 0.1)
+    taught = tuple(TeamAnswer(hit, sure, level, signals) for hit in hits if hit not in documents)
     return Found(hits, sure, level, None, documents, sure if documents else 0.0, taught)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from services.knowledge.asked_lines import Rhythm
+from services.knowledge.asked_lines import RefreshSchedule
 from services.knowledge.cache import Record, parse
-from services.knowledge.ledger import Ledger
+from services.knowledge.ledger import SourceRecords
 from services.knowledge.source_files import FileRecord, TextFiles
 from services.knowledge.source_kinds import UpdateEvent, UpdateReport
 from services.knowledge.source_pages import UrlRecord, WebPages
@@ -95,10 +95,10 @@ class Shelf:
             max_bytes=self.max_source_bytes,
             web=self.web,
             concurrency=self.downloads_at_once,
-            rhythm=Rhythm(fresh_seconds=72 * 3600, again_seconds=300),
+            schedule=RefreshSchedule(fresh_seconds=72 * 3600, again_seconds=300),
             on_result=self.counted.append,
         )
-        ledger = Ledger(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))
+        ledger = SourceRecords(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))
         self.parts = KnowledgeParts(
             ledger=ledger,
             describer=self.describer,

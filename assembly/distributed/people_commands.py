@@ -125,7 +125,7 @@ class PeopleServices:
                     await stack.enter_async_context(self.documents.without_topics())
                 for each in stale:
                     if each.search is not None:
-                        await stack.enter_async_context(each.search.without_team())
+                        await stack.enter_async_context(each.search.team_passages_dropped())
         except (OSError, StoreUnavailable) as error:
             log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
 

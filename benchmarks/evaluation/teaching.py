@@ -28,7 +28,7 @@ from benchmarks.evaluation.signals import asking_in
 from services.knowledge import IndexEntry, LibrarySearch, Source, exchanges
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder
-from services.search.finding import Taught, TaughtSignals
+from services.search.finding import TeamAnswer, TeamAnswerSignals
 from services.team import Pair
 
 NAMES = ("keywords", "ahead", "near", "missing")
@@ -41,7 +41,7 @@ _WORTH = {"faq": 1 / 6, "chat": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    signals: TaughtSignals
+    signals: TeamAnswerSignals
     right: bool
 
 
@@ -128,7 +128,7 @@ def _labels(recording: str) -> dict[tuple[int, int], str]:
     return {(int(row["asked"]), int(row["answer"])): row["label"] for row in rows if row["recording"] == recording}
 
 
-def _first_of(pair: Pair, taught: Taught) -> int:
+def _first_of(pair: Pair, taught: TeamAnswer) -> int:
     """The id of the message with which an exchange begins."""
     return pair.message_ids[[each.turns[0] for each in exchanges(_turns(pair))][taught.hit.kept.section]]
 
@@ -142,7 +142,7 @@ def _topic(name: str, turns: Sequence[tuple[str, str]]) -> str:
     return f"--- QA ---\nid: qa_{name.removeprefix('qa_')}\n{said}\n"
 
 
-def _candidates(taught: Sequence[Taught], right: str) -> tuple[Candidate, ...]:
+def _candidates(taught: Sequence[TeamAnswer], right: str) -> tuple[Candidate, ...]:
     return tuple(Candidate(each.signals, each.hit.kept.anchor == right) for each in taught if each.hit.kept.quotable)
 
 

@@ -20,7 +20,7 @@ from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, amount
 from services.documents.store import DocumentStore, StoreUnavailable, naming
 from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
-from services.knowledge import Library, Search, SourceUnavailable, as_shown
+from services.knowledge import Library, Search, SourceUnavailable, topic_for_model
 from services.llm import Limiter, argument_error
 from services.search import Hit, Level
 from services.storage import Signature, confined, in_thread
@@ -270,7 +270,7 @@ class KnowledgeTools:
             source = await self.library.load(source_id)
         except SourceUnavailable as why:
             raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
-        whole = as_shown(source.text, {})
+        whole = topic_for_model(source.text, {})
         offset = min(_within(arguments.get("offset", 0), 0, MOST_OFFSET), len(whole))
         piece = whole[offset : offset + _within(arguments.get("max_chars", USUAL_CHARS), 1, MOST_CHARS)]
         end = offset + len(piece)

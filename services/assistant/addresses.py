@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
 from services.knowledge import Source, hosted_address, owner_of, unowned
-from services.search import Kept
+from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
 
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
@@ -61,7 +61,7 @@ class Addresses:
         page = Source(source_id, "").url or own or self._published(bare, permalink) or hosted_address(bare)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
-    def section(self, kept: Kept) -> str | None:
+    def section(self, kept: StoredPassage) -> str | None:
         """The address of the section that a passage is from, or of its page."""
         if self.own is not None and owner_of(kept.source_id) is not None:
             return self.own.section(kept._replace(source_id=unowned(kept.source_id)))

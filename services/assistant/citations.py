@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from model.conversations import Conversation
-from services.knowledge import Source, answered_in, pair_ids
+from services.knowledge import Source, answered_pairs, pair_ids
 
 _AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
@@ -166,7 +166,7 @@ def trusted_text(source: Source) -> str:
     """
     if not source.id.startswith(_TEAM):
         return source.text
-    return "\n".join(answer for _, _, answer in answered_in(source.text))
+    return "\n".join(answer for _, _, answer in answered_pairs(source.text))
 
 
 def links_block(urls: Iterable[str]) -> str:

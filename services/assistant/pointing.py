@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from services.assistant.addresses import Addresses
 from services.assistant.quoting import asked_earlier, by_team, in_known_languages, named, without_names
 from services.conversations import Phrases
-from services.search import NEAREST, Found, Hit, Kept, Level, pages_of, terms
+from services.search import NEAREST, Found, Hit, Level, StoredPassage, pages_of, terms
 
 _LEAST_CHARS = 20
 _LINE_CHARS = 180
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _MARKS = ("`", "**", "*", "~~", "||")
 
 
-def best_line(kept: Kept, query: str) -> str:
+def best_line(kept: StoredPassage, query: str) -> str:
     """The sentence of a passage that has most of the query's words, or a line of code where that has far more; empty
     if there is none. What announces code has a line of it behind it.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
 from services.assistant.citations import conversation_label
-from services.knowledge import IndexEntry, as_shown, pair_ids
+from services.knowledge import IndexEntry, pair_ids, topic_for_model
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Correction, Pair, as_read, has_several_askers
 
@@ -308,11 +308,11 @@ def _sources(sources: Sequence[Given]) -> list[str]:
 
 
 def _several_users(sources: Sequence[Given]) -> bool:
-    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(as_shown(source.text, {})) for source in sources)
+    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(topic_for_model(source.text, {})) for source in sources)
 
 
 def _given(source: Given, labels: Mapping[str, str]) -> Iterable[Field]:
-    text = as_shown(source.text, labels) if _is_of_team(source.id) else source.text
+    text = topic_for_model(source.text, labels) if _is_of_team(source.id) else source.text
     source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id
     if source.title.strip():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from services.conversations import Phrases
 from services.knowledge import bare_name
-from services.search import ENGLISH, Hit, Kept, language_of, without_addressee
+from services.search import ENGLISH, Hit, StoredPassage, language_of, without_addressee
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
@@ -55,7 +55,7 @@ def without_names(text: str) -> str:
     return "".join(part if at % 2 else _NAMES.sub("", part) for at, part in enumerate(parts)).strip()
 
 
-def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
+def around(kept: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
     """The passage with as much of its section as fits, which is all of it, or what follows and precedes the passage.
 
     Code has the paragraph before it, if that fits. Where something is left out there is an ellipsis.
@@ -105,7 +105,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     return "\n\n".join([*parts, say.no_model_notice]), list(dict.fromkeys(cited))
 
 
-def from_the_team(kept: Kept, text: str, say: Phrases, max_chars: int) -> str:
+def from_the_team(kept: StoredPassage, text: str, say: Phrases, max_chars: int) -> str:
     """An earlier answer of the team, below the question that it answered and its day; empty if it does not fit in."""
     origin = say.from_the_team_on(kept.day) if kept.day else say.from_the_team
     asked = asked_earlier(kept)
@@ -114,7 +114,7 @@ def from_the_team(kept: Kept, text: str, say: Phrases, max_chars: int) -> str:
     return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said else ""
 
 
-def asked_earlier(kept: Kept) -> str:
+def asked_earlier(kept: StoredPassage) -> str:
     """The question that an answer of the team was given to, in a line."""
     said = " ".join(kept.headings[-1].split()) if kept.headings else ""
     asked = _plain(without_addressee(without_names(said)))
@@ -135,12 +135,12 @@ def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
     return [hit for hit in hits if language_of(f"{' '.join(hit.kept.headings)}\n{hit.kept.text}") in known]
 
 
-def by_team(kept: Kept) -> bool:
+def by_team(kept: StoredPassage) -> bool:
     """True if a passage is from a topic of the team: an answer below the question as its heading."""
     return kept.source_id.startswith("team:")
 
 
-def named(kept: Kept, say: Phrases) -> str:
+def named(kept: StoredPassage, say: Phrases) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either.
 
     What the team answered is called just that: the question may name people.

@@ -1,4 +1,5 @@
-"""The knowledge base: where sources come from, what is known of each, and the library that answers read.
+"""The knowledge base: the kinds of sources, the records and formats on disk, and the library that answers are given
+from.
 
 `source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are those there
 are; `owned` keeps servers apart; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetches pages,
@@ -7,12 +8,12 @@ lists of them, repositories.
 
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, excerpts, index_file
-from services.knowledge.asked_lines import Rhythm
+from services.knowledge.asked_lines import RefreshSchedule
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
+from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter
 from services.knowledge.exchanges import exchanges
 from services.knowledge.index_file import IndexEntry, harmless
-from services.knowledge.ledger import Ledger
+from services.knowledge.ledger import SourceRecords
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
 from services.knowledge.links_file import parse_links, read_links
 from services.knowledge.owned import JoinedLibrary, OwnLibrary
@@ -26,7 +27,6 @@ from services.knowledge.source_kinds import (
     CannotList,
     Discovered,
     Due,
-    How,
     LeftOut,
     Pending,
     Purged,
@@ -34,11 +34,12 @@ from services.knowledge.source_kinds import (
     Trouble,
     UpdateEvent,
     UpdateReport,
+    UpdateResult,
     kind_of,
 )
 from services.knowledge.source_pages import FetchStatus, UrlRecord, WebPages, page_name
 from services.knowledge.source_repositories import Repositories, hosted_address
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
-from services.knowledge.topic_texts import answered_in, as_shown, pair_ids
+from services.knowledge.topic_texts import answered_pairs, pair_ids, topic_for_model
 from services.knowledge.web_answers import Page, WebError
-from services.knowledge.webs import Webs
+from services.knowledge.webs import WebFetchers

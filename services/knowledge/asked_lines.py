@@ -1,4 +1,6 @@
-"""What lines of the links file have brought, one file for each; and when what they name is asked for again."""
+"""The state that each line of the links file has brought, one JSON file a line, and the schedule by which it is
+refreshed.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
-    """How often something on the web is asked for: `fresh_seconds` after an answer, `again_seconds` after a failure.
-    `by_hand`: somebody waits, so what failed is asked for now.
+class RefreshSchedule:
+    """The schedule by which something on the web is asked for again: `fresh_seconds` after an answer, `again_seconds`
+    after a failure. `by_hand`: a person waits, so whatever failed last time is asked for at once.
     """
 
     fresh_seconds: float = 0.0
@@ -28,7 +30,9 @@ class Rhythm:
     by_hand: bool = False
 
     def is_due(self, next_at: float, at: float, *, failed: bool) -> bool:
-        """`next_at`: from `next`, at the time before; `failed`: how that ended."""
+        """Return whether to ask now. `next_at`: the time that `next` gave last time; `failed`: whether that request
+        failed.
+        """
         return next_at <= at or (self.by_hand and failed)
 
     def next(self, *, failed: bool) -> float:
@@ -36,9 +40,9 @@ class Rhythm:
         return now() + (self.again_seconds if failed else self.fresh_seconds)
 
 
-class LineFiles(Generic[T]):
-    """What is known of lines, as JSON. A line is told by all that decides what it brings: where that changes, nothing
-    is known of it. Blocking.
+class LineStates(Generic[T]):
+    """Stores the state of each line of the links file as JSON. A line is identified by everything that decides what it
+    brings; when that changes, it counts as a new line. Blocking.
     """
 
     def __init__(self, folder: Path, kind: type[T]) -> None:
@@ -46,7 +50,9 @@ class LineFiles(Generic[T]):
         self._json = TypeAdapter(kind)
 
     def read(self, line: Sequence[object]) -> T | None:
-        """None: nothing is known, or the file cannot be read: it is asked for anew."""
+        """Return the state of a line, or None where there is none or its file cannot be read: the line is then asked
+        for again.
+        """
         try:
             return self._json.validate_json(self._path(line).read_bytes())
         except (OSError, ValidationError):
@@ -57,7 +63,7 @@ class LineFiles(Generic[T]):
         files.replace(self._path(line), self._json.dump_json(known))
 
     def forget_others(self, lines: Iterable[Sequence[object]]) -> None:
-        """Delete what is known of lines that are no more. Raises OSError."""
+        """Delete the state of all lines but these. Raises OSError."""
         names = {self._path(line).name for line in lines}
         if self._folder.is_dir():
             for path in self._folder.glob("*.json"):

@@ -54,8 +54,8 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(ABC):
-    """What the cache keeps of one source. Each kind of source has a subclass with one more field, which is named as
-    `source_type` and is a frozen dataclass: the kind's own part.
+    """The cached facts about one source. Each kind of source has a subclass with one more field, a frozen dataclass
+    that is named as `source_type`: the facts of that kind.
 
     Attributes:
         source_type: a `Literal` in the subclass.
@@ -82,7 +82,7 @@ class Record(ABC):
 
     @property
     def described(self) -> bool:
-        """Whether `summary_text` is the description of the content that `content_hash` names."""
+        """True if `summary_text` describes the content with `content_hash`."""
         return not self.summary_pending and bool(self.summary_text.strip())
 
     @property
@@ -95,7 +95,7 @@ class Record(ABC):
         return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **part)
 
     def holding(self, content_hash: str) -> Self:
-        """The record with this content: new content needs a description, and the source is not gone."""
+        """Return the record with this content: new content needs a new description, and the source is no longer gone."""
         pending = bool(content_hash) and (self.summary_pending or self.content_hash != content_hash)
         return replace(self, content_hash=content_hash, summary_pending=pending, gone_at=None)
 

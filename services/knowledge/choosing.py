@@ -1,4 +1,4 @@
-"""Which files are documentation: globs that the operator gave, and names and endings that never are."""
+"""Decides which files are documentation: by the operator's globs, and by names and endings that never are."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What of a folder is a source.
+class PathFilter:
+    """Include and exclude globs that select the files of a folder that become sources.
 
     Attributes:
         include: globs below the folder (`guides/**`, `*.md`); empty: everything that is documentation.
@@ -55,7 +55,7 @@ class Choice:
     exclude: Sequence[str] = ()
 
     def refusal(self, name: str) -> str | None:
-        """Why a file is no source; None: it is one. `name`: with `/` between folders."""
+        """Return the reason why a file is no source, or None if it is one. `name`: its path, with `/` between folders."""
         if self._excluded is not None and self._excluded.fullmatch(name):
             return NOT_CHOSEN
         if self._included is not None:

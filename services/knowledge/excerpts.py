@@ -1,4 +1,4 @@
-"""What a model is given of its sources: short ones whole, of long ones an outline and the passages that fit best."""
+"""Fits sources into a prompt: short ones whole, long ones as an outline and the passages that match the question best."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _OUTLINE_SHARE = 0.12
 
 
 async def within(sources: Sequence[Source], query: str, search: Search, max_chars: int) -> list[Source]:
-    """`sources` as they are shown to a model: prepared, and together at most `max_chars` characters long. Those that
-    are too long become excerpts: the passages that fit `query` best, in their order, below the outline.
+    """Return `sources` as a model is given them: parsed, and together at most `max_chars` characters long. A source
+    that is too long becomes an excerpt: its outline, then the passages that fit `query` best, in the order of the
+    document.
     """
     if sum(len(source.text) for source in sources) <= _AT_ONCE_CHARS:
         articles = [_shown(source) for source in sources]  # a thread would cost more
@@ -65,7 +66,9 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """How much of `room` each gets: what it needs, or else an equal part of what the smaller ones leave."""
+    """Divide `room` among texts of these sizes: each gets what it needs, or an equal part of what the smaller ones
+    leave.
+    """
     given = [0] * len(sizes)
     left = room
     for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
@@ -75,7 +78,7 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def excerpt(article: Article, best: Sequence[str], room: int) -> str:
-    """`best`: the texts of the passages that fit, best first. At most `room` characters."""
+    """Return an excerpt of at most `room` characters. `best`: the texts of matching passages, best first."""
     contents = article.contents(int(room * _OUTLINE_SHARE) - len(_CONTENTS))
     left = room - len(_CONTENTS) - len(contents) - 2
     cut = passages(article)
@@ -113,8 +116,8 @@ def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -
 
 
 def best_pairs(topic: str, query: str, room: int) -> str:
-    """Whole conversations of a topic file, those first that fit `query`; in their order, at most `room` characters.
-    Blocking.
+    """Return the conversations of a topic file that fit `query` best, whole and in their order, at most `room`
+    characters. Blocking.
     """
     if not topic.startswith(_PAIR):
         return topic[:room]

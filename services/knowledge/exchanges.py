@@ -1,4 +1,4 @@
-"""What users asked in a conversation, each question with what the team said to it. Pure text."""
+"""Splits a conversation into exchanges: each question of a user with what the team replied to it. No input or output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Open:
 
 
 def exchanges(turns: Iterable[tuple[str, str]]) -> Iterator[Exchange]:
-    """The exchanges of a conversation in which the team spoke; `turns`: who (`Team`, or any user) said what, in order.
+    """Yield the exchanges of a conversation. `turns`: who (`Team`, or any user) said what, in order.
 
     A question of a user opens one, until somebody asks the next. What the team asks back answers nothing: what the user
     says then belongs to the question.

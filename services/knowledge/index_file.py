@@ -35,14 +35,14 @@ class IndexEntry:
 
 
 def is_id(line: str, namespace: str = "") -> bool:
-    """Whether `line` is an identifier: `kb:…` or `team:…` (or only `namespace`), on one visible line."""
+    """Return whether `line` is an identifier, `kb:…` or `team:…` (or only of `namespace`), on one visible line."""
     start, colon, rest = line.partition(":")
     known = start == namespace if namespace else start in {"kb", "team"}
     return known and colon == ":" and bool(rest) and line.isprintable() and line == line.rstrip()
 
 
 def harmless(description: str) -> str:
-    """`description` without blank lines, and without lines that look like an identifier.
+    """Return `description` without blank lines and without lines that look like an identifier.
 
     Every kind of line break counts, as a model sees them all. Invisible characters at the start of a line are dropped;
     if it then begins like an identifier, it becomes a list item: `- kb:other.md`. Idempotent.

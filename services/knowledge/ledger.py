@@ -1,4 +1,4 @@
-"""What is known about every source, in memory: the cache file's records, and what has become of them since."""
+"""The records of all sources in memory: those of the cache file, and their changes since."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from services.knowledge.source_kinds import AnyKind, R, SourceKind
 from services.storage import in_thread
 
 
-class Ledger:
-    """A fold over the records that one update after another brings. One writer: the update that is running.
+class SourceRecords:
+    """The records of all sources. Has one writer: the update that is running.
 
     Attributes:
         path: the cache file. `load` reads it, `sinks.knowledge` writes it.
@@ -71,7 +71,9 @@ class Ledger:
         self.version += 1
 
     def description(self, content_hash: str, key: str) -> str | None:
-        """The description that some source with this content has already, from the same prompt and model."""
+        """Return the description that another source with the same content already has from this prompt and model, or
+        None.
+        """
         if self._descriptions is None:
             self._descriptions = {}
             for record in self._records.values():

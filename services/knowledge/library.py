@@ -1,4 +1,4 @@
-"""What the answering side reads: an index of sources, and their texts, as they lie on disk."""
+"""Reads the index of sources and their texts from disk, for the answering side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from services.storage import Outside, Signature, confined, in_thread
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document, or what a model is given of it.
+    """A document with its text, or an excerpt of it as a model is given it.
 
     Attributes:
         stamp: what tells without reading it whether the text is still this one (`is_unchanged`); empty: nothing does.
@@ -42,12 +42,14 @@ class Source:
 
 
 def stamp_of(text: Text) -> str:
-    """Empty where other files are part of it: it is read each time that it matters."""
+    """Return the stamp that `is_unchanged` checks. Empty where other files are part of the text: such a text is read
+    each time.
+    """
     return "" if text.has_parts else json.dumps([os.fspath(text.path), *text.signature])
 
 
 def is_unchanged(stamp: str) -> bool:
-    """Whether a file is the one that a stamp was made of. Blocking, for a microsecond or two."""
+    """Return whether the file that this stamp was made of is unchanged. Blocking, for a microsecond or two."""
     if not stamp:
         return False
     path, *signature = json.loads(stamp)
@@ -124,7 +126,7 @@ class _Index:
 
 
 class DiskLibrary:
-    """A `Library` over the files that the knowledge branches write.
+    """A `Library` over the index files and texts that updates of the knowledge base and of the team's topics write.
 
     What was read is kept until its file's time, size or inode changes. A call that finds everything unchanged does not
     leave the event loop.

@@ -23,7 +23,9 @@ SiteKind = Literal["sitemap", "llms"]
 
 @dataclass(frozen=True, slots=True)
 class SiteLine:
-    """A list of pages. `place`: file and line; `include`, `exclude`: globs for the paths of its pages, if any."""
+    """A `sitemap:` or `llms:` line. `place`: file and line; `include`, `exclude`: globs for the paths of its pages, if
+    any.
+    """
 
     place: str = field(compare=False)
     kind: SiteKind
@@ -38,8 +40,8 @@ class SiteLine:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLine:
-    """A git repository. `branch` (or tag): empty for its own choice; `folder`: without slashes at its ends, empty for
-    all of it.
+    """A `git:` line. `branch` (or tag): empty for the repository's default; `folder`: without slashes at its ends,
+    empty for all of it.
     """
 
     place: str = field(compare=False)
@@ -49,7 +51,7 @@ class RepositoryLine:
 
     @property
     def prefix(self) -> str:
-        """What the ids of its files begin with: `git:github.com/example/project@main//`."""
+        """The prefix of the ids of its files: `git:github.com/example/project@main//`."""
         parts = urlsplit(self.url)
         branch = f"@{self.branch}" if self.branch else ""
         return f"git:{parts.netloc.lower()}{parts.path.rstrip('/').removesuffix('.git')}{branch}//"
@@ -57,7 +59,7 @@ class RepositoryLine:
 
 @dataclass(slots=True)
 class Links:
-    """What a links file says; each thing once, in order. `left_out`: by file and line, why a line says nothing."""
+    """The parsed links file; each entry once, in order. `left_out`: by file and line, why a line was ignored."""
 
     pages: list[str] = field(default_factory=list[str])
     sites: list[SiteLine] = field(default_factory=list[SiteLine])
@@ -74,7 +76,7 @@ def site_host(url: str) -> str:
 
 
 def read_links(path: Path) -> Links | None:
-    """None: there is no such file. Blocking. Raises CannotList: it cannot be read."""
+    """Read a links file; None if there is none. Blocking. Raises CannotList: it cannot be read."""
     try:
         return parse_links(path.read_bytes(), path.name)
     except FileNotFoundError:
@@ -85,7 +87,7 @@ def read_links(path: Path) -> Links | None:
 
 
 def no_links(path: Path) -> CannotList:
-    """What to raise where the file is gone although there are sources from it."""
+    """Return the error for a links file that is missing although there are sources from it."""
     remedy = "what it named stays as it is; to have none, leave an empty file"
     return CannotList(str(path), f"there is no such file any more; {remedy}", "kb.links_file_path")
 
@@ -94,7 +96,9 @@ _WORD = re.compile(r"([a-z][a-z0-9+-]*):(?!//)\s*(.*)", re.IGNORECASE)
 
 
 def parse_links(data: bytes, file: str = "links") -> Links:
-    """Lines are trimmed; empty ones and `#` comments do not count. Only `http` and `https`, without credentials."""
+    """Parse the lines of a links file. Blank lines and `#` comments are skipped; URLs are http or https, without
+    credentials.
+    """
     links = Links()
     seen: set[object] = set()
     for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
@@ -187,7 +191,7 @@ def _checked(url: str) -> str:
 
 
 def unfit(url: str) -> str:
-    """Why a URL cannot be the id of a page; empty when it can."""
+    """Return why a URL cannot be the id of a page; empty if it can."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

@@ -1,4 +1,4 @@
-"""What one server is answered from: a library of its own, joined with the shared one."""
+"""The library that one server is answered from: its own sources joined with the shared ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.knowledge.source_ids import owned, owner_of, unowned
 
 
 class OwnLibrary:
-    """A library whose sources all belong to one server."""
+    """A library whose sources all belong to one server: adds the server to their ids."""
 
     def __init__(self, library: Library, owner: int) -> None:
         self._library = library
@@ -34,7 +34,7 @@ class OwnLibrary:
 
 
 class JoinedLibrary:
-    """What one server is answered from: its own library and the shared one, and no other.
+    """The library that one server is answered from: its own sources and the shared ones, and no others.
 
     This is the one place that decides what a server sees. Its readers are handed this and nothing else, so that what is
     in neither of the two cannot be named, searched, loaded or cited.

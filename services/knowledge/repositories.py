@@ -1,4 +1,4 @@
-"""Git repositories as sources: what is known of each, where its files are published, and the seam to their servers."""
+"""The protocol for fetching git repositories, and the addresses at which known hosts show their files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.knowledge.choosing import Choice
+from services.knowledge.choosing import PathFilter
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFiles:
-    """The files of one commit that may be sources.
+    """The files of one commit that were selected, with the contents that were asked for.
 
     Attributes:
         blobs: by path, the hash that git gives the content.
@@ -26,19 +26,26 @@ class RepositoryFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Which files of a repository are wanted: those below `folder` that `choice` lets in, `most` of them."""
+class RepositorySelection:
+    """Selects files of a repository: those below `folder` that the path filter lets in, `most` of them."""
 
     folder: str
-    choice: Choice
+    choice: PathFilter
     most: int
 
 
 class RepositoryWeb(Protocol):
-    """Servers of git, asked over http and https, bounded in time and size. What they send is unpacked elsewhere."""
+    """Fetches git repositories over http and https, bounded in time and size. Packs are unpacked in processes of their
+    own.
+    """
 
     async def files(
-        self, url: str, branch: str, taken: Taken, known: str, wanted: Callable[[Mapping[str, str]], set[str]]
+        self,
+        url: str,
+        branch: str,
+        taken: RepositorySelection,
+        known: str,
+        wanted: Callable[[Mapping[str, str]], set[str]],
     ) -> RepositoryFiles | None:
         """The files at the newest commit; None: that is still `known` (its hash, or empty).
 

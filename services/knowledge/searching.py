@@ -1,4 +1,4 @@
-"""Searching a library: its passages are kept up to date beside it, and found by words and by meaning."""
+"""Searches a library by words and by meaning, and keeps its passages up to date."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from services.search import (
     NOTHING,
     Found,
     Hit,
-    Kept,
     Level,
-    Meaning,
     PassageStore,
+    QueryVector,
+    StoredPassage,
     find,
     language_of,
     searched,
@@ -60,25 +60,25 @@ _State = tuple[tuple[int, ...], frozenset[str]]
 
 class Search(Protocol):
     async def find(self, query: str) -> Found:
-        """What a library holds about `query`, best first."""
+        """Find the passages of a library that fit `query`, best first."""
         ...
 
-    async def section(self, kept: Kept) -> Sequence[Kept]:
-        """All passages of the section that a passage is from, in order."""
+    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
+        """Return all passages of the section that a passage belongs to, in order."""
         ...
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
-        """The texts of the passages of one source that fit `query`, best first."""
+        """Return the texts of the passages of one source that fit `query`, best first."""
         ...
 
-    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
-        """The first few of `hits` in the order in which they fit `query` word by word, the others behind them."""
+    async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+        """Return `hits` with the first few reordered by how well they match `query` word by word."""
         ...
 
 
 @dataclass(slots=True)
 class LibrarySearch:
-    """A `Search` over `library`.
+    """A `Search` over `library` that updates its passage stores when sources change.
 
     Attributes:
         team, kb: where the passages of its two namespaces are kept.
@@ -104,23 +104,23 @@ class LibrarySearch:
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
-        """Those that this search keeps up to date."""
+        """The two stores that this search keeps up to date."""
         return self.team, self.kb
 
     @property
     def searched(self) -> tuple[PassageStore, ...]:
-        """Those, and the ones beside them."""
+        """All stores that are searched: its own and those of `beside`."""
         return self.stores if self.beside is None else (*self.stores, *self.beside.stores)
 
     @property
     def findable(self) -> frozenset[str]:
-        """The ids of the sources that may be found, as it was last seen."""
+        """The ids of the sources that may be found, as of the last refresh."""
         return self._ids if self.beside is None else self._ids | self.beside.findable
 
     @property
-    def has_lost_a_file(self) -> bool:
-        """Whether one of its stores has begun anew since it was last brought up to date."""
-        return self._begun != self._beginnings or (self.beside is not None and self.beside.has_lost_a_file)
+    def needs_rebuilding(self) -> bool:
+        """True if one of its stores was emptied since the last refresh, so that it has to be filled again."""
+        return self._begun != self._beginnings or (self.beside is not None and self.beside.needs_rebuilding)
 
     async def find(self, query: str) -> Found:
         await self.refresh()
@@ -137,7 +137,7 @@ class LibrarySearch:
                 self._found.popitem(last=False)
         return found
 
-    async def section(self, kept: Kept) -> Sequence[Kept]:
+    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
         if self.beside is not None and kept.source_id in self.beside.findable:
             return await self.beside.section(kept)
         store = self.team if kept.source_id.startswith("team:") else self.kb
@@ -148,12 +148,14 @@ class LibrarySearch:
         return [hit.kept.text for hit in (await self.find_among(query, frozenset({source_id}))).hits]
 
     async def find_among(self, query: str, among: Collection[str]) -> Found:
-        """As `find`, among these sources only, and as they were when they were last looked after."""
+        """Like `find`, but only among these sources, and without refreshing first."""
         found, _ = await self._find(query, self.findable & frozenset(among))
         return found
 
-    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
-        """Where words cannot be matched one by one, the order stays."""
+    async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+        """Reorder the first few hits word by word; unchanged where the embedder cannot match words, or outside of
+        English.
+        """
         text = searched(query)[:_MEANING_CHARS]
         near = [hit for hit in hits[:_CLOSELY] if hit.cosine is not None]
         if not near or not isinstance(self.embedder, Matcher) or language_of(text) != ENGLISH:
@@ -167,7 +169,7 @@ class LibrarySearch:
         return [*sorted(near, key=lambda hit: -worth[hit]), *hits[len(near) :]]
 
     async def refresh(self) -> None:
-        """Look after the sources again if the index has changed, or after a minute.
+        """Update the passages of changed sources, if the index has changed or a minute has passed.
 
         Where passages cannot be written, search goes on with those that there are. This is logged once, and tried again
         a minute later.
@@ -186,12 +188,12 @@ class LibrarySearch:
             await self.embed(only_if_fewer_than=_FEW)
 
     @asynccontextmanager
-    async def without_team(self) -> AsyncGenerator[None]:
-        """For as long as the block runs no text of the team's topics is kept; at its end they are read anew.
-        Raises OSError: their file cannot be deleted.
+    async def team_passages_dropped(self) -> AsyncGenerator[None]:
+        """Drop all passages of team topics, run the block, then read the topics again. Raises OSError: the file cannot
+        be deleted.
         """
         async with self._turn:
-            await in_thread(self.team.begin_anew)
+            await in_thread(self.team.empty_file)
             yield
         await self.refresh()
         try:
@@ -200,7 +202,7 @@ class LibrarySearch:
             self._cannot_write(self.team, error)
 
     async def unembedded(self) -> int:
-        """How many passages have no vector yet."""
+        """Return how many passages have no vector yet."""
         if self.embedder is None:
             return 0
         return sum([await in_thread(store.count_unembedded, self.embedder.id) for store in self.stores])
@@ -208,8 +210,8 @@ class LibrarySearch:
     async def embed(
         self, *, only_if_fewer_than: int | None = None, on_done: Callable[[int], object] | None = None
     ) -> int:
-        """Give passages the vectors that they lack; how many got one. None of them if there are too many. `on_done`:
-        called with how many there are more.
+        """Compute the missing vectors of passages, and return how many were computed; none if `only_if_fewer_than` or
+        more are missing. `on_done`: called after each batch with the number of vectors in it.
         """
         if self.embedder is None:
             return 0
@@ -240,19 +242,19 @@ class LibrarySearch:
         return recent and self._begun == self._beginnings
 
     async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
-        """What is found, and whether nothing was out of order: the next search may find more."""
+        """Return the result, and whether it is complete (with vectors, if there is an embedder) and may be cached."""
         text = searched(query)
         if not text:
             return NOTHING, True
         meaning = await self._meaning(text)
         found, team = await in_thread(partial(self._looked_up, text, meaning, among))
-        while self.has_lost_a_file:  # as it was read
+        while self.needs_rebuilding:  # as it was read
             await self.refresh()
             found, team = await in_thread(partial(self._looked_up, text, meaning, among))
         whole = meaning is not None or self.embedder is None
         return await self._with_answers_of_team(found, team, text, meaning), whole
 
-    def _looked_up(self, text: str, meaning: Meaning | None, among: frozenset[str]) -> tuple[Found, Found]:
+    def _looked_up(self, text: str, meaning: QueryVector | None, among: frozenset[str]) -> tuple[Found, Found]:
         """What is found in all, its confidence that of the documents; and what among the team's answers. Each of the
         two is weighed by itself: what is rare in a handful of answers need not be in a thousand pages. Blocking.
         """
@@ -267,7 +269,7 @@ class LibrarySearch:
         every = [self] if self.beside is None else [self, self.beside]
         return [each.team if namespace == "team" else each.kb for each in every]
 
-    async def _with_answers_of_team(self, found: Found, team: Found, text: str, meaning: Meaning | None) -> Found:
+    async def _with_answers_of_team(self, found: Found, team: Found, text: str, meaning: QueryVector | None) -> Found:
         hits = taught.candidates(team)
         if not hits:
             return found
@@ -285,7 +287,7 @@ class LibrarySearch:
             found = found._replace(confidence=max(best.confidence, found.confidence), level=best.level)
         return found._replace(taught=tuple(answers))
 
-    async def _meaning(self, text: str) -> Meaning | None:
+    async def _meaning(self, text: str) -> QueryVector | None:
         if self.embedder is None:
             return None
         try:
@@ -294,7 +296,7 @@ class LibrarySearch:
             log.warning("a question is looked up by its words only: %s", error)
             return None
         calibrated = self.embedder.id == PackagedEmbedder.ID and language_of(text) == ENGLISH
-        return Meaning(vectors[0], self.embedder.id, calibrated)
+        return QueryVector(vectors[0], self.embedder.id, calibrated)
 
     async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:
         for store, namespace in zip(self.stores, _NAMESPACES, strict=True):

@@ -1,5 +1,5 @@
-"""What in a folder of documents is no page of its own: parts that pages include, drafts, and what the generator of the
-site leaves out.
+"""Recognises files of a documentation folder that are no pages of their own (included parts, drafts, files that the
+site generator excludes), and inserts included parts into pages.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _UNPUBLISHED = re.compile(
 
 
 def is_part(name: str) -> bool:
-    """Whether a file is a part by its name: `usage/create.rst.inc`, `_includes/ports.md`, `_shared.mdx`."""
+    """Return whether a file is, by its name, a part that pages include: `usage/create.rst.inc`, `_includes/ports.md`."""
     *folders, own = name.split("/")
     inc = own.endswith(".inc") or ".inc." in own
     return inc or not _FOLDERS.isdisjoint(folders) or (own.startswith("_") and own.lower().endswith(_PAGES))
 
 
 def is_unpublished(text: str) -> bool:
-    """Whether its front matter calls a page a draft, or keeps it out of indexes."""
+    """Return whether the front matter marks a page as a draft, or excludes it from indexes."""
     first = text.removeprefix("\ufeff").split("\n", _FRONT_LINES)[:_FRONT_LINES]
     lines = [line[:_LINE_CHARS].rstrip() for line in first]
     if lines[0] in {"---", "+++"}:
@@ -73,8 +73,8 @@ def is_unpublished(text: str) -> bool:
 
 
 def with_parts(name: str, text: str, read: Callable[[str], str | None]) -> tuple[str, bool]:
-    """A page with what it includes in the place of the directive, and whether it includes anything. `read`: the text
-    of a part by its path below the folder of documents; None: it is no part, and the directive stays.
+    """Return a page with its includes inserted, and whether it has any. `read`: returns the text of a part by its path
+    below the folder of documents, or None if that is no part; the directive then stays.
     """
     if not any(mark in text for mark in _MAYBE):
         return text, False
@@ -124,8 +124,8 @@ def _paths(name: str, target: str) -> list[str]:
 
 
 def site_generator_of(folder: Path) -> SiteGenerator | None:
-    """What makes a site of the documents in a folder, by the configuration that it leaves beside or above them; None:
-    nobody can tell. Blocking.
+    """Detect the site generator of a documentation folder, by its configuration file beside or above the documents;
+    None if there is none. Blocking.
     """
     for place in (folder, folder.parent):
         for generator, names in _CONFIGURED_BY.items():
@@ -135,7 +135,7 @@ def site_generator_of(folder: Path) -> SiteGenerator | None:
 
 
 def sphinx_excludes(conf: str) -> list[str]:
-    """The globs of `exclude_patterns` in a `conf.py`, as far as they are written out there. It is not run."""
+    """Return the globs of `exclude_patterns` that are written literally in a `conf.py`. The file is not executed."""
     try:
         tree = ast.parse(conf)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,6 @@
-"""Lists of pages that sites keep (sitemaps, llms.txt): what each line of the links file brings, when to ask again."""
+"""Pages that sitemaps and llms.txt list: fetches the lists that are due, and keeps for each line of the links file what
+it brought.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clock import now
-from services.knowledge.asked_lines import LineFiles, Rhythm
+from services.knowledge.asked_lines import LineStates, RefreshSchedule
 from services.knowledge.links_file import SiteLine, site_host
 from services.knowledge.source_kinds import Trouble
 from services.knowledge.web_answers import PageList, SiteWeb, WebError
@@ -24,8 +26,8 @@ ROBOTS_SECONDS = 24 * 3600.0
 
 
 @dataclass(slots=True)
-class Known:
-    """What is known of a line, as it is kept in a file.
+class SiteState:
+    """The stored state of a `sitemap:` or `llms:` line.
 
     Attributes:
         next_check_at: in seconds since 1970.
@@ -48,9 +50,9 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people.
-    `complete` and `failed` are as in `Known`.
+class SitePages:
+    """The pages that a line brings, in order, with their `lastmod`. `note`: for people, what was left out and why.
+    `complete` and `failed` are as in `SiteState`.
     """
 
     pages: Mapping[str, str]
@@ -60,7 +62,7 @@ class Brought:
 
 
 class Sites:
-    """The lists of pages, kept in `folder`, one file for each line."""
+    """Keeps the lists of pages in `folder`, one file for each line of the links file."""
 
     def __init__(
         self,
@@ -69,22 +71,22 @@ class Sites:
         web: SiteWeb | None = None,
         most_pages: int = 2000,
         concurrency: int = 1,
-        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
+        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
     ) -> None:
-        """`web`: None where nothing is asked for; `rhythm`: of each line."""
-        self._files, self._web, self._most = LineFiles(folder, Known), web, most_pages
+        """`web`: None where nothing is asked for; `schedule`: of each line."""
+        self._files, self._web, self._most = LineStates(folder, SiteState), web, most_pages
         self._turns = asyncio.Semaphore(concurrency)
-        self._rhythm = rhythm
+        self._schedule = schedule
 
     async def refresh(self, lines: Sequence[SiteLine], at: float) -> list[Trouble]:
-        """Ask for the lists that are due; forget those of lines that are no more."""
-        await in_thread(self._files.forget_others, map(self._told, lines))
+        """Fetch the lists that are due, and delete the state of lines that were removed. Returns what went wrong."""
+        await in_thread(self._files.forget_others, map(self._key, lines))
         found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
         return [trouble for some in found for trouble in some]
 
-    def brought(self, line: SiteLine) -> Brought | None:
-        """What a line brings, from disk; None: it was never asked for. Blocking."""
-        known = self._files.read(self._told(line))
+    def brought(self, line: SiteLine) -> SitePages | None:
+        """Return the pages that a line brings, from disk; None if it was never fetched. Blocking."""
+        known = self._files.read(self._key(line))
         if known is None:
             return None
         pages: dict[str, str] = {}
@@ -100,29 +102,29 @@ class Sites:
         if known.not_looked_at:
             left_out["further lists, not looked at"] = known.not_looked_at
         note = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        return Brought(dict(list(pages.items())[: self._most]), note, known.complete, known.failed)
+        return SitePages(dict(list(pages.items())[: self._most]), note, known.complete, known.failed)
 
     async def _refresh(self, line: SiteLine, at: float) -> list[Trouble]:
         async with self._turns:
-            known = await in_thread(self._files.read, self._told(line)) or Known()
+            known = await in_thread(self._files.read, self._key(line)) or SiteState()
             if self._web is None:
                 raise RuntimeError("these lists can only be read")
             if known.pause:
                 self._web.pause(line.url, known.pause)
-            if not self._rhythm.is_due(known.next_check_at, at, failed=known.failed):
+            if not self._schedule.is_due(known.next_check_at, at, failed=known.failed):
                 return []
             # What fails leaves `known` as it is: it names what was had before.
             found, troubles = await self._asked(line, known, self._web)
             found.failed = bool(troubles)
-            found.next_check_at = self._rhythm.next(failed=found.failed)
+            found.next_check_at = self._schedule.next(failed=found.failed)
             try:
-                await in_thread(self._files.write, self._told(line), found)
+                await in_thread(self._files.write, self._key(line), found)
             except OSError as error:
                 troubles.append(Trouble(str(error.filename), "list", error.strerror or str(error)))
             return troubles
 
-    async def _asked(self, line: SiteLine, known: Known, web: SiteWeb) -> tuple[Known, list[Trouble]]:
-        found = Known(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
+    async def _asked(self, line: SiteLine, known: SiteState, web: SiteWeb) -> tuple[SiteState, list[Trouble]]:
+        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
         troubles: list[Trouble] = []
 
         def failed(url: str, error: WebError) -> None:
@@ -167,12 +169,12 @@ class Sites:
         found.not_looked_at = len({url for url, _, _ in waiting} - asked)
         return found, troubles
 
-    def _told(self, line: SiteLine) -> Sequence[object]:
+    def _key(self, line: SiteLine) -> Sequence[object]:
         """All that decides what it brings."""
         return [line.kind, line.url, line.include, line.exclude, self._most]
 
 
 def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
-    """Whether a page may be one of those that these lines, which are not known yet, would bring."""
+    """Return whether a page may belong to one of these lines, whose pages are not known yet: it is on the same host."""
     host = site_host(source_id)
     return any(line.host == host for line in lines)

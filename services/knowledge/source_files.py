@@ -12,7 +12,7 @@ from typing import Literal
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Count, Record, hash_text
-from services.knowledge.choosing import NOT_CHOSEN, Choice
+from services.knowledge.choosing import NOT_CHOSEN, PathFilter
 from services.knowledge.site_parts import (
     DRAFT,
     LEFT_OUT_BY_SPHINX,
@@ -53,24 +53,24 @@ class FileRecord(Record):
 
 
 class TextFiles:
-    """The `SourceKind` of text files below `folder`, by their names there. A file is read when its size or time of
-    change is not the recorded one.
+    """The `SourceKind` of text files below `folder`; their paths are their ids. A file is read again when its size or
+    time of change differs from the record.
     """
 
     noun, step, record = "file", "examine", FileRecord
     # A thread for each file would cost more than reading it. One thread waits for the disk while the other computes.
     batch, concurrency = 64, 2
 
-    def __init__(self, folder: Path, *, max_bytes: int, choice: Choice | None = None) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int, choice: PathFilter | None = None) -> None:
         self._folder = folder
-        self._choice = choice or Choice()
+        self._choice = choice or PathFilter()
         self._max_bytes = max_bytes
         self._newest_part = 0
         self._stamps: dict[str, tuple[int, int]] = {}
         """Size and time of each file, as it was last listed."""
         self._unfit: dict[str, tuple[tuple[int, int], str]] = {}
         """Files that were read and are no sources: their stamps then, and why. They need not be read again."""
-        self._excluded: dict[str, tuple[tuple[int, int], Choice]] = {}
+        self._excluded: dict[str, tuple[tuple[int, int], PathFilter]] = {}
         """By the path of a `conf.py` its stamps, and what it leaves out."""
 
     def owns(self, source_id: str) -> bool:
@@ -120,7 +120,7 @@ class TextFiles:
     def forget(self, source_id: str) -> None:
         """Nothing is kept besides the file."""
 
-    def _refusal(self, name: str, excluded: Mapping[str, Choice]) -> str | None:
+    def _refusal(self, name: str, excluded: Mapping[str, PathFilter]) -> str | None:
         if (refusal := self._choice.refusal(name)) is not None or self._choice.include:
             return refusal
         if is_part(name):
@@ -131,7 +131,7 @@ class TextFiles:
         )
         return LEFT_OUT_BY_SPHINX if left_out else None
 
-    def _sphinx_excludes(self, files: Mapping[str, tuple[int, int]]) -> dict[str, Choice]:
+    def _sphinx_excludes(self, files: Mapping[str, tuple[int, int]]) -> dict[str, PathFilter]:
         """What each `conf.py` leaves out of its folder, by the path of that with its slash."""
         self._excluded = {
             name: known if (known := self._excluded.get(name)) is not None and known[0] == stamps else (stamps, made)
@@ -140,13 +140,13 @@ class TextFiles:
         }
         return {name.removesuffix("conf.py"): choice for name, (_, choice) in self._excluded.items()}
 
-    def _excluded_by(self, name: str) -> Choice | None:
+    def _excluded_by(self, name: str) -> PathFilter | None:
         try:
             conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
         except (OSError, Outside):
             return None
         globs = [glob.strip("/") for glob in sphinx_excludes(conf.text) if glob.strip("/")]
-        return Choice(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
+        return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
 
     def _part(self, name: str) -> str | None:
         """The text of a file that is no page by itself; None: it is one, or cannot be read."""
@@ -186,7 +186,7 @@ def _nanoseconds(time: str) -> float:
 
 
 def text_flaw(text: Text, max_bytes: int) -> str:
-    """Why a file can be no source, by what was read of it; empty when it can."""
+    """Return why a file that was read cannot be a source (too large, binary, empty); empty if it can."""
     if text.cut:
         return too_large(max_bytes)
     if "\0" in text.text:
@@ -198,7 +198,7 @@ def text_flaw(text: Text, max_bytes: int) -> str:
 
 @dataclass(slots=True)
 class FolderListing:
-    """What a look through a folder found. Names are relative to it, with `/` between folders.
+    """The files found below a folder. Names are relative to it, with `/` between folders.
 
     Attributes:
         files: possible sources: size in bytes and time of change in nanoseconds.
@@ -211,7 +211,7 @@ class FolderListing:
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
 
     def unsure(self, name: str) -> bool:
-        """Whether the absence of `name` means nothing, because nobody could look."""
+        """Return whether `name` may exist although it is not listed, because a folder above it could not be read."""
         return any(not above or name == above or name.startswith(f"{above}/") for above in self.unreadable)
 
 

@@ -1,4 +1,4 @@
-"""How the id of a source tells what it is: its namespace, the server that it belongs to, its name.
+"""The grammar of source ids: namespace, the server that a source belongs to, and its name.
 
     kb:guides/setup.md                            a shared document
     kb:@1175948623872000001/guides/setup.md       one of a server
@@ -21,17 +21,17 @@ def owner_of(source_id: str) -> int | None:
 
 
 def owned(source_id: str, owner: int) -> str:
-    """The id, with its namespace, of what is called `source_id` within one server."""
+    """Return the id, with its namespace, of a server's own source. The inverse of `unowned`."""
     namespace, _, name = source_id.partition(":")
     return f"{namespace}:@{owner}/{name}"
 
 
 def unowned(source_id: str) -> str:
-    """The id without the server: as the source is called in the library that holds it. The inverse of `owned`."""
+    """Return the id without the server, as the library that holds the source calls it. The inverse of `owned`."""
     found = _OWNED.fullmatch(source_id)
     return source_id if found is None else f"{found['namespace']}:{found['name']}"
 
 
 def bare_name(source_id: str) -> str:
-    """A document's path below its folder, or its address."""
+    """Return the path of a document below its folder, or its address."""
     return unowned(source_id).removeprefix("kb:")

@@ -1,4 +1,4 @@
-"""What a kind of source is (`SourceKind`), and the events of an update of the knowledge base."""
+"""The protocol of a kind of source (`SourceKind`), and the events of an update of the knowledge base."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Text:
 
 @dataclass(slots=True)
 class Listing:
-    """The sources of one kind that are there now, in the order in which they are to be worked on.
+    """The sources of one kind that exist now, in the order in which they are to be processed.
 
     Attributes:
         unchanged: their text is known to be the one that the record tells of.
@@ -55,7 +55,7 @@ class Listing:
 
 
 class CannotList(Exception):
-    """Nothing is known about any source of a kind now, so all of them stay as they are.
+    """The sources of a kind cannot be listed now, so all its records stay as they are.
 
     Attributes:
         about: the path (or address) that is the trouble.
@@ -68,7 +68,7 @@ class CannotList(Exception):
 
 
 class SourceKind(Protocol[R]):
-    """A kind of knowledge source, such as files or web pages: all that the rest of the program knows about it.
+    """A kind of source, such as files or web pages: everything that the rest of the program needs to know about it.
 
     Its sources have ids, which are their names in the index behind `kb:`. One object serves a whole run, but for
     `read`, which the answering side also calls on an object of its own. It is registered in `assembly.sources`.
@@ -88,20 +88,20 @@ class SourceKind(Protocol[R]):
     concurrency: int
 
     def owns(self, source_id: str) -> bool:
-        """Whether an id has the form that this kind gives its sources. Where two kinds say yes, the later one in the
-        table has it: files, which take any name, come first.
+        """Return whether an id has the form of this kind. If two kinds say yes, the later one in the table owns it:
+        files, whose names take any form, come first.
         """
         ...
 
     async def survey(self, at: float, /) -> Sequence[Trouble]:
-        """Bring up to date what `list_sources` goes by, where that has to be asked for outside; `at`: now, in seconds
-        since 1970. Runs before it, at the beginning of each update; a slow one delays no other kind. Gives what could
-        not be had: there, what was known before stays.
+        """Fetch what `list_sources` needs from outside, at the beginning of each update; a slow one delays no other
+        kind. Returns what could not be fetched; for that, the earlier state stays. `at`: now, in seconds since 1970.
         """
         ...
 
     def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
-        """What there is now. `records`: what is known of each source, gone ones too; `at`: now, in seconds since 1970.
+        """List the sources that exist now. `records`: of each known source, gone ones too; `at`: now, in seconds since
+        1970.
 
         Blocking; runs off the event loop, at the beginning of each update and never during `fetch`. Asks nothing
         outside: what `survey` has brought is on disk.
@@ -112,7 +112,7 @@ class SourceKind(Protocol[R]):
         ...
 
     async def fetch(self, due: Mapping[str, R | None]) -> Sequence[R | LeftOut | Trouble]:
-        """Bring the present text of these sources to where `read` finds it; `due`: what is known of each.
+        """Fetch the text of these sources to where `read` finds it. `due`: the record of each, None for new ones.
 
         Gives for each its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is none:
         `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may come with either. What there is
@@ -130,7 +130,7 @@ class SourceKind(Protocol[R]):
         ...
 
     def forget(self, source_id: str) -> None:
-        """Delete what is kept of a source that has been gone for a day. Blocking; may raise OSError."""
+        """Delete what is stored of a source that has been gone for a day. Blocking; may raise OSError."""
         ...
 
 
@@ -138,7 +138,7 @@ AnyKind = SourceKind[Any]
 
 
 def kind_of(kinds: Sequence[AnyKind], source_id: str) -> AnyKind | None:
-    """The kind whose source this is, by its id alone."""
+    """Return the kind that owns this source id, or None."""
     return next((kind for kind in reversed(kinds) if kind.owns(source_id)), None)
 
 
@@ -150,7 +150,7 @@ def read_inside(folder: Path, path: Path, max_bytes: int) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The first event about a kind in an update: how many sources there are, by its noun."""
+    """The first event about a kind in an update: the number of its sources, by noun."""
 
     counts: Mapping[str, int]
 
@@ -163,8 +163,8 @@ class Due:
     source_id: str
 
 
-class How(StrEnum):
-    """How the work on a source ended.
+class UpdateResult(StrEnum):
+    """The result of the work on a source.
 
     `REUSED`: its content had a description already, under another name. `SAME`: only facts such as times are new.
     """
@@ -177,29 +177,29 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Nothing is left to do for this source now."""
+    """A source is up to date: nothing is left to do for it in this update."""
 
     record: Record
-    how: How
+    how: UpdateResult
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The text is known, and its description is missing or out of date."""
+    """A source whose text is known and whose description is missing or out of date."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """Gone for so long that nothing is kept of it any more."""
+    """A source has been gone for so long that nothing is kept of it any more."""
 
     source_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that is not a source."""
+    """Something that is not a source, and the reason."""
 
     name: str
     reason: str
@@ -207,7 +207,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that should have worked; `fatal`: all sources of a kind are affected."""
+    """A failure. `fatal`: it affects all sources of a kind."""
 
     about: str
     phase: str
@@ -232,7 +232,7 @@ class UpdateReport:
     """
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    settled: Counter[How] = field(default_factory=Counter[How])
+    settled: Counter[UpdateResult] = field(default_factory=Counter[UpdateResult])
     failed: set[str] = field(default_factory=set[str])
     other_failures: int = 0
     reasons: Counter[str] = field(default_factory=Counter[str])
@@ -251,7 +251,7 @@ class UpdateReport:
                 self._to_describe.add(record.source_id)
             case Settled(record=record, how=how):
                 self.settled[how] += 1
-                if how in {How.DESCRIBED, How.REUSED}:
+                if how in {UpdateResult.DESCRIBED, UpdateResult.REUSED}:
                     self.failed.discard(record.source_id)
             case LeftOut(name=name, reason=reason):
                 self.reasons[reason] += 1
@@ -272,7 +272,7 @@ class UpdateReport:
 
     @property
     def unchanged(self) -> int:
-        done = self.settled[How.DESCRIBED] + self.settled[How.REUSED] + len(self.failed)
+        done = self.settled[UpdateResult.DESCRIBED] + self.settled[UpdateResult.REUSED] + len(self.failed)
         return sum(self.counts.values()) - done
 
     @property
@@ -282,8 +282,8 @@ class UpdateReport:
         more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
             f"{', '.join(number_of(count, noun) for noun, count in self.counts.items()) or 'no sources'}: "
-            f"{settled[How.DESCRIBED]} described, {settled[How.REUSED]} recognised, {self.unchanged} unchanged, "
+            f"{settled[UpdateResult.DESCRIBED]} described, {settled[UpdateResult.REUSED]} recognised, {self.unchanged} unchanged, "
             f"{len(self.failed)} failed; "
-            f"{settled[How.GONE]} gone, {self.left_out} left out{more}; "
+            f"{settled[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )

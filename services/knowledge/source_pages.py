@@ -1,4 +1,4 @@
-"""Web pages as sources, those that a file names and those that its sites list: when one is due, and their texts."""
+"""Web pages as sources: when each is fetched again, and where its text is kept."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
-from services.knowledge.asked_lines import Rhythm
+from services.knowledge.asked_lines import RefreshSchedule
 from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.links_file import SiteLine, no_links, read_links
-from services.knowledge.sites import Brought, Sites, may_be_of
+from services.knowledge.sites import SitePages, Sites, may_be_of
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.knowledge.web_answers import FetchFailed, FetchTimedOut, Page, Web, WebError
 from services.storage import files, in_thread
@@ -52,7 +52,7 @@ class UrlRecord(Record):
 
 
 class WebPages:
-    """The `SourceKind` of web pages, by their URLs.
+    """The `SourceKind` of web pages; their URLs are their ids.
 
     A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
     that cannot be had keeps its text and description. How often one host is asked is up to `web`, which sees every
@@ -71,10 +71,10 @@ class WebPages:
         sites: Sites | None = None,
         web: Web | None = None,
         concurrency: int = 1,
-        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
+        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
         on_result: Callable[[FetchStatus], object] | None = None,
     ) -> None:
-        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `rhythm`: of each page;
+        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `schedule`: of each page;
         `on_result`: gets the result of each download.
         """
         self._links_file, self._cache_dir = links_file, cache_dir
@@ -83,7 +83,7 @@ class WebPages:
         self._lastmods: dict[str, str] = {}
         """What sites say of their pages, as of the last listing; empty: nothing."""
         self.concurrency = concurrency
-        self._rhythm = rhythm
+        self._schedule = schedule
         self._on_result = on_result
 
     def owns(self, source_id: str) -> bool:
@@ -116,12 +116,14 @@ class WebPages:
             kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, self._rhythm, lastmod)]
+        due = [
+            url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, self._schedule, lastmod)
+        ]
         listed = frozenset(due)
         unchanged = [url for url in pages if url not in listed]
         return Listing(unchanged, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
 
-    def _brought(self, lines: Sequence[SiteLine]) -> Iterator[tuple[SiteLine, Brought | None]]:
+    def _brought(self, lines: Sequence[SiteLine]) -> Iterator[tuple[SiteLine, SitePages | None]]:
         return iter(()) if self._sites is None else ((line, self._sites.brought(line)) for line in lines)
 
     async def fetch(self, due: Mapping[str, UrlRecord | None]) -> Sequence[UrlRecord | LeftOut | Trouble]:
@@ -180,7 +182,7 @@ class WebPages:
             record.url,
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
-            next_check_at=rfc3339(self._rhythm.next(failed=not answered)),
+            next_check_at=rfc3339(self._schedule.next(failed=not answered)),
             lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
             **changes,
         )
@@ -196,11 +198,11 @@ def page_name(url: str) -> str:
 
 
 def is_due(
-    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, rhythm: Rhythm, lastmod: str = ""
+    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, schedule: RefreshSchedule, lastmod: str = ""
 ) -> bool:
-    """Whether a page is to be asked for: it is new, it has changed, its time has come, or its text was lost. `kept`:
-    names of files. `lastmod`: when its site says that it last changed; while that stays the same, its time does not
-    come for long.
+    """Return whether to fetch a page: it is new, it has changed, its time has come, or its stored text is missing.
+    `kept`: names of stored files. `lastmod`: when its site says that it last changed; while that stays the same, the
+    page is fetched only every `TRUSTED_SECONDS`.
     """
     if record is None:
         return True
@@ -213,11 +215,11 @@ def is_due(
             return True
         if record.url.last_fetched_at is not None:
             due_at = max(due_at, from_rfc3339(record.url.last_fetched_at) + TRUSTED_SECONDS)
-    return rhythm.is_due(due_at, at, failed=not answered)
+    return schedule.is_due(due_at, at, failed=not answered)
 
 
 def with_title(page: Page) -> str:
-    """The text to keep: below its title, unless it begins with that itself."""
+    """Return the text to store: below the title of the page, unless it begins with that itself."""
     title = " ".join(page.title.split())
     if not title or not page.text.strip() or title in page.text[: 2 * len(title) + 20]:
         return page.text
@@ -225,7 +227,7 @@ def with_title(page: Page) -> str:
 
 
 def host_by_host(urls: Iterable[str]) -> list[str]:
-    """One page of each host, then the second of each: waiting for a slow host's turn then delays fewer others."""
+    """Order URLs so that hosts alternate: waiting for a slow host then delays fewer others."""
     hosts: dict[str, list[str]] = {}
     for url in urls:
         hosts.setdefault(urlsplit(url).netloc.lower(), []).append(url)

@@ -12,11 +12,11 @@ from typing import Literal
 from urllib.parse import quote
 
 from clock import now, rfc3339
-from services.knowledge.asked_lines import LineFiles, Rhythm
+from services.knowledge.asked_lines import LineStates, RefreshSchedule
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.choosing import Choice
+from services.knowledge.choosing import PathFilter
 from services.knowledge.links_file import RepositoryLine, no_links, read_links
-from services.knowledge.repositories import RepositoryWeb, Taken
+from services.knowledge.repositories import RepositorySelection, RepositoryWeb
 from services.knowledge.site_parts import DRAFT, PART, is_part, is_unpublished, with_parts
 from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
@@ -47,8 +47,8 @@ class GitRecord(Record):
 
 
 @dataclass(slots=True)
-class Copy:
-    """What is known of a line, as it is kept in a file; `next_check_at`: in seconds since 1970; `blobs`: by path."""
+class RepositoryState:
+    """The stored state of a `git:` line. `next_check_at`: in seconds since 1970; `blobs`: hash of each file, by path."""
 
     commit: str = ""
     next_check_at: float = 0.0
@@ -58,13 +58,13 @@ class Copy:
 
     @property
     def note(self) -> str:
-        """What of the repository does not count, for people."""
+        """For people: how many files were left out, and why."""
         return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
 
 
 class Repositories:
-    """The `SourceKind` of files of git repositories. Their texts are kept in `cache_dir`, each in a file named by a
-    hash: what a repository calls its files is the name of none here.
+    """The `SourceKind` of files of git repositories. Each text is stored in `cache_dir` in a file named by a hash, so
+    that names chosen by a repository never become file names here.
     """
 
     noun, step, record = "file", "copy", GitRecord
@@ -76,21 +76,21 @@ class Repositories:
         cache_dir: Path,
         *,
         max_bytes: int,
-        choice: Choice | None = None,
+        choice: PathFilter | None = None,
         web: RepositoryWeb | None = None,
         most_files: int = 2000,
         at_once: int = 1,
-        rhythm: Rhythm = Rhythm(),  # noqa: B008 (frozen)
+        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
     ) -> None:
         """`choice`: of the files below the folder of a line; `web`: None where they are only read; `at_once`: how many
-        repositories; `rhythm`: in which each is asked for its newest commit.
+        repositories; `schedule`: in which each is asked for its newest commit.
         """
         self._links_file, self._cache_dir = links_file, cache_dir
-        self._copies = LineFiles(cache_dir / "repositories", Copy)
-        self._max_bytes, self._choice, self._most = max_bytes, choice or Choice(), most_files
+        self._copies = LineStates(cache_dir / "repositories", RepositoryState)
+        self._max_bytes, self._choice, self._most = max_bytes, choice or PathFilter(), most_files
         self._web = web
         self._turns = asyncio.Semaphore(at_once)
-        self._rhythm = rhythm
+        self._schedule = schedule
         self._blobs: dict[str, str] = {}
         """Of each file, as it was last listed."""
         self._unfit: dict[str, tuple[str, str]] = {}
@@ -106,7 +106,7 @@ class Repositories:
             return ()  # the listing says so
         if links is None:
             return ()
-        await in_thread(self._copies.forget_others, map(self._told, links.repositories))
+        await in_thread(self._copies.forget_others, map(self._key, links.repositories))
         found = await asyncio.gather(*(self._refresh(line, at) for line in links.repositories))
         return [trouble for some in found for trouble in some]
 
@@ -137,7 +137,7 @@ class Repositories:
         listing.unsure = lambda source_id: source_id.startswith(tuple(unknown))
         return listing
 
-    def _pages(self, line: RepositoryLine, copy: Copy, listing: Listing) -> dict[str, str]:
+    def _pages(self, line: RepositoryLine, copy: RepositoryState, listing: Listing) -> dict[str, str]:
         """The blob of each page, by its id. With a part each page changes that may include it."""
         parts = {} if self._choice.include else {path: blob for path, blob in copy.blobs.items() if is_part(path)}
         listing.left_out.update({f"{line.prefix}{path}": PART for path in parts})
@@ -171,14 +171,14 @@ class Repositories:
     def forget(self, source_id: str) -> None:
         self._path(source_id).unlink(missing_ok=True)
 
-    def copy(self, line: RepositoryLine) -> Copy | None:
-        """What is known of a line; None: nothing. Blocking."""
-        return self._copies.read(self._told(line))
+    def copy(self, line: RepositoryLine) -> RepositoryState | None:
+        """Return the stored state of a line, or None. Blocking."""
+        return self._copies.read(self._key(line))
 
     async def _refresh(self, line: RepositoryLine, at: float) -> list[Trouble]:
         async with self._turns:
-            copy = await in_thread(self.copy, line) or Copy()
-            if not self._rhythm.is_due(copy.next_check_at, at, failed=copy.failed):
+            copy = await in_thread(self.copy, line) or RepositoryState()
+            if not self._schedule.is_due(copy.next_check_at, at, failed=copy.failed):
                 return []
             if self._web is None:
                 raise RuntimeError("these repositories can only be read")
@@ -189,16 +189,16 @@ class Repositories:
                 message = getattr(error, "strerror", None) or str(error)
                 troubles.append(Trouble(line.url, "copy", f"{line.place}: {message}; its files stay as they are"))
             failed = bool(troubles)
-            copy = replace(copy, failed=failed, next_check_at=self._rhythm.next(failed=failed))
+            copy = replace(copy, failed=failed, next_check_at=self._schedule.next(failed=failed))
             try:
-                await in_thread(self._copies.write, self._told(line), copy)
+                await in_thread(self._copies.write, self._key(line), copy)
             except OSError as error:
                 troubles.append(Trouble(str(error.filename), "copy", error.strerror or str(error)))
             return troubles
 
-    async def _brought(self, line: RepositoryLine, before: Copy, web: RepositoryWeb) -> Copy:
+    async def _brought(self, line: RepositoryLine, before: RepositoryState, web: RepositoryWeb) -> RepositoryState:
         """The copy as the repository is now; texts of new and changed files are written."""
-        taken = Taken(line.folder, self._choice, self._most)
+        taken = RepositorySelection(line.folder, self._choice, self._most)
         wanted = self._wanted(line, before)
         found = await web.files(line.url, line.branch, taken, before.commit, wanted)
         if found is None:
@@ -209,9 +209,9 @@ class Repositories:
         lacking = {path for path, blob in found.blobs.items() if blob in new and not found.texts.get(blob, b"").strip()}
         blobs = {path: blob for path, blob in found.blobs.items() if path not in lacking}
         left_out = {**found.left_out, **({"empty or not sent": len(lacking)} if lacking else {})}
-        return Copy(found.commit, blobs=blobs, left_out=left_out)
+        return RepositoryState(found.commit, blobs=blobs, left_out=left_out)
 
-    def _wanted(self, line: RepositoryLine, before: Copy) -> Callable[[Mapping[str, str]], set[str]]:
+    def _wanted(self, line: RepositoryLine, before: RepositoryState) -> Callable[[Mapping[str, str]], set[str]]:
         def wanted(blobs: Mapping[str, str]) -> set[str]:
             return {
                 blob
@@ -243,7 +243,7 @@ class Repositories:
     def _path(self, source_id: str) -> Path:
         return self._cache_dir / hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
 
-    def _told(self, line: RepositoryLine) -> Sequence[object]:
+    def _key(self, line: RepositoryLine) -> Sequence[object]:
         """All that decides what it brings."""
         chosen = map(list, (self._choice.include, self._choice.exclude))
         return [line.url, line.branch, line.folder, *chosen, self._most]

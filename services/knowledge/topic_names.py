@@ -1,4 +1,4 @@
-"""Names of topics that are safe as names of files (SPEC 6, "Decisions"; Pitfall 18).
+"""Names of topic files that are safe as file names.
 
 A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
 """
@@ -25,8 +25,8 @@ _RESERVED = frozenset(
 
 
 def topic_name(text: str) -> str:
-    """The name that a model or a person gave a topic, made safe: lower-case letters and digits of any script, with
-    single hyphens between them. Empty when `text` is; `topic-<hash>` when no letter of it is allowed. Idempotent.
+    """Return a name given by a model or a person in its safe form: lower-case letters and digits of any script, with
+    single hyphens between them. Empty if `text` is; `topic-<hash>` if no letter of it is allowed. Idempotent.
 
     An identifier of the index (`team:gpu.txt`) gives the topic it names.
     """
@@ -43,7 +43,7 @@ def topic_name(text: str) -> str:
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether `name` can be that of a topic file."""
+    """Return whether `name` is a valid name of a topic file."""
     words = name.split("-")
     return (
         all(words)
@@ -55,7 +55,7 @@ def is_topic_name(name: str) -> bool:
 
 
 def first_of(name: str, there: Container[str]) -> str:
-    """The topic in `there` that `name` continues; `name` itself when it continues none.
+    """Return the topic in `there` that `name` continues, or `name` itself.
 
     `gpu-3` continues `gpu` only when `gpu` and `gpu-2` are there: `windows-11` stays a topic of its own.
     """
@@ -67,7 +67,7 @@ def first_of(name: str, there: Container[str]) -> str:
 
 
 def belongs_to(name: str, topics: Collection[str]) -> bool:
-    """Whether a topic file is one of `topics`, or by its name a continuation of one.
+    """Return whether a topic file is one of `topics`, or by its name a continuation of one.
 
     Unlike `first_of` it does not ask which files there are: what is hidden must stay so when an earlier file of its
     topic is deleted.
@@ -77,12 +77,12 @@ def belongs_to(name: str, topics: Collection[str]) -> bool:
 
 
 def files_of(first: str, there: Container[str]) -> list[str]:
-    """The topic `first` and its continuations, up to the first gap."""
+    """Return the topic `first` and its continuations, up to the first gap."""
     return list(takewhile(there.__contains__, _names(first)))
 
 
 def next_file(first: str, there: Container[str]) -> str:
-    """The next continuation of the topic `first`."""
+    """Return the name of the next continuation of the topic `first`."""
     return next(name for name in _names(first) if name not in there)
 
 

@@ -1,4 +1,4 @@
-"""Topic files as search and models see them."""
+"""Parses topic files and renders them for search and for models."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DAY = 10
 
 
 def read_topic(text: str) -> Article:
-    """One section for each question of a topic file that the team answered, so that an answer is found by its own
-    question, and not by another one of the same thread. Only `Team:` turns are its text, as users may be mistaken; what
-    they asked is its heading, and the pair's id its anchor. What is no answer can be found, but not quoted.
+    """Parse a topic file into an article with one section for each question that the team answered, so that each answer
+    is found by its own question. The text of a section is what the team said, since users may be mistaken; its heading
+    is the question, and its anchor the id of the pair. What is no answer can be found, but not quoted.
     """
     sections: list[Section] = []
     for pair in _pairs_in(text):
@@ -38,8 +38,8 @@ def _in_a_line(asked: str) -> str:
     return " ".join(asked.split())[:_ASKED_CHARS]
 
 
-def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
-    """Of each pair that the team answered its id, the lines of users and the lines of the team."""
+def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield, for each pair that the team answered: its id, the lines of users, and the lines of the team."""
     for pair in _pairs_in(text):
         asked, answered = ([said for name, said in pair.turns if name == who] for who in ("User", "Team"))
         if answered:
@@ -47,13 +47,13 @@ def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def pair_ids(text: str) -> list[str]:
-    """The ids of the conversations in a topic file; none in other text."""
+    """Return the ids of the pairs in a topic file; none for other text."""
     return [pair.id for pair in _pairs_in(text)] if text.startswith(_BEGIN) else []
 
 
-def as_shown(text: str, labels: Mapping[str, str]) -> str:
-    """A topic file as a model reads it: each conversation with its label, given by its id, and the day on which it was
-    said. What one speaker wrote without a break is one turn. Other text stays as it is.
+def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
+    """Render a topic file for a model: each pair below its label (`labels`: by pair id) and its day. Consecutive lines
+    of one speaker are one turn. Other text stays as it is.
     """
     if not text.startswith(_BEGIN):
         return text

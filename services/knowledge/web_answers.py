@@ -1,4 +1,4 @@
-"""The seam to the web: what is asked of it, and what comes back."""
+"""The protocol for fetching web pages, with its results and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.knowledge.links_file import SiteLine
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """304: what was fetched before is still current. A validator that is None stays as it was."""
+    """HTTP 304: the stored page is still current. A validator that is None stays as it was."""
 
     etag: str | None
     last_modified: str | None
@@ -18,7 +18,7 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """200: the main text of a page, or of a document of another type; `title` is empty when it names none."""
+    """HTTP 200: the main text of a page or document; `title` is empty if it has none."""
 
     text: str
     title: str

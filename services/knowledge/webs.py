@@ -1,4 +1,4 @@
-"""All that the knowledge base asks the web for."""
+"""The fetchers of one run: pages, lists of pages, repositories."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from services.knowledge.repositories import RepositoryWeb
 from services.knowledge.web_answers import SiteWeb, Web
 
 
-class OpenWeb(Web, Protocol):
-    """Closed at the end of a run."""
+class ClosableWeb(Web, Protocol):
+    """A `Web` that has to be closed at the end of a run."""
 
     async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Webs:
-    """What a run asks the web for, all through one client, so that each host has its turns. Used from one loop."""
+class WebFetchers:
+    """The fetchers of one run. They share one client, so that each host is asked at its own pace. Used from one loop."""
 
-    pages: OpenWeb
+    pages: ClosableWeb
     sites: SiteWeb | None = None
     repositories: RepositoryWeb | None = None

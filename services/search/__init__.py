@@ -1,4 +1,4 @@
-"""Finding text: terms and stems in any language, what a message asks, passages, keyword ranking, and embeddings.
+"""Search: terms in any language, the wording of questions and replies, passages, ranking, and embeddings.
 
 `embedding` is a package of its own, as it imports numpy.
 """
@@ -9,24 +9,24 @@ from services.search.alike import ranked
 from services.search.asked_for import asked_for, holds, is_too_general
 from services.search.confidence import NEAREST, Level
 from services.search.cutting import Passage, passages
-from services.search.finding import NOTHING, Found, Hit, Meaning, find, pages_of
+from services.search.finding import NOTHING, Found, Hit, QueryVector, find, pages_of
 from services.search.greetings import without_greeting
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_file import delete_passages
 from services.search.questions import (
     BEFORE,
-    asked_now,
     asking_sentences,
     asks_for_something,
     continues,
+    current_question,
     is_question,
     looks_finished,
     may_ask,
     searched,
 )
-from services.search.scoring import Floats, Holders, Places
+from services.search.scoring import Floats, Places, Postings
 from services.search.statements import answers, statements, without_addressee
-from services.search.store import Cut, Kept, PassageStore
+from services.search.store import PassageStore, PreparedSource, StoredPassage
 from services.search.thanks import says_it_worked
 from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.words import STOP_WORDS, stem, terms

@@ -1,4 +1,4 @@
-"""What a question asks for, as far as its words tell, and whether a passage can have it."""
+"""Detects what an answer must contain (a figure, a name), and whether a passage contains it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _GENERAL = re.compile(
 
 
 class AskedFor(NamedTuple):
-    """`figures`: what a time, a version, a port, a limit look like, where one is asked for; `names`: those that it
-    names, in lower case.
+    """The requirements of an answer. `figures`: patterns of a time, a version, a port or a limit, where one is asked
+    for; `names`: options, error codes and identifiers in the question, in lower case.
     """
 
     figures: tuple[re.Pattern[str], ...]
@@ -51,18 +51,20 @@ class AskedFor(NamedTuple):
 
 
 def asked_for(question: str) -> AskedFor:
-    """What an answer to `question` has to have."""
+    """Return what an answer to `question` must contain."""
     figures = tuple(figure for asks, figure in _NUMBERS if asks.search(question))
     return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)))
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
-    """Whether a section under these headings introduces a subject, and the question asks for something particular."""
+    """Return whether a section is an introduction while the question asks for something particular. `headings`: its
+    path.
+    """
     return bool(headings and _INTRODUCTION.fullmatch(headings[-1].strip())) and not _GENERAL.search(question)
 
 
 def holds(text: str, asked: AskedFor) -> bool:
-    """Whether `text` has a figure where one is asked for, and one of the names where some are given."""
+    """Return whether `text` has a figure where one is asked for, and one of the names where the question has some."""
     if not all(figure.search(text) for figure in asked.figures):
         return False
     lower = text.lower()

@@ -1,4 +1,4 @@
-"""Whether to answer, to point somewhere, or to be silent: one figure from several signs that a search gives."""
+"""Estimates from the signals of a search whether to answer, to name a page, or to stay silent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Level(StrEnum):
 
 
 class Signals(NamedTuple):
-    """What a search shows of how well its best passages fit.
+    """Features of a search result from which confidence is computed.
 
     Attributes:
         best_cosine: the highest of any passage; None: only words were compared.
@@ -72,13 +72,15 @@ _OFFSET_BY_WORDS = 4.02
 
 
 def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool) -> bool:
-    """Whether the nearest page may be named at all. By words alone, the figures are too low to tell."""
+    """Return whether the best page may be named at all. By words alone probabilities are too low to tell, so it always
+    may.
+    """
     return probability >= NEAREST or not calibrated or signals.best_cosine is None
 
 
 def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
-    """The probability that one of the first three pages answers, and what it is enough for. Without `calibrated`,
-    cosines do not count: they mean something else with every model, and in every language.
+    """Return the probability that one of the first three pages answers, and the level that it reaches. Without
+    `calibrated`, cosines are ignored: their scale differs with each model and language.
     """
     by_meaning = calibrated and signals.best_cosine is not None
     weights = _WITH_MEANING if by_meaning else _BY_WORDS

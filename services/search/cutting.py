@@ -1,4 +1,4 @@
-"""Cuts an article into passages: what is ranked, and what an answer is quoted from."""
+"""Splits an article into passages, the units that are ranked and quoted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
 
 
 class Passage(NamedTuple):
-    """A part of a section.
+    """A part of one section, about `PASSAGE_CHARS` long.
 
     Attributes:
         section: the place of its section in the article.
@@ -41,33 +41,35 @@ class Passage(NamedTuple):
 
     @property
     def with_heading(self) -> str:
-        """What is turned into a vector: a passage hardly ever repeats what its headings say."""
+        """The text that is embedded: the headings and the passage, which hardly ever repeats them."""
         return f"{self.heading}\n{self.text}" if self.headings else self.text
 
 
 def passages(article: Article) -> list[Passage]:
-    """Blocks in order, as many together as fit into a passage; a table or a listing stays with the text before it.
+    """Split an article into passages: whole blocks, as many as fit; a table or a listing stays with the text before it.
 
     A passage without a word of prose or code is left out.
     """
     found: list[Passage] = []
     for place, section in enumerate(article.sections):
         headings = tuple(dict.fromkeys((article.title, *section.headings) if article.title else section.headings))
-        found += [Passage(place, headings, text, tells(text)) for text in _texts(section) if says_something(text)]
+        found += [
+            Passage(place, headings, text, is_more_than_links(text)) for text in _texts(section) if has_words(text)
+        ]
         if len(found) >= _MOST_PASSAGES:
             break
     return found[:_MOST_PASSAGES]
 
 
-def tells(text: str) -> bool:
-    """Whether it says more than where to read on: outside of links there is at least as much as in them."""
+def is_more_than_links(text: str) -> bool:
+    """Return whether the text is more than a list of links: at least as many words stand outside of links as in them."""
     linked = _LINKED.findall(text)
     return len(linked) < _MANY_LINKS or len(_WORD.findall(_LINKED.sub(" ", text))) >= len(
         _WORD.findall(" ".join(linked))
     )
 
 
-def says_something(text: str) -> bool:
+def has_words(text: str) -> bool:
     return len(_WORD.findall(text, 0, 2_000)) >= _MIN_WORDS
 
 

@@ -1,4 +1,4 @@
-"""Finds the passages that answer a query, and says how sure that is."""
+"""Finds the passages that answer a query, with the confidence that they do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from services.search import scoring
 from services.search.confidence import FEW, Level, Signals, is_worth_naming, judged
 from services.search.embedding import Vectors
 from services.search.languages import ENGLISH, language_of
-from services.search.scoring import Floats, Holders, Places
-from services.search.store import Frame, Kept, PassageStore
+from services.search.scoring import Floats, Places, Postings
+from services.search.store import Frame, PassageStore, StoredPassage
 from services.search.words import terms
 
 DEPTH = 60
@@ -49,7 +49,7 @@ class Hit(NamedTuple):
         keywords: BM25, in units of what a word weighs that occurs nowhere else.
     """
 
-    kept: Kept
+    kept: StoredPassage
     score: float
     cosine: float | None
     keywords: float
@@ -59,8 +59,8 @@ class Hit(NamedTuple):
         return self.kept.source_id
 
 
-class TaughtSignals(NamedTuple):
-    """What tells whether an earlier answer of the team fits a question.
+class TeamAnswerSignals(NamedTuple):
+    """Features of an earlier answer of the team from which its confidence is computed.
 
     Attributes:
         keywords: BM25 of the passage, in units of a word that occurs nowhere else.
@@ -74,17 +74,17 @@ class TaughtSignals(NamedTuple):
     missing: float | None = None
 
 
-class Taught(NamedTuple):
-    """An earlier answer of the team: the passage of it that fits best, and the probability that it answers, 0 to 1."""
+class TeamAnswer(NamedTuple):
+    """An earlier answer of the team: its best passage, and the probability that it answers the question, 0 to 1."""
 
     hit: Hit
     confidence: float
     level: Level
-    signals: TaughtSignals
+    signals: TeamAnswerSignals
 
 
 class Found(NamedTuple):
-    """What a search gave.
+    """The result of a search.
 
     Attributes:
         hits: best first.
@@ -102,11 +102,11 @@ class Found(NamedTuple):
     signals: Signals | None = None
     documents: tuple[Hit, ...] = ()
     of_pages: float = 0.0
-    taught: tuple[Taught, ...] = ()
+    taught: tuple[TeamAnswer, ...] = ()
     is_near: bool = True
 
     @property
-    def answer_of_team(self) -> Taught | None:
+    def answer_of_team(self) -> TeamAnswer | None:
         """The team's answer that is sure enough to be quoted, if there is one."""
         return next((each for each in self.taught if each.level is Level.ANSWER), None)
 
@@ -127,8 +127,8 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 NOTHING = Found()
 
 
-class Meaning(NamedTuple):
-    """The vector of a query. `calibrated`: whether confidence can be told from its cosines."""
+class QueryVector(NamedTuple):
+    """The vector of a query. `calibrated`: whether confidence can be computed from its cosines."""
 
     vector: Vectors
     embedder_id: str
@@ -136,7 +136,7 @@ class Meaning(NamedTuple):
 
 
 def find(
-    stores: Sequence[PassageStore], query: str, meaning: Meaning | None, allowed: Collection[str] | None = None
+    stores: Sequence[PassageStore], query: str, meaning: QueryVector | None, allowed: Collection[str] | None = None
 ) -> Found:
     """Search all `stores` as if they were one; `allowed`: the sources that may be found, None for all. Blocking."""
     own = language_of(query)
@@ -204,21 +204,21 @@ def _names_a_stranger(query: str, nowhere: Collection[str]) -> bool:
 
 
 def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:
-    """The words to look for, each once: in the query's `own` language if a source is in that, else in every form that
-    the languages of the sources give them.
+    """Return the terms to search for, each once: in the language `own` of the query if a source is in it, else in every
+    form that the languages of the sources give them.
     """
     known = [own] if own in languages else sorted(languages) or [own]
     return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
 
 
-def _joined(held: Sequence[Holders], offsets: Places) -> Holders:
+def _joined(held: Sequence[Postings], offsets: Places) -> Postings:
     if len(held) == 1:
         return held[0]
     places = [each.places + offset for each, offset in zip(held, offsets, strict=False)]
-    return Holders(np.concatenate(places), np.concatenate([each.times for each in held]))
+    return Postings(np.concatenate(places), np.concatenate([each.times for each in held]))
 
 
-def _cosines(frames: Sequence[Frame], offsets: Places, meaning: Meaning | None, count: int) -> Floats | None:
+def _cosines(frames: Sequence[Frame], offsets: Places, meaning: QueryVector | None, count: int) -> Floats | None:
     """Of every passage; of those without a vector the mean of all. None where too few have one."""
     embedded = sum(len(frame.embedded) for frame in frames)
     if meaning is None or embedded < _WITH_VECTORS * count:
@@ -264,8 +264,10 @@ def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
     return set(first)
 
 
-def _kept(stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Places, order: Places) -> dict[int, Kept]:
-    found: dict[int, Kept] = {}
+def _kept(
+    stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Places, order: Places
+) -> dict[int, StoredPassage]:
+    found: dict[int, StoredPassage] = {}
     for store, frame, start in zip(stores, frames, map(int, offsets), strict=False):
         mine = [int(place) for place in order if start <= place < start + len(frame.numbers)]
         if mine:

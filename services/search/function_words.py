@@ -1,4 +1,4 @@
-"""Words that carry no subject, per language: left out of a search, and telling which language a text is in.
+"""Function words of each language: left out of searches, and used to detect the language of a text.
 
 Written and compared without accents (`fuer` and `fur` both stand for `für`): many people type none. The lists hold
 what is frequent in any question, and what people say around a problem ("does not work", "thanks").

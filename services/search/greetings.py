@@ -1,4 +1,4 @@
-"""What people say before they ask."""
+"""Removes greetings from the beginning of a message."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _WORD = re.compile(r"\w")
 
 
 def without_greeting(text: str) -> str:
-    """`text` from its first line on that says more than a greeting, without the greeting there; all of it where there
-    is nothing else.
+    """Return `text` without its greeting, from the first line on that says more than one; unchanged if it says nothing
+    else.
     """
     lines = text.splitlines()
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Which language a text is in: by its script, else by its function words; English where nothing else is clear.
+"""Detects the language of a text, by its script or by its function words. English where nothing else is clear.
 
 On questions, which are short and full of English terms, this does better than py3langid: of the 213 in
 tests/services/search/questions_by_language.py, of which 56 were written after the rules were made, it misses 2, the
@@ -61,7 +61,7 @@ _LATIN_LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "nl", "pl", "tr", "sv")
 
 
 def language_of(text: str) -> str:
-    """The ISO 639-1 code of the language of a document or a question; `en` where that is not clear.
+    """Return the ISO 639-1 code of the language of a document or a question; `en` where it is not clear.
 
     Code, addresses, names of files and options, and what has digits in it are not looked at.
     """

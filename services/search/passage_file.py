@@ -1,5 +1,5 @@
-"""The SQLite file that the passages of one library are kept in: its tables, and its transactions. Blocking; safe for
-threads.
+"""Opens the SQLite file that holds the passages of one library: its tables, its transactions and its repair. Blocking;
+safe for threads.
 
 All of it can be made again from the sources. So a file that is damaged, or of another format, is begun anew; where one
 cannot be opened or read, memory takes its place until the next start.
@@ -61,8 +61,8 @@ _OUT_OF_REACH = frozenset({*_ERRNOS, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
 
 
 class PassageFile:
-    """`path` None: in memory, gone at the end. `read_only`: nothing is ever written to the file; changes are made in
-    memory, on a copy. `on_begun`: called when nothing is kept any more of what was kept before.
+    """The SQLite file of a `PassageStore`. `path` None: in memory, gone at the end. `read_only`: the file is never
+    written; changes are made on a copy in memory. `on_begun`: called when everything stored was lost or deleted.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False, on_begun: Callable[[], object]) -> None:
@@ -75,20 +75,22 @@ class PassageFile:
         self._was_damaged = False
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` gives; one at a time. Where the file cannot be read, nothing is in it, and that is logged."""
+        """Run `work` on the connection, one caller at a time, and return its result. A file that cannot be read counts
+        as empty; that is logged.
+        """
         with self._lock:
             return self._done(lambda: work(self._opened()), _DAMAGED | _OUT_OF_REACH)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` gives, in one transaction; one at a time.
+        """Run `work` in one transaction, one caller at a time, and return its result.
 
         Raises sqlite3.Error: the file cannot be written (`trouble` says it for people), and nothing has changed.
         """
         with self._lock:
             return self._done(lambda: self._transacted(work), _DAMAGED)
 
-    def begin_anew(self) -> None:
-        """Keep nothing of what was kept. Raises OSError: the file cannot be deleted."""
+    def empty_file(self) -> None:
+        """Delete everything that is stored. Raises OSError: the file cannot be deleted."""
         with self._lock:
             self.close()
             self._on_begun()
@@ -96,7 +98,7 @@ class PassageFile:
                 delete_passages(self._path)
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
-        """Which file cannot be written, why, and what can be done about it: one line."""
+        """Return one line for the operator: which file cannot be written, why, and what can be done."""
         return f"{self._path or 'search in memory'} cannot be written ({_cause(error)}); {_remedy(error)}"
 
     def close(self) -> None:
@@ -189,8 +191,8 @@ class PassageFile:
 
 
 def delete_passages(path: Path) -> bool:
-    """Delete a file of passages that is not open, with all that SQLite may have left beside it; whether there was one.
-    Raises OSError.
+    """Delete a passage file that is not open, with SQLite's files beside it; return whether there was one. Raises
+    OSError.
     """
     there = path.exists()
     for ending in ("-journal", "-wal", "-shm", ""):

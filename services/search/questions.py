@@ -1,4 +1,4 @@
-"""What of a message is asked: tells requests for help from chatter by their wording, and finds the words to search."""
+"""Recognises requests for help by their wording, and extracts the words to search for."""
 
 from __future__ import annotations
 
@@ -193,12 +193,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def searched(text: str) -> str:
-    """What of a question is looked for: without placeholders of attachments, names of people and addresses."""
+    """Return the words to search for: the question without attachment placeholders, names of people and addresses."""
     return _ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(BEFORE, ""))).strip()
 
 
-def asked_now(text: str) -> str:
-    """Without earlier questions, placeholders of attachments and the names of people."""
+def current_question(text: str) -> str:
+    """Return the current question, without earlier ones, attachment placeholders and names of people."""
     return _NOISE.sub(" ", _split(text)[0]).strip()
 
 
@@ -209,10 +209,10 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def may_ask(text: str) -> bool:
-    """Whether `text` may ask although it is not put as a question: a report of trouble ("404 handler on my blueprint is
-    never called"), what somebody needs ("ci should fail below 80"), or a few words as one types them into a search
-    ("wildcard certificate for subdomains"). Not so for what speaks to others, replies, tells that something is solved,
-    what is so, or what one thinks or wishes.
+    """Return whether `text` may ask although it is not put as a question: a report of trouble ("404 handler on my
+    blueprint is never called"), a need ("ci should fail below 80"), or keywords as typed into a search ("wildcard
+    certificate for subdomains"). False for advice and replies to others, solved problems, statements, opinions and
+    wishes.
     """
     prose = _prose(text)
     if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose) or _states(prose):
@@ -228,7 +228,7 @@ def may_ask(text: str) -> bool:
 
 
 def asks_for_something(text: str) -> bool:
-    """Whether a message to the bot is about something, if only in keywords: neither thanks nor a greeting."""
+    """Return whether a message to the bot has a subject, if only in keywords: it is neither thanks nor a greeting."""
     prose = _prose(text)
     said = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
     if any(_SETTLED.search(part) or _SMALL_TALK.search(part) for part in said):
@@ -237,7 +237,9 @@ def asks_for_something(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Whether `text` asks for help or reports a problem. Thanks, greetings, chatter and advice to others do not."""
+    """Return whether `text` asks for help or reports a problem. Thanks, greetings, chatter and advice to others do
+    not.
+    """
     prose = _prose(text)
     addressed = _ADDRESSED.match(prose)
     if addressed:
@@ -255,7 +257,7 @@ def is_question(text: str) -> bool:
 
 
 def looks_finished(text: str) -> bool:
-    """Whether whoever wrote `text` seems to have asked what they want to know, and to have nothing to add.
+    """Return whether the author of `text` seems to have asked everything, so that an answer need not wait for more.
 
     What it ends with has to ask: after a report of trouble, or a question with an explanation below it, people go on.
     Not so for a greeting, a code block that is still open, and what ends as if more came: "I tried this:".
@@ -270,7 +272,7 @@ def looks_finished(text: str) -> bool:
 
 
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
-    """The sentences of `text` that ask, and all others, which include links, code and quotations."""
+    """Return the sentences of `text` that ask, and all others, including links, code and quotations."""
     asking: list[str] = []
     others: list[str] = []
     for sentence in filter(str.strip, _SENTENCE.split(text)):
@@ -279,7 +281,7 @@ def asking_sentences(text: str) -> tuple[list[str], list[str]]:
 
 
 def continues(text: str) -> bool:
-    """Whether `text` goes on from an earlier question: "and on Windows?"."""
+    """Return whether `text` continues an earlier question: "and on Windows?"."""
     return bool(_CONTINUES.match(_prose(text)))
 
 

@@ -1,4 +1,4 @@
-"""How well texts fit a query: BM25 for its words, cosines for its meaning, and both together. Pure arithmetic."""
+"""Scores texts against a query: BM25 for its words, scaling of cosines for its meaning. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ the texts, and would weigh next to nothing.
 """
 
 
-class Holders(NamedTuple):
-    """The texts that hold a word: their places, and how often each does."""
+class Postings(NamedTuple):
+    """The postings of a word: the positions of the texts that hold it, and how often each does."""
 
     places: Places
     times: Floats
 
 
 def rarity(holders: int, texts: int) -> float:
-    """What a word weighs (BM25's inverse document frequency)."""
+    """Return the weight of a word (BM25's inverse document frequency)."""
     return float(np.log(1 + (texts - holders + 0.5) / (holders + 0.5)))
 
 
 def bm25(
-    held: Sequence[Holders], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
+    held: Sequence[Postings], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
 ) -> tuple[Floats, Floats]:
-    """For every text its score for the words, and the share of the words that it holds, rare ones counting more."""
+    """Return for each text its BM25 score, and the share of the query's words that it holds, rare ones counting more."""
     count = len(lengths)
     scores = np.zeros(count, dtype=np.float32)
     covered = np.zeros(count, dtype=np.float32)
@@ -50,7 +50,7 @@ def bm25(
 
 
 def spread(scores: Floats) -> Floats:
-    """Scaled to between 0 and 1, so that scores of two kinds can be added; what has none (NaN) gets 0."""
+    """Scale scores to between 0 and 1, so that scores of two kinds can be added; NaN becomes 0."""
     known = scores[~np.isnan(scores)]
     if not len(known):
         return np.zeros_like(scores)

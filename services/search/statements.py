@@ -1,4 +1,5 @@
-"""What of a message states something: without greetings, questions back, placeholders and names of who is meant.
+"""Extracts the sentences of a message that state something: no greetings, questions back, placeholders or names of
+addressees.
 
 The words are English, as of support chats. In other languages only what ends with a question mark is known to ask; the
 rest counts as stated.
@@ -115,12 +116,12 @@ _OWN_CASE = _any(
 
 
 def without_addressee(text: str) -> str:
-    """`text` without the name that it opens with: "tobie: use X" says "use X"."""
+    """Return `text` without the name that it opens with: "tobie: use X" gives "use X"."""
     return _TO_SOMEBODY.sub("", text, count=1)
 
 
 def states(sentence: str) -> bool:
-    """Whether a sentence tells somebody something: no question, no placeholder ("let me check"), no courtesy."""
+    """Return whether a sentence states something: it is no question, no placeholder ("let me check") and no courtesy."""
     said = sentence.strip()
     rest = _OPENING.sub("", without_addressee(said), count=1).strip()
     if not _ANYTHING.search(rest):
@@ -131,7 +132,7 @@ def states(sentence: str) -> bool:
 
 
 def statements(text: str) -> str:
-    """What `text` states, in its own words and lines; empty where it states nothing.
+    """Return the part of `text` that states something, in its own words and lines; empty if nothing does.
 
     From both ends of a line goes what states nothing. In between stays what makes sense of the rest, but for questions
     to the reader. Code stays as it is.
@@ -147,8 +148,8 @@ def statements(text: str) -> str:
 
 
 def answers(text: str) -> bool:
-    """Whether `text`, as `statements` gives it, is enough of an answer: a link, code or a few words, and more than what
-    is the matter with the asker's own case ("you are using the wrong key there").
+    """Return whether `text`, as `statements` gives it, is enough of an answer: it has a link, code or a few words, and
+    more than remarks on the asker's own case ("you are using the wrong key there").
     """
     text = " ".join(each for each in _LINE_OR_SENTENCE.split(text) if not _OWN_CASE.search(each))
     if _LINK_OR_CODE.search(text):

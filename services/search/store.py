@@ -1,4 +1,4 @@
-"""The passages of one library: put and taken out, their words (FTS5), and their vectors. Blocking; safe for threads."""
+"""Stores the passages of one library with their words (FTS5) and vectors. Blocking; safe for threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from services.search.cutting import Passage
 from services.search.embedding import Vectors
 from services.search.passage_file import PassageFile
-from services.search.scoring import Floats, Holders, Places
+from services.search.scoring import Floats, Places, Postings
 from services.search.text.sections import Section
 from services.search.words import terms
 
@@ -26,8 +26,8 @@ _PASSAGES_KEPT = 2_000
 """In memory, of one state: some megabytes. A question looks at 60, many of them the same as for the one before."""
 
 
-class Cut(NamedTuple):
-    """A source, prepared and cut up.
+class PreparedSource(NamedTuple):
+    """A source prepared for search: parsed, cut into passages, its language known.
 
     Attributes:
         stamp: what its text is recognised by without reading it; empty: it is always read.
@@ -45,8 +45,8 @@ class Cut(NamedTuple):
     sections: Sequence[Section]
 
 
-class Kept(NamedTuple):
-    """A passage of the store, with what is known of its source. `day`, `quotable` and `helped`: as of its section."""
+class StoredPassage(NamedTuple):
+    """A stored passage, with the facts about its source. `day`, `quotable` and `helped` are those of its section."""
 
     source_id: str
     title: str
@@ -65,7 +65,7 @@ class Kept(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Every passage of one state of a store, in order of their numbers.
+    """All passages of one version of a store as arrays, in order of their numbers.
 
     Attributes:
         source_ids: of each passage's source; `languages`: those of all sources.
@@ -82,8 +82,8 @@ class Frame(NamedTuple):
 
 
 class PassageStore:
-    """`path` and `read_only`: as for `PassageFile`. Where the file cannot be read, nothing is in it; where it cannot be
-    written, what changes it raises sqlite3.Error.
+    """Passages of one library in a `PassageFile` (`path` and `read_only` as there). A file that cannot be read counts
+    as empty; where it cannot be written, changes raise sqlite3.Error.
 
     Attributes:
         begun: how often what was kept has been lost or given up.
@@ -95,23 +95,23 @@ class PassageStore:
         self.begun = 0
         self._frame: tuple[str, int, Frame] | None = None
         self._version = 0
-        self._postings: OrderedDict[str, Holders] = OrderedDict()
-        self._read: OrderedDict[int, Kept] = OrderedDict()
+        self._postings: OrderedDict[str, Postings] = OrderedDict()
+        self._read: OrderedDict[int, StoredPassage] = OrderedDict()
 
     @property
     def version(self) -> int:
-        """Another one for each state: a result of an earlier version may be out of date."""
+        """Increases with each change: a result of an earlier version may be out of date."""
         return self._version
 
     def sources(self) -> dict[str, tuple[str, str]]:
-        """Stamp and hash of each source, by id."""
+        """Return the stamp and the hash of each source, by id."""
         rows = self._rows("SELECT source_id, stamp, hash FROM sources")
         return {source_id: (stamp, text_hash) for source_id, stamp, text_hash in rows}
 
     def change(
-        self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
+        self, put: Sequence[PreparedSource], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
-        """In one step: sources that are new or different, ids of those that are gone, new stamps of the rest."""
+        """In one transaction, store new and changed sources, delete those in `drop`, and update the stamps of others."""
 
         def work(connection: sqlite3.Connection) -> None:
             for source_id in [*drop, *(cut.source_id for cut in put)]:
@@ -126,7 +126,7 @@ class PassageStore:
         self._file.write(work)
 
     def unembedded(self, embedder_id: str, most: int) -> list[tuple[bytes, str]]:
-        """Hashes and texts of passages that have no vector yet; each text once."""
+        """Return the hashes and texts of passages that have no vector yet, each text once."""
         rows = self._rows(
             "SELECT hash, headings, text FROM passages p WHERE NOT EXISTS "
             "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?) GROUP BY hash "
@@ -158,23 +158,25 @@ class PassageStore:
         self._file.write(work)
 
     def forget_unused_vectors(self) -> None:
-        """Of texts that are in no passage any more."""
+        """Delete the vectors of texts that are in no passage any more."""
         unused = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)"
         self._file.write(lambda connection: connection.execute(unused))
 
-    def begin_anew(self) -> None:
-        """Keep no passage, and nothing of their texts in the file. Vectors stay for those that are put again, until
-        `forget_unused_vectors`. Raises OSError: the file cannot be deleted.
+    def empty_file(self) -> None:
+        """Delete all passages and every text of them in the file. Vectors stay, for passages that are stored again,
+        until `forget_unused_vectors`. Raises OSError: the file cannot be deleted.
         """
         vectors = self._rows("SELECT hash, embedder, vector FROM vectors")
-        self._file.begin_anew()
+        self._file.empty_file()
         with suppress(sqlite3.Error):  # they can be made again
             self._file.write(lambda connection: connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", vectors))
 
-    def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Holders]]:
-        """The present state, and where in it some words are; `words`: given the languages of the sources, which."""
+    def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Postings]]:
+        """Return the current frame and the postings of some words. `words`: returns these words, given the languages of
+        the sources.
+        """
 
-        def work(connection: sqlite3.Connection) -> tuple[Frame, list[Holders]]:
+        def work(connection: sqlite3.Connection) -> tuple[Frame, list[Postings]]:
             if self._frame is None or self._frame[:2] != (embedder_id, self._version):
                 self._frame = embedder_id, self._version, _load(connection, embedder_id)
             frame = self._frame[2]
@@ -182,23 +184,23 @@ class PassageStore:
 
         return self._file.read(work)
 
-    def _holders(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Holders:
+    def _holders(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
         known = self._postings.get(word)
         if known is None:
             rows = connection.execute(
                 "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (_coded(word),)
             ).fetchall()
             table = np.array(rows, dtype=np.int64).reshape(-1, 2)
-            known = Holders(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
+            known = Postings(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
             self._postings[word] = known
             if len(self._postings) > _POSTINGS_KEPT:
                 self._postings.popitem(last=False)
         return known
 
-    def passages(self, numbers: Sequence[int]) -> dict[int, Kept]:
-        """Those with some numbers of a frame; without those that are gone meanwhile."""
+    def passages(self, numbers: Sequence[int]) -> dict[int, StoredPassage]:
+        """Return the passages with these numbers of a frame; those deleted meanwhile are missing."""
 
-        def work(connection: sqlite3.Connection) -> dict[int, Kept]:
+        def work(connection: sqlite3.Connection) -> dict[int, StoredPassage]:
             self._remember(connection, [number for number in numbers if number not in self._read])
             found = {number: self._read[number] for number in numbers if number in self._read}
             while len(self._read) > _PASSAGES_KEPT:
@@ -217,7 +219,7 @@ class PassageStore:
             )
             self._read.update((number, _kept(rest)) for number, *rest in rows)
 
-    def section(self, source_id: str, section: int) -> list[Kept]:
+    def section(self, source_id: str, section: int) -> list[StoredPassage]:
         """The passages of one section, in order."""
         rows = self._rows(
             f"SELECT {_KEPT} FROM passages "  # noqa: S608 (our own words)
@@ -228,7 +230,7 @@ class PassageStore:
         return [_kept(list(row)) for row in rows]
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
-        """One line for the operator about an error in writing: which file, why, and what can be done about it."""
+        """Return one line for the operator about a write error: which file, why, and what can be done."""
         return self._file.trouble(error)
 
     def close(self) -> None:
@@ -258,7 +260,7 @@ def _delete(connection: sqlite3.Connection, source_id: str) -> None:
         connection.execute("DELETE FROM sources WHERE source_no = ?", row)
 
 
-def _insert(connection: sqlite3.Connection, cut: Cut) -> None:
+def _insert(connection: sqlite3.Connection, cut: PreparedSource) -> None:
     number = connection.execute(
         "INSERT INTO sources (source_id, stamp, hash, title, permalink, language) VALUES (?, ?, ?, ?, ?, ?)",
         (cut.source_id, cut.stamp, cut.hash, cut.title, cut.permalink, cut.language),
@@ -301,7 +303,9 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     )
 
 
-def _kept(row: list[Any]) -> Kept:
+def _kept(row: list[Any]) -> StoredPassage:
     source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
     heads = tuple(json.loads(headings))
-    return Kept(source_id, title, permalink, int(section), heads, anchor, text, day, bool(quotable), bool(helped))
+    return StoredPassage(
+        source_id, title, permalink, int(section), heads, anchor, text, day, bool(quotable), bool(helped)
+    )

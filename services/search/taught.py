@@ -1,4 +1,4 @@
-"""Whether an earlier answer of the team answers a question: a figure for each, from several signs. Pure arithmetic."""
+"""Estimates whether an earlier answer of the team answers a question. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from services.search.confidence import Level
 from services.search.embedding.matching import Match
-from services.search.finding import Found, Hit, Taught, TaughtSignals
+from services.search.finding import Found, Hit, TeamAnswer, TeamAnswerSignals
 from services.search.words import terms
 
 MOST = 6
@@ -30,33 +30,33 @@ _BY_WORDS_OFFSET = -4.31
 
 
 def candidates(found: Found) -> list[Hit]:
-    """The best passage of each answer, the best answers first; `found`: among the team's texts alone."""
+    """Return the best passage of each answer, the best answers first. `found`: a search among the team's texts alone."""
     best: dict[tuple[str, int], Hit] = {}
     for hit in sorted(found.hits, key=_rank, reverse=True):
         best.setdefault((hit.source_id, hit.kept.section), hit)
     return list(best.values())[:MOST]
 
 
-def judged(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Taught]:
-    """How sure each of the `candidates` is, the surest first, and of those that are as sure the one that helped before;
-    `matches`: of each, or none where there are none.
+def judged(hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
+    """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
+    `matches`: one for each candidate, or none at all.
     """
     if not hits:
         return []
     ranks = [_rank(hit) + (NEAR * matches[at].near if matches else 0.0) for at, hit in enumerate(hits)]
     asked = [frozenset(terms(hit.kept.headings[-1])) if hit.kept.headings else frozenset[str]() for hit in hits]
-    found: list[Taught] = []
+    found: list[TeamAnswer] = []
     for at, hit in enumerate(hits):
         # What answers the same question is no rival.
         others = [rank for other, rank in enumerate(ranks) if other != at and not _alike(asked[at], asked[other])]
         ahead = ranks[at] - max(others, default=0.0)
-        signals = TaughtSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
+        signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = probability(signals) if hit.kept.quotable else 0.0
-        found.append(Taught(hit, confidence, level_of(confidence), signals))
+        found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
     return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.kept.helped, -each.confidence))
 
 
-def probability(signals: TaughtSignals) -> float:
+def probability(signals: TeamAnswerSignals) -> float:
     weights, total = (_BY_WORDS, _BY_WORDS_OFFSET) if signals.near is None else (_MATCHED, _MATCHED_OFFSET)
     total += sum(weight * float(getattr(signals, name)) for name, weight in weights.items())
     return 1 / (1 + math.exp(-total))

@@ -1,4 +1,4 @@
-"""Whether an asker says that an answer helped, in the eight languages that the bot speaks.
+"""Detects whether an asker says that an answer helped, in the eight languages that the bot speaks.
 
 Better to hear nothing than to hear praise in a question: only clear words count.
 """
@@ -71,7 +71,7 @@ _PLEADS = _any(r"[?？؟请請]|\b(?:please|pls|plz|bitte|por favor|s['’]il (?
 
 
 def says_it_worked(text: str) -> bool | None:
-    """Whether it says that something worked (True) or did not (False); None: it says neither.
+    """Return whether a message says that something worked (True) or did not (False); None if it says neither.
 
     What is told last counts, and above thanks.
     """

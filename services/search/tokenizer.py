@@ -1,4 +1,4 @@
-"""Tokens for keyword search in documents of every kind (DOCUMENT_QA 3).
+"""Tokens for keyword search in uploaded files.
 
 `conf/app.yaml`, `blk_-6952`, `10.0.0.7:8080` and `QuorumPeer` are a token each, and so is every part of them: a search
 for the whole finds exactly that, and a search for a part finds it too. Letter case never counts.
@@ -42,12 +42,12 @@ def query_tokens(text: str) -> list[str]:
 
 
 def parts(text: str) -> list[str]:
-    """The smallest tokens of `text`, each once: every line that holds `text` holds all of them."""
+    """Return the smallest tokens of `text`, each once: every line that holds `text` holds all of them."""
     return list(dict.fromkeys(part for run in _RUN.findall(text) for part in _parts_of(run[:MAX_TOKEN_CHARS])))
 
 
 def rendered(found: list[str]) -> str:
-    """Tokens as one text, which FTS5 splits into exactly these again."""
+    """Join tokens into a text that FTS5 splits into exactly these again."""
     return " ".join(found)
 
 

@@ -19,7 +19,7 @@ from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
-from services.search import Found, Kept, Level
+from services.search import Found, Level, StoredPassage
 from services.search.confidence import Signals
 from services.search.finding import Hit
 from services.team import Overview, Pair, PairTurn, Speaker, corrections
@@ -101,7 +101,7 @@ OTHER = replace(PAIR, id="qa_20260202_031057.000000", timestamp="2026-02-02T03:1
 
 
 def hit(source_id: str, text: str = "some text", score: float = 0.9) -> Hit:
-    return Hit(Kept(source_id, "Title", "", 0, ("Guide", "Quotas"), "", text), score, 0.5, 1.25)
+    return Hit(StoredPassage(source_id, "Title", "", 0, ("Guide", "Quotas"), "", text), score, 0.5, 1.25)
 
 
 FOUND = Found(
@@ -120,10 +120,10 @@ class FakeSearch:
         self.asked.append(query)
         return FOUND
 
-    async def section(self, kept: Kept) -> Sequence[Kept]:
+    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
         return [kept]
 
-    async def closest(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+    async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         return hits
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:

@@ -12,10 +12,10 @@ from dulwich.pack import write_pack_objects
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge import Choice, cache, index_file
+from services.knowledge import PathFilter, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
 from services.knowledge.links_file import SiteKind, SiteLine, parse_links
-from services.knowledge.repositories import Taken
+from services.knowledge.repositories import RepositorySelection
 from services.knowledge.web import contents
 from services.knowledge.web.packs import read_pack
 from services.knowledge.web.page_lists import LONGEST_PAUSE, pause_in, read_list
@@ -192,7 +192,7 @@ PACK, COMMIT = made_pack()
 
 
 def test_the_pack_that_is_damaged_here_is_a_good_one() -> None:
-    files = read_pack(PACK, COMMIT, Taken("", Choice(), MOST))
+    files = read_pack(PACK, COMMIT, RepositorySelection("", PathFilter(), MOST))
     assert list(files.blobs) == ["rye.md"]
     assert list(files.texts.values()) == [b"# Rye\n"]
 
@@ -201,7 +201,7 @@ def test_the_pack_that_is_damaged_here_is_a_good_one() -> None:
 @given(damaged(PACK))
 def test_a_pack_gives_files_or_is_refused(pack: bytes) -> None:
     try:
-        files = read_pack(pack, COMMIT, Taken("", Choice(), MOST))
+        files = read_pack(pack, COMMIT, RepositorySelection("", PathFilter(), MOST))
     except FetchFailed as refused:
         one_line(refused)
     else:

@@ -17,15 +17,15 @@ from services.knowledge import (
     CannotList,
     Discovered,
     Due,
-    How,
-    Ledger,
     LeftOut,
     Pending,
     Purged,
     Record,
     Settled,
+    SourceRecords,
     Trouble,
     UpdateEvent,
+    UpdateResult,
     hash_text,
 )
 from services.knowledge.cache import line, render
@@ -119,12 +119,12 @@ def note(name: str, text: str = "", *, said: str = "", key: str = KEY, gone_at: 
     )
 
 
-def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Notes] = ()) -> Ledger:
+def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Notes] = ()) -> SourceRecords:
     """What is known at the start, from its file if there is anything."""
     path = folder / "cache.json"
     if records:
         path.write_bytes(render([line(record) for record in records], "2026-01-01T00:00:00Z"))
-    return Ledger(path, (kind, *others))
+    return SourceRecords(path, (kind, *others))
 
 
 async def looked(folder: Path, kind: Notes, *records: Record) -> list[UpdateEvent]:
@@ -134,7 +134,7 @@ async def looked(folder: Path, kind: Notes, *records: Record) -> list[UpdateEven
     return events
 
 
-async def look(ledger: Ledger) -> list[UpdateEvent]:
+async def look(ledger: SourceRecords) -> list[UpdateEvent]:
     """The events of one discovery, of the first kind."""
     kind, *_ = await begin(ledger)(None)
     return await discover(ledger, KEY)(kind)
@@ -169,7 +169,7 @@ async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Re
     events = await looked(tmp_path, Notes(Listing(unchanged=["a"])), record)
     assert [type(event) for event in events] == ([] if how is None else [how])
     assert all(event.record.gone_at is None for event in events if isinstance(event, Pending | Settled))
-    assert all(event.how is How.SAME for event in events if isinstance(event, Settled))
+    assert all(event.how is UpdateResult.SAME for event in events if isinstance(event, Settled))
 
 
 async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path
     kind, record = Notes(), note("a", "A", said="About A.")
     (left,) = await looked(tmp_path, kind, record)
     assert isinstance(left, Settled)
-    assert (left.how, left.record.gone_at) == (How.GONE, rfc3339(now()))
+    assert (left.how, left.record.gone_at) == (UpdateResult.GONE, rfc3339(now()))
     await asyncio.sleep(KEPT_SECONDS - 1)
     assert await looked(tmp_path, kind, left.record) == []
     await asyncio.sleep(1)
@@ -227,7 +227,7 @@ async def test_due_sources_are_fetched_with_what_is_known_of_them(tmp_path: Path
     ledger = ledger_of(tmp_path, kind, known)
     await ledger.load()
     events = await fetch(kind, ledger, KEY)([Due(kind, "a"), Due(kind, "b")])
-    assert events == [Settled(known, How.SAME), trouble]
+    assert events == [Settled(known, UpdateResult.SAME), trouble]
     assert kind.asked_for == [{"a": known, "b": None}]
 
 
@@ -242,21 +242,23 @@ async def test_what_is_known_of_another_kind_is_not_handed_on(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        (note("b", "B", gone_at="2026-01-01T00:00:00Z"), How.GONE),
-        (note("b"), How.SAME),
-        (note("b", "B", said="About B."), How.SAME),
+        (note("b", "B", gone_at="2026-01-01T00:00:00Z"), UpdateResult.GONE),
+        (note("b"), UpdateResult.SAME),
+        (note("b", "B", said="About B."), UpdateResult.SAME),
         (note("b", "B", said="About B.", key="another prompt"), None),
-        (note("b", "A"), How.REUSED),
+        (note("b", "A"), UpdateResult.REUSED),
         (note("b", "B"), None),
     ],
     ids=["gone", "without a text", "described", "described otherwise", "text of another", "new"],
 )
-def test_what_is_left_to_do_for_a_fetched_source(tmp_path: Path, record: NoteRecord, expected: How | None) -> None:
+def test_what_is_left_to_do_for_a_fetched_source(
+    tmp_path: Path, record: NoteRecord, expected: UpdateResult | None
+) -> None:
     ledger = ledger_of(tmp_path, Notes())
     ledger.put(note("a", "A", said="About A."))
     event = next_of(record, ledger, KEY)
     assert (event.how if isinstance(event, Settled) else None) == expected
-    assert (event.record.summary_text == "About A.") == (expected is How.REUSED)
+    assert (event.record.summary_text == "About A.") == (expected is UpdateResult.REUSED)
     assert not isinstance(event, Pending) or event.record.summary_pending
 
 
@@ -278,7 +280,11 @@ async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> li
 async def test_a_source_is_described_as_it_reads_now(tmp_path: Path) -> None:
     (done,) = await summarised(tmp_path, FakeDescriber(), text("As it is."))
     assert isinstance(done, Settled)
-    assert (done.how, done.record.summary_text, done.record.summary_key) == (How.DESCRIBED, "About As it is.", KEY)
+    assert (done.how, done.record.summary_text, done.record.summary_key) == (
+        UpdateResult.DESCRIBED,
+        "About As it is.",
+        KEY,
+    )
     assert (done.record.content_hash, done.record.described) == (hash_text("As it is."), True)
 
 
@@ -301,7 +307,7 @@ async def test_a_description_that_has_come_meanwhile_is_used(tmp_path: Path) -> 
     ledger = ledger_of(tmp_path, kind)
     ledger.put(note("a", "A", said="About A."))
     done = await summarise(describer, ledger, 60)(Pending(note("b", "B")))
-    assert (done.how, done.record.summary_text, describer.asked) == (How.REUSED, "About A.", [])
+    assert (done.how, done.record.summary_text, describer.asked) == (UpdateResult.REUSED, "About A.", [])
 
 
 async def test_what_says_nothing_leaves_the_index_and_is_looked_at_again(tmp_path: Path) -> None:
@@ -309,7 +315,7 @@ async def test_what_says_nothing_leaves_the_index_and_is_looked_at_again(tmp_pat
     describer.failing = {"0": SaysNothing("a list of links")}
     (done,) = await summarised(tmp_path, describer, text("- a\n- b"))
     assert isinstance(done, Settled)
-    assert (done.how, done.record.summary_text, done.record.summary_pending) == (How.SAME, "", True)
+    assert (done.how, done.record.summary_text, done.record.summary_pending) == (UpdateResult.SAME, "", True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord
-from services.knowledge.source_kinds import Discovered, Due, How, LeftOut, Pending, Settled, Trouble, UpdateReport
+from services.knowledge.source_kinds import (
+    Discovered,
+    Due,
+    LeftOut,
+    Pending,
+    Settled,
+    Trouble,
+    UpdateReport,
+    UpdateResult,
+)
 from sinks.knowledge import KnowledgeLog
 
 
@@ -54,7 +63,7 @@ def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptur
     reporting.report(Discovered({}))
     reporting.report(LeftOut(".git", HIDDEN))
     report = UpdateReport({"file": 1})
-    report.settled[How.GONE] += 1
+    report.settled[UpdateResult.GONE] += 1
     reporting.report(report)
     reporting.report(LeftOut(".git", HIDDEN))
     reporting.report(UpdateReport({"file": 1}))
@@ -84,10 +93,10 @@ def test_what_is_told_of_an_update_adds_up() -> None:
         *(Pending(record(name)) for name in ("new", "retried", "file", "undescribed")),
         Trouble("retried", "summarise", "down"),
         Trouble("undescribed", "summarise", "down"),
-        *(Settled(record(name), How.DESCRIBED) for name in ("new", "retried")),
-        Settled(record("file"), How.REUSED),
-        Settled(record("same"), How.SAME),
-        Settled(record("old"), How.GONE),
+        *(Settled(record(name), UpdateResult.DESCRIBED) for name in ("new", "retried")),
+        Settled(record("file"), UpdateResult.REUSED),
+        Settled(record("same"), UpdateResult.SAME),
+        Settled(record("old"), UpdateResult.GONE),
     ):
         report.add(event)
     assert report.text == (

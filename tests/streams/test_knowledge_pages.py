@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.assistant.describing import NotDescribed
-from services.knowledge.source_kinds import How
+from services.knowledge.source_kinds import UpdateResult
 from services.knowledge.source_pages import UrlRecord, page_name
 from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified, Page
 from tests.shelves import Shelf
@@ -203,7 +203,7 @@ async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_
     await shelf.update()
     shelf.link()
     report = await shelf.update()
-    assert report.settled[How.GONE] == 1
+    assert report.settled[UpdateResult.GONE] == 1
     assert shelf.ids == []
     assert (shelf.pages / page_name(ONE)).exists()
     shelf.link(ONE)

@@ -94,7 +94,7 @@ class Searched:
         self.made_anew_over: list[str] = []
 
     @asynccontextmanager
-    async def without_team(self) -> AsyncGenerator[None]:
+    async def team_passages_dropped(self) -> AsyncGenerator[None]:
         yield
         self.made_anew_over.append((self._raw / WEEK).read_text())
 

@@ -154,7 +154,7 @@ class ExtractiveAssistant:
         """The passages to quote: those that fit best and have the version, the number or the name that is asked for.
         What introduces a subject answers nothing about it.
         """
-        hits = await self._search.closest([hit for hit in found.documents if hit.kept.quotable], query)
+        hits = await self._search.rerank([hit for hit in found.documents if hit.kept.quotable], query)
         asked = asked_for(searched(query))
         fit = [
             hit

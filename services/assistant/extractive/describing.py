@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from services.assistant.extractive.curator import content_words
-from services.knowledge import answered_in
+from services.knowledge import answered_pairs
 from services.search import STOP_WORDS, asking_sentences, stem
 from services.search.text import BlockKind, read
 from services.storage import in_thread
@@ -54,7 +54,7 @@ def describe_topic(source_id: str, text: str) -> str:
     """One or two sentences about the text of a topic file: what its questions have in common, or else its name; the
     questions, newest last; its distinctive words.
     """
-    pairs = [(asked, answered) for _, asked, answered in answered_in(text[-_MAX_READ_CHARS:])]
+    pairs = [(asked, answered) for _, asked, answered in answered_pairs(text[-_MAX_READ_CHARS:])]
     questions = list(dict.fromkeys(_question(asked) for asked, _ in pairs))[-_HEADINGS:]
     name = _shared([asked for asked, _ in pairs]) or _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]

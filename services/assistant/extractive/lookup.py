@@ -9,7 +9,7 @@ from typing import Final
 from services.assistant.answering import AnswerResult
 from services.conversations import Phrases
 from services.documents import QAResult, Status, Toolset, UnreadableFile
-from services.search import asked_now, terms
+from services.search import current_question, terms
 
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """What a question may name that is looked up exactly, not ranked (services.documents.asking.plan)."""
@@ -100,7 +100,7 @@ def _question(query: str) -> str:
 
     Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
     """
-    now = asked_now(query)
+    now = current_question(query)
     asked = map(_ASKED.match, _SENTENCE_ENDS.split(now))
     asking = " ".join(each["words"] for each in asked if each)
     return asking if len(asking.split()) >= _ENOUGH_WORDS else now

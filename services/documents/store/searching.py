@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from services.documents.store import schema
 from services.documents.store.protocol import ChunkHit, ChunkSearch, SearchMode, Weights, Where
 from services.documents.units import ChunkType
-from services.search import Floats, Holders, Places, scoring, tokenizer
+from services.search import Floats, Places, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
 
 Mask = NDArray[np.bool_]
@@ -47,7 +47,7 @@ class ChunkFrame:
     lengths: NDArray[np.float32]  # in tokens
     vectors: Vectors  # of those that have one
     embedded: NDArray[np.int64]  # the places of the chunks whose vectors these are
-    postings: OrderedDict[str, Holders] = field(default_factory=OrderedDict[str, Holders])
+    postings: OrderedDict[str, Postings] = field(default_factory=OrderedDict[str, Postings])
     """For words asked for before: the places of the chunks that hold them, and how often."""
 
     @property
@@ -64,7 +64,7 @@ class ChunkFrame:
         row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()
         return row is not None and row[0] > MOST * len(self.rows)
 
-    def holders(self, connection: sqlite3.Connection, word: str) -> Holders:
+    def holders(self, connection: sqlite3.Connection, word: str) -> Postings:
         """The places that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
@@ -74,7 +74,7 @@ class ChunkFrame:
             "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
         ).fetchall()
         table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = Holders(self.places(table[:, 0]), table[:, 1].astype(np.float32))
+        held = Postings(self.places(table[:, 0]), table[:, 1].astype(np.float32))
         self.postings[word] = held
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)

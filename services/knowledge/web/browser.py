@@ -189,12 +189,12 @@ async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
 
 
 def chromium() -> str | None:
-    """Where the system has a Chromium."""
+    """Return the path of the system's Chromium, or None."""
     return next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 async def launch(playwright: Playwright) -> Browser:
-    """The system's Chromium, else Playwright's. Raises FetchFailed: there is none, or it does not start."""
+    """Start the system's Chromium, else Playwright's. Raises FetchFailed: there is none, or it does not start."""
     try:
         return await playwright.chromium.launch(
             executable_path=chromium(),

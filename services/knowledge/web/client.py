@@ -1,4 +1,6 @@
-"""A client that reaches the public internet and nothing else: every redirect checked and counted, each host in turn."""
+"""An HTTP client that reaches the public internet and nothing else: checks and counts redirects, and limits the rate of
+requests to each host.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ class CheckedClient:
 
 
 def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
-    """Where a redirect leads, if that may be fetched.
+    """Return the address that a redirect leads to, if it may be fetched.
 
     Raises:
         FetchFailed: it leads nowhere, to what `checked_url` refuses, or from https to http: on that stretch anybody
@@ -122,7 +124,7 @@ def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
 
 
 class _TimeBudget:
-    """`seconds` that a fetch may take over all its redirects; what lies between them costs nothing."""
+    """The `seconds` that a fetch may take over all its redirects; waiting between them does not count."""
 
     def __init__(self, seconds: float) -> None:
         self._whole = seconds
@@ -143,7 +145,7 @@ class _TimeBudget:
 
 
 class Turns:
-    """Gives each host its turns, evenly `1 / per_second` apart, by the clock of the loop that waits for them."""
+    """Limits the rate of requests to each host: one every `1 / per_second`, by the clock of the loop that waits."""
 
     def __init__(self, per_second: float) -> None:
         self._pause = 1 / per_second
@@ -171,7 +173,7 @@ class Turns:
 
     @property
     def remembered(self) -> int:
-        """How many hosts are remembered."""
+        """The number of hosts with a rate limiter."""
         return len(self._hosts)
 
 
@@ -213,20 +215,20 @@ async def ask(
 
 
 def validators(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The ETag and the time of the last change, as far as an answer gives them."""
+    """Return the ETag and the Last-Modified of an answer, as far as it has them."""
     etag, last_modified = headers.get("ETag"), headers.get("Last-Modified")
     return (etag if etag and _keeps(etag) else None, last_modified if last_modified and _keeps(last_modified) else None)
 
 
 def checked_page(answer: Answer) -> Answer:
-    """`answer`, if it brings a page. Raises FetchFailed, with the status."""
+    """Return `answer` if its status is that of a page. Raises FetchFailed, with the status."""
     if answer.status not in PAGES:
         raise FetchFailed(f"the server answered HTTP {answer.status}")
     return answer
 
 
 def content_type(answer: Answer) -> str:
-    """What the server says; of a text that many servers have no name for, what its own name says."""
+    """Return the content type that the server names; for text files that servers name no type of, Markdown."""
     named = answer.headers.get("Content-Type", "")
     unnamed = named.partition(";")[0].strip().lower() in {"", "application/octet-stream", "binary/octet-stream"}
     return "text/markdown" if unnamed and answer.url.path.lower().endswith(_TEXTS) else named

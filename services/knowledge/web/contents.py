@@ -1,4 +1,4 @@
-"""Bodies become text, by their content type and charset, off the event loop."""
+"""Extracts text from response bodies, by content type and charset, in processes of their own."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SNIFFED = 1024
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What was read out of a body; `title` is empty when it names none."""
+    """The text and title extracted from a body; `title` is empty if there is none."""
 
     text: str
     title: str
 
 
 class Extraction:
-    """Reads bodies in processes of its own: a page may be made to break what reads it, and holds nobody else up.
+    """Extracts text in processes of its own: a page may be made to break what parses it, and then holds nobody else up.
 
     Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
     """
@@ -38,7 +38,9 @@ class Extraction:
         self._max_bytes = max_bytes
 
     async def text(self, body: bytes, content_type: str) -> PageText:
-        """As `read`; takes no virtual time. Raises FetchFailed: as there, or it was cut off."""
+        """Extract the text of a body, as `read` does; takes no virtual time. Raises FetchFailed: as `read`, or it was
+        cut off.
+        """
         try:
             return await self._run(read, body, content_type, self._max_bytes)
         except WorkStopped as error:
@@ -46,7 +48,7 @@ class Extraction:
 
 
 def media_type(content_type: str, body: bytes) -> str:
-    """The type that `content_type` (a header, perhaps empty) names; without one, what `body` looks like."""
+    """Return the media type named by a header; without one, the type that `body` looks like."""
     named = content_type.partition(";")[0].strip().lower()
     if named:
         return named

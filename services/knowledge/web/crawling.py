@@ -1,4 +1,4 @@
-"""Lists of pages over HTTP, and the rules of their sites."""
+"""Fetches lists of pages and robots.txt over HTTP."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NONE_FROM, _NONE_TO = 400, 500
 _TOO_MANY = 429
 
 
-class Crawler:
-    """`SiteWeb` over the checked client; `run`: where documents are read."""
+class PageListFetcher:
+    """A `SiteWeb` over the checked client. `run`: runs the parsers in other processes."""
 
     def __init__(self, client: CheckedClient, run: Run) -> None:
         self._client, self._run = client, run

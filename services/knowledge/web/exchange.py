@@ -1,4 +1,4 @@
-"""One request and its answer: to public addresses only, and bounded in size."""
+"""Sends one HTTP request: to public addresses only, and bounded in size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ end with it, as Python 3.13 writes it.
 
 
 def checked_url(text: str, private_hosts: Collection[str]) -> URL:
-    """`text` as it will be dialled: nothing parses the text a second time, and perhaps differently.
+    """Parse a URL and check that it may be fetched. The result is what is dialled, so that nothing parses the text a
+    second time.
 
     `private_hosts` are as `host_key` gives them. A fragment is left out.
 
@@ -77,7 +78,7 @@ def host_key(host: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Whether `address` is an ordinary address of the public internet.
+    """Return whether `address` is an ordinary address of the public internet.
 
     An IPv6 address that stands for an IPv4 one (mapped, 6to4, NAT64) is judged as that one; Teredo never is public.
     """
@@ -98,8 +99,8 @@ def is_public(address: Address) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """The address that `host` spells out, also as `127.1`, `0x7f000001`, `017700000001` or with a final dot; None: it
-    is a name, to be looked up.
+    """Return the address that `host` spells out (also as `127.1`, `0x7f000001`, `017700000001` or with a final dot), or
+    None if it is a name to be looked up.
     """
     bare = host.rstrip(".")
     with suppress(ValueError):
@@ -145,8 +146,8 @@ _AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server at `url` sent. The case of `headers` does not matter; `body` is unpacked, and empty unless
-    `status` is one of `PAGES`.
+    """The response of the server at `url`. `headers` ignore case; `body` is decompressed, and empty unless `status` is
+    one of `PAGES`.
     """
 
     url: URL
@@ -156,7 +157,7 @@ class Answer:
 
 
 class HttpExchange:
-    """Asks for one URL at a time, without cookies, stored passwords or proxies, and follows no redirects.
+    """Sends requests without cookies, stored passwords or proxies, and follows no redirects.
 
     `resolver` makes what looks up names, on the loop that asks.
     """
@@ -221,7 +222,7 @@ class HttpExchange:
 
 
 class PublicOnly(AbstractResolver):
-    """Looks up with `inner`, and refuses a name if any one of its addresses is not public.
+    """A resolver that refuses a name if any one of its addresses is not public.
 
     A name that leads inside among others is either a mistake or an attack on clients that pick at random.
     """

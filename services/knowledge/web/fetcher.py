@@ -1,4 +1,4 @@
-"""Web pages over plain HTTP, and the choice of a fetcher."""
+"""Opens the fetchers of a run, and fetches web pages over plain HTTP."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 from clock import Run
 from services.knowledge.web.client import CheckedClient, ask, content_type, validators
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web.crawling import Crawler
-from services.knowledge.web.smart_http import SmartHttp
+from services.knowledge.web.crawling import PageListFetcher
+from services.knowledge.web.smart_http import GitFetcher
 from services.knowledge.web_answers import Fetched, NotModified, Page
-from services.knowledge.webs import OpenWeb, Webs
+from services.knowledge.webs import ClosableWeb, WebFetchers
 
 
 class RendererMissing(Exception):
@@ -26,8 +26,9 @@ def open_web(
     max_bytes: int,
     requests_per_second: float,
     private_hosts: Collection[str],
-) -> Webs:
-    """What fetches pages, lists of pages and repositories. Nothing is dialled or started yet; `pages` is to be closed.
+) -> WebFetchers:
+    """Return the fetchers of pages, lists of pages and repositories. Nothing is dialled or started yet; close `pages`
+    at the end.
 
     `run`: where text is read out of what was fetched. The other arguments are those of `kb`: `web_fetch_renderer`,
     `web_fetch_timeout_seconds`, `max_source_bytes`, `url_requests_per_second` and `web_fetch_private_hosts`.
@@ -42,10 +43,12 @@ def open_web(
         private_hosts=private_hosts,
     )
     extraction = Extraction(run, max_bytes=max_bytes)
-    return Webs(_pages(renderer, client, extraction, timeout_seconds), Crawler(client, run), SmartHttp(client, run))
+    return WebFetchers(
+        _pages(renderer, client, extraction, timeout_seconds), PageListFetcher(client, run), GitFetcher(client, run)
+    )
 
 
-def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout_seconds: float) -> OpenWeb:
+def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout_seconds: float) -> ClosableWeb:
     if renderer == "http":
         return WebFetcher(client, extraction)
     try:

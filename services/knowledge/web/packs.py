@@ -1,4 +1,4 @@
-"""Reads packs of git objects, which anybody may have made: in processes with limits (`clock.Processes`).
+"""Reads packs of git objects. Anybody may have made them, so it runs in processes with limits (`clock.Processes`).
 
 Nothing is checked out: there are no hooks, no configuration, no submodules, no links and no files here, only bytes.
 """
@@ -14,7 +14,7 @@ from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import PackData, PackInflater
 
 from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION
-from services.knowledge.repositories import RepositoryFiles, Taken
+from services.knowledge.repositories import RepositoryFiles, RepositorySelection
 from services.knowledge.web_answers import FetchFailed
 
 _DEEPEST = 64
@@ -29,8 +29,8 @@ _LINKS = 5
 """Tags of tags."""
 
 
-def read_pack(pack: bytes, commit: str, taken: Taken) -> RepositoryFiles:
-    """The files of `commit` that are `taken`, and the contents of those of them that are in the pack; blocking.
+def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> RepositoryFiles:
+    """Return the selected files of `commit`, with the contents of those that are in the pack; blocking.
 
     Raises:
         FetchFailed: it is no pack, it is damaged, or the commit is not in it.
@@ -58,7 +58,7 @@ def read_pack(pack: bytes, commit: str, taken: Taken) -> RepositoryFiles:
 
 
 def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
-    """The contents with these hashes, as far as the pack has them; blocking. Raises FetchFailed: it is damaged."""
+    """Return the contents with these hashes that the pack has; blocking. Raises FetchFailed: it is damaged."""
     objects = _objects(pack)
     return {sha: found.data for sha in wanted if isinstance(found := objects.get(sha), Blob)}
 
@@ -117,7 +117,7 @@ def _entries(objects: Mapping[str, ShaFile], tree: str) -> Iterator[tuple[str, i
         yield entry.path.decode("utf-8", "replace"), entry.mode, ObjectID(entry.sha).decode()
 
 
-def _refusal(path: str, mode: int, taken: Taken) -> str | None:
+def _refusal(path: str, mode: int, taken: RepositorySelection) -> str | None:
     own = path.rpartition("/")[2]
     if not stat.S_ISREG(mode):
         return "links or submodules"

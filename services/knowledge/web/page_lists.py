@@ -1,4 +1,6 @@
-"""Reads sitemaps, llms.txt and robots.txt, which anybody may have written: in processes (`clock.Processes`)."""
+"""Parses sitemaps, llms.txt and robots.txt. Anybody may have written them, so it runs in processes
+(`clock.Processes`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Literal
 from urllib.parse import urljoin, urlsplit, urlunsplit
 from xml.parsers import expat
 
-from services.knowledge.choosing import LICENCE, NOT_CHOSEN, PEOPLE, Choice
+from services.knowledge.choosing import LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
 from services.knowledge.links_file import SiteLine, site_host, unfit
 from services.knowledge.sites import BEYOND
 from services.knowledge.web.contents import decode
@@ -31,7 +33,9 @@ _MADE = (".pdf", ".php", ".pl")
 
 
 def pause_in(robots: str) -> float:
-    """The seconds between two requests that a robots.txt asks this program for, within reason; 0: it does not say."""
+    """Return the seconds between two requests that a robots.txt asks this program for, at most `LONGEST_PAUSE`; 0
+    without any.
+    """
     from protego import Protego  # noqa: PLC0415 (needed in these processes only)
 
     asked = Protego.parse(robots).crawl_delay(AGENT) or 0.0
@@ -39,7 +43,7 @@ def pause_in(robots: str) -> float:
 
 
 def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> PageList:
-    """The pages or lists in a document that was found at the address `at`; blocking.
+    """Return the pages and further lists in a document that was found at the address `at`; blocking.
 
     Only those on the host of `line`, or on that of `at`, to which it may have been moved; that the globs of the line
     and `robots` (a robots.txt) let in, and that may be documents by their name. No more than `most` of each.
@@ -52,7 +56,7 @@ def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> P
     found = _llms(body) if line.kind == "llms" else _sitemap(body)
     rules = Protego.parse(robots)
     hosts = {line.host, site_host(at)}
-    choices = Choice(line.include, line.exclude), Choice()
+    choices = PathFilter(line.include, line.exclude), PathFilter()
     listed = PageList()
     for kind, raw, lastmod in found:
         url, into = _absolute(at, raw), listed.lists if kind == "list" else listed.pages
@@ -75,7 +79,7 @@ def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> P
     return listed
 
 
-def _refusal(url: str, choices: tuple[Choice, Choice]) -> str | None:
+def _refusal(url: str, choices: tuple[PathFilter, PathFilter]) -> str | None:
     """`choices`: the globs of a line, and what may be a document by its name, which holds beside them (pitfall 58)."""
     path = urlsplit(url).path.lstrip("/")
     by_globs, by_name = choices

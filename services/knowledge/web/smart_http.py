@@ -1,4 +1,4 @@
-"""Asks servers of git for the newest files of a repository, in version 2 of its protocol (gitprotocol-v2).
+"""Fetches the newest files of a git repository, in version 2 of git's HTTP protocol (gitprotocol-v2).
 
 No git is run, so nothing of what it could be talked into can happen: other transports, hooks, submodules, helpers,
 configuration. Every request goes through the client that checks addresses (pitfall 17). Where the server can leave
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from clock import Run, WorkStopped
-from services.knowledge.repositories import RepositoryFiles, Taken
+from services.knowledge.repositories import RepositoryFiles, RepositorySelection
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web_answers import FetchFailed
@@ -38,14 +38,19 @@ _DATA, _ERROR = 1, 3
 """Bands of an answer; the second is for people."""
 
 
-class SmartHttp:
-    """`RepositoryWeb`; `run`: where packs are read."""
+class GitFetcher:
+    """A `RepositoryWeb` over the checked client. `run`: reads packs in other processes."""
 
     def __init__(self, client: CheckedClient, run: Run) -> None:
         self._client, self._run = client, run
 
     async def files(
-        self, url: str, branch: str, taken: Taken, known: str, wanted: Callable[[Mapping[str, str]], set[str]]
+        self,
+        url: str,
+        branch: str,
+        taken: RepositorySelection,
+        known: str,
+        wanted: Callable[[Mapping[str, str]], set[str]],
     ) -> RepositoryFiles | None:
         service, can_filter = await self._service(url)
         commit = await self._commit(service, branch)

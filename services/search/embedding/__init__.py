@@ -1,4 +1,4 @@
-"""Turns text into vectors: with a packaged model, or an endpoint."""
+"""Turns text into vectors, with a packaged model or an endpoint."""
 
 # pyright: reportUnusedImport=false
 from services.search.embedding.endpoint import Embedder, EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, Vectors

@@ -1,4 +1,4 @@
-"""The seam for turning text into vectors, and vectors from an OpenAI-compatible endpoint."""
+"""The protocol of an embedder, and one that asks an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EmbeddingFailed(Exception):
 class Embedder(Protocol):
     @property
     def id(self) -> str:
-        """The model and how it is run: vectors of different ids are never compared."""
+        """Identifies the model and how it is run. Vectors of different ids are never compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:

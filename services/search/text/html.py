@@ -1,4 +1,4 @@
-"""Saved web pages: their main text as trafilatura finds it."""
+"""Reads saved web pages: their main text, as trafilatura finds it."""
 
 from __future__ import annotations
 

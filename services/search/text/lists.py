@@ -1,4 +1,4 @@
-"""Lists for people who read a chat."""
+"""Lays out lists as Discord's Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.search.text.sections import Block, BlockKind
 
 
 def listed(items: Iterable[tuple[str, Sequence[Block]]]) -> list[Block]:
-    """A list of marks and what stands behind them, in as few blocks as it can be.
+    """Lay out a list, in as few blocks as possible. `items`: the mark of each item and its blocks.
 
     A listing or a table in an item stands on its own, at the margin; so does what comes behind it in the same item.
     """

@@ -1,4 +1,4 @@
-"""Markdown as documentation is written in it, with what its generators add, read by markdown-it.
+"""Reads Markdown and MDX, with the extensions of documentation generators, by markdown-it.
 
 MDX is Markdown with statements, components and expressions of JavaScript, which vanish around their text.
 """
@@ -50,14 +50,16 @@ def read_mdx(text: str) -> Article:
 
 
 def is_mdx(text: str) -> bool:
-    """Whether Markdown is MDX by another name: it imports something before its first listing."""
+    """Return whether a Markdown file is in fact MDX: it imports something before its first listing."""
     beginning = text[:_BEGINNING]
     listing = _FENCED.search(beginning)
     return bool(_IMPORT.search(beginning, 0, listing.start() if listing else len(beginning)))
 
 
 def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
-    """The headings and blocks of Markdown without front matter. `keep_lines`: each line of a paragraph stays one."""
+    """Return the headings and blocks of Markdown without front matter. `keep_lines`: keep the line breaks of
+    paragraphs.
+    """
     tokens = _parser(mdx=False).parse(clean(text))
     if keep_lines:
         for child in (child for token in tokens for child in token.children or () if child.type == "softbreak"):
@@ -66,7 +68,7 @@ def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
 
 
 def clean(text: str) -> str:
-    """With one kind of line end, and without the signs that the reader uses itself."""
+    """Normalise line ends, and replace the control characters that the reader uses itself."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_SIGNS)
 
 

@@ -1,4 +1,4 @@
-"""Block rules for what generators of documentation add to Markdown: tabs, admonitions, containers, includes."""
+"""Block rules for the Markdown extensions of documentation generators: tabs, admonitions, containers, includes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_marks(md: MarkdownIt, *, mdx: bool) -> None:
 
 
 def lead(state: StateBlock, line: int, title: str) -> None:
-    """Adds a title as a paragraph of its own; the reader of the tokens makes it bold."""
+    """Add a title as a paragraph of its own, which the reader of the tokens makes bold."""
     title = title.strip()
     if not title:
         return
@@ -60,12 +60,12 @@ def lead(state: StateBlock, line: int, title: str) -> None:
 
 
 def end_lead(state: StateBlock) -> None:
-    """Ends what stands below the last title."""
+    """Mark the end of what stands below the last title."""
     state.push("lead_end", "", 0)
 
 
 def named_title(name: str, title: str) -> str:
-    """The title of an admonition, or what its kind says in place of one."""
+    """Return the title of an admonition, or a name for its kind if it has none."""
     return title or _SAYS_SO.get(name.lower(), "")
 
 

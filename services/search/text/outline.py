@@ -1,4 +1,4 @@
-"""Headings and blocks in their order, made into an article: paths of headings, titles and anchors."""
+"""Builds an article from headings and blocks in order: paths of headings, title and anchors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running text: the tokens of one paragraph, written as Discord's Markdown or as plain text."""
+"""Writes the inline tokens of a paragraph as Discord's Markdown or as plain text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
 def write(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
-    """The text of what an inline token holds; `plain`: without marks and targets, on one line."""
+    """Return the text of inline tokens. `plain`: without marks and link targets, on one line."""
     writer = _Writer(plain=plain)
     for token in tokens or ():
         writer.add(token)

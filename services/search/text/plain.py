@@ -1,4 +1,4 @@
-"""Text without marks, and the text of web pages that has lost the marks of its headings."""
+"""Reads plain text, and text extracted from web pages that has lost the marks of its headings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_web_text(text: str, title: str = "") -> Article:
 
 
 def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
-    """Where nothing is a heading, short lines on their own that end like no sentence are; the first is the title."""
+    """If there is no heading, turn short lines that end like no sentence into headings; the first becomes the title."""
     if any(isinstance(piece, Heading) for piece in pieces):
         return list(pieces)
     return [

@@ -1,4 +1,4 @@
-"""reStructuredText, as the documentations of Sphinx use it, into an article."""
+"""Reads reStructuredText, as documentation for Sphinx uses it, into an article."""
 
 from __future__ import annotations
 

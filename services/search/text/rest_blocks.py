@@ -1,4 +1,4 @@
-"""Block nodes of docutils into blocks of Markdown."""
+"""Writes the block nodes of docutils as blocks of Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directive as it stands in the text, and the nodes that directives become beside those of docutils."""
+"""Parses a directive of reStructuredText, and defines the nodes that directives become beside those of docutils."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _FIELDS_OF_OBJECTS = frozenset(["returns", "return", "rtype"])
 
 
 class Lead(nodes.General, nodes.Element):
-    """A title (the first child) and what it introduces. `style`: `note` where text follows on its line, or `title`."""
+    """A title (the first child) and what it introduces. `style`: `note` (text follows on the same line) or `title`."""
 
 
 class Signature(nodes.General, nodes.Element):
-    """What is described, a name or signature each in `lines`, and its description."""
+    """A described object: its names or signatures in `lines`, and its description."""
 
 
 class Language(nodes.Invisible, nodes.Element):
-    """From here on, listings without a language of their own are in `language`."""
+    """Sets the language of the following listings that name none."""
 
 
 class DirectiveCall(NamedTuple):

@@ -1,4 +1,4 @@
-"""What becomes of each directive of reStructuredText: a few plain nodes, whatever its name is.
+"""Turns each directive of reStructuredText into a few plain nodes.
 
 Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports
 docutils; `rest` does so when the first document is read.
@@ -25,7 +25,7 @@ _DELIMITERS = {"tab": "\t", "space": " "}
 
 
 class Reader(Protocol):
-    """What the parser does for a directive."""
+    """The methods of the parser that directives use."""
 
     @property
     def bases(self) -> dict[str, str]:
@@ -33,7 +33,7 @@ class Reader(Protocol):
         ...
 
     def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
-        """The content (and the argument before it) as body, sections included."""
+        """Parse the content (and the argument before it) as body, sections included."""
         ...
 
     def inline(self, text: str) -> list[nodes.Node]:
@@ -42,7 +42,7 @@ class Reader(Protocol):
 
 
 def run(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
-    """The nodes that stand for a directive."""
+    """Return the nodes that replace a directive."""
     name = call.name
     if not call.domain:
         if name in ADMONITIONS:

@@ -1,4 +1,4 @@
-"""Inline nodes of docutils into the Markdown that Discord shows, with references, labels and substitutions resolved."""
+"""Writes the inline nodes of docutils as Discord's Markdown, with references, labels and substitutions resolved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the directives of docutils, Sphinx and its extensions are for, by name (in small letters, without domain)."""
+"""Groups the directives of docutils, Sphinx and its extensions by how they are shown (names in lower case, without
+domain).
+"""
 
 from __future__ import annotations
 
@@ -177,5 +179,5 @@ OBJECTS = frozenset(
 
 
 def is_automatic(name: str) -> bool:
-    """Whether the directive takes its text from the docstring of what it names; what is written below it is added."""
+    """Return whether a directive takes its text from a docstring; what is written below it is added."""
     return name.startswith("auto") and name not in BODIES

@@ -1,4 +1,4 @@
-"""Inline reStructuredText as Sphinx writes it: what a reader sees of `:ref:`, `:class:`, `:pep:` and any other role.
+"""Reads the roles of inline reStructuredText (`:ref:`, `:class:`, `:pep:` and any other) as Sphinx shows them.
 
 Importing this imports docutils; `rest` does so when the first document is read.
 """

@@ -1,4 +1,4 @@
-"""A tree of docutils into an article: which blocks stand below which heading."""
+"""Builds an article from a tree of docutils: assigns its blocks to headings."""
 
 from __future__ import annotations
 

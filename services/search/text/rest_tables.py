@@ -19,7 +19,7 @@ class Table(NamedTuple):
 
 
 def read_table(node: nodes.table, read_cell: Callable[[nodes.Element], Cell]) -> Table:
-    """The rows of a table; a cell that spans several places stands in the first of them."""
+    """Return the header and rows of a table; a cell that spans several places stands in the first of them."""
     heads = [row for head in node.findall(nodes.thead) for row in _filled(head, read_cell)]
     rows = [row for body in node.findall(nodes.tbody) for row in _filled(body, read_cell)]
     header = tuple(

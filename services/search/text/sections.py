@@ -1,4 +1,4 @@
-"""What a document is to search, to people and to models: sections of blocks, below a path of headings."""
+"""The structure of a document that search, people and models share: sections of blocks below a path of headings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What stands below one heading, up to the next one of any level.
+    """The text below one heading, up to the next heading of any level.
 
     Attributes:
         headings: plain text, the title of the document first; empty where it has none.
@@ -46,22 +46,22 @@ class Section(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Without the heading."""
+        """The text of the blocks, without the heading."""
         return "\n\n".join(block.text for block in self.blocks)
 
     @property
     def heading(self) -> str:
-        """A line of Markdown; empty where there is none."""
+        """The heading as a line of Markdown; empty if there is none."""
         return f"{'#' * min(len(self.headings), 6)} {self.headings[-1]}" if self.headings else ""
 
     @property
     def markdown(self) -> str:
-        """The text below its heading."""
+        """The heading and the text below it."""
         return "\n\n".join(part for part in (self.heading, self.text) if part)
 
 
 class Article(NamedTuple):
-    """A document.
+    """A parsed document.
 
     Attributes:
         title: plain text: of the front matter, else the first heading of the highest level; empty where there is none.
@@ -78,8 +78,9 @@ class Article(NamedTuple):
         return "\n\n".join(section.markdown for section in self.sections)
 
     def contents(self, max_chars: int) -> str:
-        """The headings as a nested list of at most `max_chars` characters. Of too many, the deepest are left out first,
-        then the last. Headings above a section are listed even where they have no section of their own.
+        """Return the headings as a nested list of at most `max_chars` characters. If there are too many, the deepest
+        are left out first, then the last. Headings above a section are listed even if they have no section of their
+        own.
         """
         paths = dict.fromkeys(each.headings[: end + 1] for each in self.sections for end in range(len(each.headings)))
         text = ""

@@ -1,4 +1,4 @@
-"""The anchors that generators of sites make of headings: each for one page, heading after heading."""
+"""Anchors of headings as site generators make them; one object for each page, called heading after heading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERED = re.compile(r"[-_]([1-9][0-9]?)")
 
 
 class SiteGenerator(StrEnum):
-    """What makes a site of documents; `repository`: the host of one, which shows them as they are."""
+    """The program that makes a site of documents; `repository`: a host of repositories that shows files as they are."""
 
     MKDOCS = "mkdocs"
     SPHINX = "sphinx"
@@ -55,8 +55,8 @@ class GitHubSlugs:
 
 
 def anchor_by(generator: SiteGenerator, title: str, anchor: str) -> str:
-    """The anchor that a generator gives to a heading, where `anchor` is what the reader of Markdown made of it. An
-    anchor that its author chose stays.
+    """Return the anchor that a generator gives to a heading. `anchor`: the one that our reader made; one that the
+    author chose is returned unchanged.
     """
     for made in dict.fromkeys((_mkdocs(title), _github(title))):
         rest = anchor.removeprefix(made) if made and anchor.startswith(made) else None

@@ -1,4 +1,4 @@
-"""Inline rules: tags, expressions, attribute lists and other markup within a line."""
+"""Inline rules for tags, expressions, attribute lists and other markup within a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for people who read a chat: aligned text, or a list where the lines would wrap."""
+"""Lays out tables for a chat: as aligned text, or as a list if the lines would wrap."""
 
 from __future__ import annotations
 

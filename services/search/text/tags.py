@@ -1,4 +1,4 @@
-"""HTML tags and JSX components: reading one, and what each means to people."""
+"""Reads single HTML tags and JSX components, and what they show to people."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Tag(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a component shows above its content; empty for HTML and for mere ornament."""
+        """The title that a component shows above its content; empty for HTML and for ornaments."""
         if not self.is_component or self.closing or self.element in _WITHOUT_TITLE:
             return ""
         names = (*_TITLES, "name", "value") if "tab" in self.element else _TITLES
@@ -157,6 +157,6 @@ def braces_end(text: str, start: int, limit: int, most: int = _MAX_BRACES) -> in
 
 
 def literal_text(expression: str) -> str:
-    """The text of an expression that is a string and nothing else; empty for others."""
+    """Return the text of an expression that is a string literal; empty for any other."""
     literal = _LITERAL.fullmatch(expression)
     return "" if literal is None or "${" in literal["text"] else literal["text"]

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from services.assistant import Addresses
-from services.search import Kept
+from services.search import StoredPassage
 from services.search.text import SiteGenerator
 
 SITE = Addresses({"": "https://docs.example"})
@@ -76,7 +76,7 @@ def test_an_anchor_follows() -> None:
 
 
 def test_a_web_page_is_where_it_was_fetched_without_anchors_of_ours() -> None:
-    kept = Kept("kb:https://x.example/a?b=1", "A", "", 0, (), "ports", "text")
+    kept = StoredPassage("kb:https://x.example/a?b=1", "A", "", 0, (), "ports", "text")
     assert Addresses().section(kept) == "https://x.example/a?b=1"
     assert SITE.section(kept._replace(source_id="kb:a.md")) == "https://docs.example/a/#ports"
 
@@ -173,7 +173,9 @@ def test_what_belongs_to_a_server_is_published_where_that_server_says() -> None:
 )
 def test_a_generator_has_its_own_pages_and_anchors(generator: SiteGenerator, page: str, section: str) -> None:
     site = Addresses({"": "https://docs.example"}, {"": generator})
-    kept = Kept("kb:guide/ssr.md", "SSR", "", 1, ("SSR", "server.ws 2 & options"), "serverws-2-options", "text")
+    kept = StoredPassage(
+        "kb:guide/ssr.md", "SSR", "", 1, ("SSR", "server.ws 2 & options"), "serverws-2-options", "text"
+    )
     assert site.section(kept) == f"https://docs.example/{page}#{section}"
     assert site.section(kept._replace(anchor="serverws-2-options_1")) in {
         f"https://docs.example/{page}#{section}{mark}1" for mark in "-_"
@@ -189,9 +191,9 @@ def test_a_generator_has_its_own_pages_and_anchors(generator: SiteGenerator, pag
 
 def test_rest_and_files_in_a_repository_keep_their_anchors() -> None:
     sphinx = Addresses({"": "https://docs.example"}, {"": SiteGenerator.SPHINX})
-    kept = Kept("kb:a.rst", "A", "", 1, ("A", "server.ws"), "serverws", "text")
+    kept = StoredPassage("kb:a.rst", "A", "", 1, ("A", "server.ws"), "serverws", "text")
     assert sphinx.section(kept) == "https://docs.example/a.html#serverws"
-    twice = Kept("kb:a.md", "A", "", 1, ("A", "Größe"), "große_1", "text")
+    twice = StoredPassage("kb:a.md", "A", "", 1, ("A", "Größe"), "große_1", "text")
     assert (
         BLOB.section(twice._replace(anchor="groe_1")) == "https://github.com/o/r/blob/main/docs/a.md#gr%C3%B6%C3%9Fe-1"
     )
@@ -199,7 +201,7 @@ def test_rest_and_files_in_a_repository_keep_their_anchors() -> None:
 
 def test_what_begins_with_a_digit_is_marked_by_vitepress() -> None:
     site = Addresses({"": "https://docs.example"}, {"": SiteGenerator.VITEPRESS})
-    kept = Kept("kb:a.md", "A", "", 1, ("A", "7.2.0 (2026-11-02)"), "720-2026-11-02", "text")
+    kept = StoredPassage("kb:a.md", "A", "", 1, ("A", "7.2.0 (2026-11-02)"), "720-2026-11-02", "text")
     assert site.section(kept) == "https://docs.example/a.html#_7-2-0-2026-11-02"
 
 

@@ -24,7 +24,7 @@ from services.assistant.quoting import (
 )
 from services.assistant.recent_replies import DAY
 from services.conversations import phrases
-from services.search import NOTHING, Found, Hit, Kept, Level
+from services.search import NOTHING, Found, Hit, Level, StoredPassage
 from tests.searching import found
 from tests.services.quickly import QUICKLY
 
@@ -32,8 +32,8 @@ SAY = phrases("en")
 SITE = Addresses({"": "https://docs.example"})
 
 
-def kept(text: str = "The lever is pulled.", **known: Any) -> Kept:
-    usual = Kept("kb:guide/press.md", "Presses", "", 0, ("Presses", "Lever"), "lever", text)
+def kept(text: str = "The lever is pulled.", **known: Any) -> StoredPassage:
+    usual = StoredPassage("kb:guide/press.md", "Presses", "", 0, ("Presses", "Lever"), "lever", text)
     return usual._replace(**known)
 
 

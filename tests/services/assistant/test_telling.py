@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from services.assistant.pointing import best_line, sentences
-from services.search import Kept
+from services.search import StoredPassage
 
 
 def told(text: str, query: str) -> str:
-    return best_line(Kept("kb:a.md", "", "", 0, (), "", text), query)
+    return best_line(StoredPassage("kb:a.md", "", "", 0, (), "", text), query)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, Choice, TextFiles
+from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, TextFiles
 from services.knowledge.choosing import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SOURCE_CODE
 
 
@@ -14,7 +14,7 @@ from services.knowledge.choosing import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SO
     "name", ["logo.PNG", "assets/site.css", "js/app.min.js", "uv.lock", "web/package-lock.json", "diagram.svg"]
 )
 def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
-    assert Choice().refusal(name) in NOT_DOCUMENTATION
+    assert PathFilter().refusal(name) in NOT_DOCUMENTATION
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
     ],
 )
 def test_source_code_build_files_lists_of_people_and_licences_are_no_documents(name: str, why: str) -> None:
-    assert Choice().refusal(name) == why
-    assert Choice(include=("**",)).refusal(name) is None
+    assert PathFilter().refusal(name) == why
+    assert PathFilter(include=("**",)).refusal(name) is None
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_source_code_build_files_lists_of_people_and_licences_are_no_documents(n
     ["a.md", "b.mdx", "c.rst", "d.txt", "e", "x.json", "f.yaml", "lock", "css", "license.rst", "contributing.md"],
 )
 def test_everything_else_may_be_a_document(name: str) -> None:
-    assert Choice().refusal(name) is None
+    assert PathFilter().refusal(name) is None
 
 
 @pytest.mark.parametrize("name", ["conf.py", "docs/conf.py", "docs/make.bat", "docs/Makefile"])
 def test_what_builds_a_sphinx_tree_is_no_document_unless_it_is_chosen(name: str) -> None:
-    assert Choice().refusal(name) in NOT_DOCUMENTATION
-    assert Choice(include=("docs/**", "conf.py")).refusal(name) is None
+    assert PathFilter().refusal(name) in NOT_DOCUMENTATION
+    assert PathFilter(include=("docs/**", "conf.py")).refusal(name) is None
 
 
 def test_globs_choose_and_exclusion_wins() -> None:
-    choice = Choice(include=("guides/**", "*.md", "img/?.svg"), exclude=("guides/old/**", "draft-*.md"))
+    choice = PathFilter(include=("guides/**", "*.md", "img/?.svg"), exclude=("guides/old/**", "draft-*.md"))
     kept = {
         name: choice.refusal(name) is None
         for name in [

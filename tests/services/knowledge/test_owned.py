@@ -29,7 +29,7 @@ from services.knowledge import (
     owner_of,
     unowned,
 )
-from services.search import Found, Kept, PassageStore
+from services.search import Found, PassageStore, StoredPassage
 from tests.hashing import HashingEmbedder
 
 A, B = 311, 1_458_745_245_675_032_710
@@ -114,7 +114,7 @@ def test_no_reader_in_one_server_is_given_a_word_of_another(
             for source_id in everything:
                 passages = await search.passages_of(source_id, query)
                 assert not any(foreign in text for text in passages)
-                section = await search.section(Kept(source_id, "", "", 0, (), "", ""))
+                section = await search.section(StoredPassage(source_id, "", "", 0, (), "", ""))
                 assert not any(foreign in kept.text for kept in section)
                 if owner_of(source_id) == other:
                     assert not passages
@@ -162,11 +162,11 @@ async def test_what_changes_in_the_shared_library_is_found_in_every_server() -> 
 async def test_search_goes_on_where_the_shared_file_was_lost_as_it_was_read() -> None:
     servers = Servers({"kb:a.md": "The wheel turns."}, {"kb:b.md": "The sluice is closed."}, {})
     search = servers.searches[A]
-    assert not search.has_lost_a_file or (await search.find("wheel")).hits
-    cast("LibrarySearch", search.beside).kb.begin_anew()
-    assert search.has_lost_a_file
+    assert not search.needs_rebuilding or (await search.find("wheel")).hits
+    cast("LibrarySearch", search.beside).kb.empty_file()
+    assert search.needs_rebuilding
     assert [hit.source_id for hit in (await search.find("wheel")).hits] == ["kb:a.md"]
-    assert not search.has_lost_a_file
+    assert not search.needs_rebuilding
     servers.close()
 
 

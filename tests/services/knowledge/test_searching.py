@@ -16,7 +16,7 @@ from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, 
 from services.knowledge.articles import article_of
 from services.knowledge.searching import REFRESH_SECONDS
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Cut, Found, Level, Meaning, PassageStore, find, passage_file
+from services.search import NOTHING, Found, Level, PassageStore, PreparedSource, QueryVector, find, passage_file
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -232,7 +232,7 @@ async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_
 ) -> None:
     asked: dict[str, bool] = {}
 
-    def judging(stores: Sequence[PassageStore], query: str, meaning: Meaning, allowed: frozenset[str]) -> Found:
+    def judging(stores: Sequence[PassageStore], query: str, meaning: QueryVector, allowed: frozenset[str]) -> Found:
         asked[query] = meaning.calibrated
         return find(stores, query, meaning, allowed)
 
@@ -409,7 +409,7 @@ class TestWithoutTheTeam:
         search = folder.search()
         assert await ids(search, "sluice and tallow") == ["team:sluice.txt"]
         assert self.holding(folder, b"tallow")
-        async with search.without_team():
+        async with search.team_passages_dropped():
             assert not self.holding(folder, b"tallow")
             asked = asyncio.create_task(ids(search, "does the sluice freeze?"))
             await asyncio.sleep(1)
@@ -428,7 +428,7 @@ class TestWithoutTheTeam:
         folder.teach(TOPIC + TOPIC.replace("tallow", "soap").replace("qa_1", "qa_2"))
         await search.refresh()
         folder.embedder.texts.clear()
-        async with search.without_team():
+        async with search.team_passages_dropped():
             if left == "one":
                 folder.teach(TOPIC)
             else:
@@ -448,7 +448,7 @@ class TestWithoutTheTeam:
             raise sqlite3.OperationalError("disk I/O error")
 
         monkeypatch.setattr(search.team, "forget_unused_vectors", refuse)
-        async with search.without_team():
+        async with search.team_passages_dropped():
             pass
         assert "cannot be written" in caplog.text
 
@@ -466,7 +466,7 @@ class TestWhenTheDiskRefuses:
         await search.refresh()
         change, tried = search.kb.change, list[str]()
 
-        def counted(put: Sequence[Cut], **others: Any) -> None:
+        def counted(put: Sequence[PreparedSource], **others: Any) -> None:
             tried.extend(cut.source_id for cut in put)
             change(put, **others)
 

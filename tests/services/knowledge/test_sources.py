@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clock import from_rfc3339
-from services.knowledge.asked_lines import LineFiles, Rhythm
+from services.knowledge.asked_lines import LineStates, RefreshSchedule
 from services.knowledge.cache import hash_text
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due, page_name
@@ -116,27 +116,27 @@ def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: 
     facts = UrlFacts(url, at, None, None, "success", "2026-01-04T00:00:00Z", "monday")
     record = UrlRecord.new(at, url=facts).holding(hash_text("Rye"))
     now = from_rfc3339(at) + days * 86_400
-    assert is_due(url, record, frozenset({page_name(url)}), now, Rhythm(), lastmod) is due
+    assert is_due(url, record, frozenset({page_name(url)}), now, RefreshSchedule(), lastmod) is due
 
 
 @pytest.mark.parametrize(
     ("rhythm", "next_at", "failed", "due"),
     [
-        (Rhythm(), 11, False, False),
-        (Rhythm(), 10, False, True),
-        (Rhythm(by_hand=True), 11, True, True),
-        (Rhythm(by_hand=True), 11, False, False),
-        (Rhythm(), 11, True, False),
+        (RefreshSchedule(), 11, False, False),
+        (RefreshSchedule(), 10, False, True),
+        (RefreshSchedule(by_hand=True), 11, True, True),
+        (RefreshSchedule(by_hand=True), 11, False, False),
+        (RefreshSchedule(), 11, True, False),
     ],
 )
 def test_what_failed_is_asked_for_at_once_where_somebody_waits(
-    rhythm: Rhythm, next_at: float, failed: bool, due: bool
+    schedule: RefreshSchedule, next_at: float, failed: bool, due: bool
 ) -> None:
-    assert rhythm.is_due(next_at, 10, failed=failed) is due
+    assert schedule.is_due(next_at, 10, failed=failed) is due
 
 
 def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None:
-    kept = LineFiles(tmp_path / "lines", dict[str, int])
+    kept = LineStates(tmp_path / "lines", dict[str, int])
     kept.forget_others([["a"]])
     kept.write(["a", 1], {"x": 1})
     kept.write(["a", 2], {"x": 2})

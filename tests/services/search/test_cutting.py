@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.cutting import PASSAGE_CHARS, Passage, passages, says_something
+from services.search.cutting import PASSAGE_CHARS, Passage, has_words, passages
 from services.search.text import Article, Block, BlockKind, Section, read
 from tests.services.quickly import QUICKLY
 
@@ -56,7 +56,7 @@ def test_one_word_of_any_length_is_cut_to_a_size_and_nothing_of_it_lost(text: st
     word = "abc" * len(text)
     pieces = of(prose(word))
     assert all(len(piece) <= 2 * PASSAGE_CHARS for piece in pieces)
-    assert "".join(pieces) == (word if says_something(word) else "")
+    assert "".join(pieces) == (word if has_words(word) else "")
 
 
 def test_what_stands_under_one_heading_stays_whole_when_it_is_short() -> None:

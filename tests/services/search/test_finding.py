@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from services.search import (
     NOTHING,
-    Cut,
     Level,
-    Meaning,
     PassageStore,
+    PreparedSource,
+    QueryVector,
     find,
     finding,  # to lower a limit
 )
@@ -38,12 +38,17 @@ SOURCES = {
 
 def holding(texts: Mapping[str, str]) -> PassageStore:
     kept = PassageStore(None)
-    kept.change([Cut(name, "", text, "", "", "en", [Passage(0, (), text)], [NOWHERE]) for name, text in texts.items()])
+    kept.change(
+        [
+            PreparedSource(name, "", text, "", "", "en", [Passage(0, (), text)], [NOWHERE])
+            for name, text in texts.items()
+        ]
+    )
     return kept
 
 
-def meaning(*values: float, calibrated: bool = True) -> Meaning:
-    return Meaning(np.array(values, dtype=np.float32), ID, calibrated)
+def meaning(*values: float, calibrated: bool = True) -> QueryVector:
+    return QueryVector(np.array(values, dtype=np.float32), ID, calibrated)
 
 
 def give(kept: PassageStore, vectors: Mapping[str, tuple[float, float]]) -> None:
@@ -52,7 +57,7 @@ def give(kept: PassageStore, vectors: Mapping[str, tuple[float, float]]) -> None
     kept.keep_vectors(ID, {key: np.array(vectors[text], dtype=np.float32) for key, text in left if text in vectors})
 
 
-def ids(kept: PassageStore, query: str, asked: Meaning | None = None) -> list[str]:
+def ids(kept: PassageStore, query: str, asked: QueryVector | None = None) -> list[str]:
     return [hit.source_id for hit in find([kept], query, asked).hits]
 
 
@@ -137,8 +142,8 @@ def test_the_pages_are_the_best_passage_of_each_source() -> None:
     held = [Passage(0, (), "a wheel among many other things"), Passage(1, (), "wheel, wheel, wheel")]
     kept.change(
         [
-            Cut("kb:a.md", "", "", "", "", "en", held, [NOWHERE, NOWHERE]),
-            Cut("kb:b.md", "", "", "", "", "en", held[:1], [NOWHERE]),
+            PreparedSource("kb:a.md", "", "", "", "", "en", held, [NOWHERE, NOWHERE]),
+            PreparedSource("kb:b.md", "", "", "", "", "en", held[:1], [NOWHERE]),
         ]
     )
     pages = find([kept], "wheel", None).pages
@@ -157,7 +162,7 @@ def test_each_store_is_asked_in_the_languages_of_all_of_them() -> None:
     """Pitfall 57."""
     german = PassageStore(None)
     text = "die zusätzlichen Schlüssel liegen im Ordner"
-    german.change([Cut("kb:de.md", "", "", "", "", "de", [Passage(0, (), text)], [NOWHERE])])
+    german.change([PreparedSource("kb:de.md", "", "", "", "", "de", [Passage(0, (), text)], [NOWHERE])])
     found = find([holding(SOURCES), german], "wo liegt der zusätzliche Schlüssel?", None)
     assert [hit.source_id for hit in found.hits] == ["kb:de.md"]
 

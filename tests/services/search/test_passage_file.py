@@ -243,7 +243,7 @@ def test_what_is_begun_anew_holds_no_text_and_no_word_and_keeps_its_vectors(path
     assert b"zebra" in path.read_bytes(), "the index of words marks them as gone, and no more"
     path.with_name(f"{path.name}-wal").write_text("zebra")
     version = kept.version
-    kept.begin_anew()
+    kept.empty_file()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert b"zebra" not in path.read_bytes()
     assert b"wheel" not in path.read_bytes()
@@ -257,7 +257,7 @@ def test_what_is_begun_anew_holds_no_text_and_no_word_and_keeps_its_vectors(path
 def test_in_memory_everything_can_be_begun_anew_too() -> None:
     store = PassageStore(None)
     store.change([cut("a.md", "one wheel")])
-    store.begin_anew()
+    store.empty_file()
     assert store.sources() == {}
     assert is_usable(store)
 
@@ -266,7 +266,7 @@ def test_a_file_that_cannot_be_deleted_is_told_of(path: Path) -> None:
     path.mkdir(parents=True)
     store = PassageStore(path)
     with pytest.raises(OSError, match=path.name):
-        store.begin_anew()
+        store.empty_file()
 
 
 def test_a_mistake_of_ours_is_no_reason_to_throw_the_file_away(kept: PassageStore) -> None:

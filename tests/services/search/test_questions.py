@@ -6,10 +6,10 @@ import pytest
 
 from services.search.questions import (
     BEFORE,
-    asked_now,
     asking_sentences,
     asks_for_something,
     continues,
+    current_question,
     is_question,
     looks_finished,
     may_ask,
@@ -166,7 +166,7 @@ def test_marked_questions_of_three_words_or_more_are_recognised_in_all_catalogue
 def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_questions_are() -> None:
     asked = f"@Millrace which lever? [image: a.png] [file: b.log, 3 kB] https://x.example/a\n{BEFORE}what is a valve?"
     assert searched(asked).split() == ["which", "lever?", "what", "is", "a", "valve?"]
-    assert asked_now(asked).split() == ["which", "lever?", "https://x.example/a"]
+    assert current_question(asked).split() == ["which", "lever?", "https://x.example/a"]
     assert searched("npm i @scope/package").split()[-1] == "@scope/package"
 
 
@@ -174,7 +174,7 @@ def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_question
 def test_no_message_takes_long_to_judge(part: str) -> None:
     text = part * (40_000 // len(part))
     began = time.process_time()
-    for judge in (is_question, may_ask, asks_for_something, continues, searched, asked_now, asking_sentences):
+    for judge in (is_question, may_ask, asks_for_something, continues, searched, current_question, asking_sentences):
         judge(text)
     assert time.process_time() - began < 2
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import Cut, Kept, PassageStore, find, passage_file, store
+from services.search import PassageStore, PreparedSource, StoredPassage, find, passage_file, store
 from services.search.cutting import Passage
 from services.search.text.sections import Section
 
 ID = "a model"
 
 
-def cut(name: str, *texts: str, stamp: str = "s1", heading: str = "") -> Cut:
+def cut(name: str, *texts: str, stamp: str = "s1", heading: str = "") -> PreparedSource:
     """A source of one section for each text."""
     headings = (heading,) if heading else ()
     held = [Passage(place, headings, text) for place, text in enumerate(texts)]
-    return Cut(
+    return PreparedSource(
         f"kb:{name}",
         stamp,
         f"hash of {texts}",
@@ -128,7 +128,9 @@ def test_the_passages_of_a_section_come_in_order_with_what_is_known_of_their_sou
     section = kept.section("kb:a.md", 0)
     assert [each.text for each in section] == ["first of it", "last"]
     [ice] = kept.section("kb:a.md", 1)
-    assert ice == Kept("kb:a.md", "Mills", "/mills/", 1, ("Mills", "Ice"), "ice", "other", "2026-02-01", quotable=False)
+    assert ice == StoredPassage(
+        "kb:a.md", "Mills", "/mills/", 1, ("Mills", "Ice"), "ice", "other", "2026-02-01", quotable=False
+    )
     assert kept.section("kb:b.md", 0) == []
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from services.search import Level
 from services.search.embedding.matching import Match
-from services.search.finding import Found, Hit, TaughtSignals
-from services.search.store import Kept
+from services.search.finding import Found, Hit, TeamAnswerSignals
+from services.search.store import StoredPassage
 from services.search.taught import MOST, candidates, judged, level_of, probability
 from tests.services.quickly import QUICKLY
 
@@ -16,7 +16,7 @@ CLOSE = Match(near=0.9, missing=0.0)
 
 
 def said(question: str, *, section: int = 0, cosine: float = 0.6, quotable: bool = True, helped: bool = False) -> Hit:
-    kept = Kept(
+    kept = StoredPassage(
         "team:mill.txt", "Mill", "", section, (question,), str(section), "Pull it.", "2026-02-16", quotable, helped
     )
     return Hit(kept, cosine, cosine, 1.5)
@@ -32,7 +32,7 @@ def test_of_each_answer_the_best_passage_counts_and_of_many_answers_the_first() 
 def test_it_is_a_probability_and_grows_with_what_speaks_for_an_answer(
     keywords: float, ahead: float, near: float | None, missing: float
 ) -> None:
-    signals = TaughtSignals(keywords, ahead, near, None if near is None else missing)
+    signals = TeamAnswerSignals(keywords, ahead, near, None if near is None else missing)
     likely = probability(signals)
     assert 0 <= likely <= 1
     more = [signals._replace(keywords=keywords + 1), signals._replace(ahead=ahead + 0.1)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import ranked
-from services.search.scoring import Floats, Holders, bm25, spread
+from services.search.scoring import Floats, Postings, bm25, spread
 from services.search.words import stem, terms
 from tests.services.quickly import QUICKLY
 
@@ -16,11 +16,11 @@ texts = st.text(max_size=200)
 
 
 def scored(documents: list[list[str]], query: list[str], imagined: int = 0) -> tuple[Floats, Floats]:
-    held: list[Holders] = []
+    held: list[Postings] = []
     for word in dict.fromkeys(query):
         places = [place for place, words in enumerate(documents) if word in words]
         times = np.array([documents[place].count(word) for place in places], dtype=np.float32)
-        held.append(Holders(np.array(places, dtype=np.int64), times))
+        held.append(Postings(np.array(places, dtype=np.int64), times))
     return bm25(held, np.array([len(words) for words in documents], dtype=np.float32), imagined=imagined)
 
 

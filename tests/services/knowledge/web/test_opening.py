@@ -9,7 +9,7 @@ import pytest
 from clock import Run
 from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
 from services.knowledge.web_answers import FetchFailed
-from services.knowledge.webs import OpenWeb
+from services.knowledge.webs import ClosableWeb
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def opened(renderer: str, run: Run = in_thread) -> OpenWeb:
+def opened(renderer: str, run: Run = in_thread) -> ClosableWeb:
     return open_web(
         run,
         renderer="browser" if renderer == "browser" else "http",

@@ -9,12 +9,12 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ShaFile, Tree
 from dulwich.pack import write_pack_objects
 
-from services.knowledge.choosing import Choice
-from services.knowledge.repositories import Taken
+from services.knowledge.choosing import PathFilter
+from services.knowledge.repositories import RepositorySelection
 from services.knowledge.web import packs
 from services.knowledge.web_answers import FetchFailed
 
-TAKEN = Taken("", Choice(), 100)
+TAKEN = RepositorySelection("", PathFilter(), 100)
 
 
 def pack_of(top: Tree, *more: ShaFile) -> tuple[bytes, str]:
