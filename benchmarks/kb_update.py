@@ -23,14 +23,13 @@ from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.ledger import SourceRecords
 from services.knowledge.library import DiskLibrary
-from services.knowledge.searching import LibrarySearch
+from services.knowledge.library_search import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import UpdateEvent, UpdateReport, UpdateResult
+from services.knowledge.source_kinds import SourceRecords, UpdateEvent, UpdateReport, UpdateResult
 from services.knowledge.source_pages import WebPages
-from services.knowledge.web_answers import Fetched, FetchFailed
-from services.search.store import PassageStore
+from services.knowledge.web_interface import Fetched, FetchFailed
+from services.search.passage_store import PassageStore
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update

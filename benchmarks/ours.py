@@ -24,8 +24,8 @@ from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
-from services.search.finding import NOTHING, Found, Hit
-from services.search.store import StoredPassage
+from services.search.passage_store import StoredPassage
+from services.search.retrieval import NOTHING, Found, Hit
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph

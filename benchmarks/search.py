@@ -29,7 +29,7 @@ from benchmarks.verdicts import verdict
 from services.knowledge import DiskLibrary, LibrarySearch, TextFiles, hash_text
 from services.search import Passage, PassageStore, PreparedSource, QueryVector, find
 from services.search.embedding import PackagedEmbedder, Vectors
-from services.search.text.sections import Section
+from services.search.text.article import Section
 
 FILES, PASSAGES, EMBEDDED = 2_000, 20_000, 300
 MOST_CPU, MOST_RESTART, MOST_MB, MOST_QUERY = 2.0, 0.1, 400, 0.025

@@ -35,7 +35,7 @@ from services.discord.dispatches import Dispatch
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
-from services.knowledge.web_answers import Fetched, FetchFailed, Page
+from services.knowledge.web_interface import Fetched, FetchFailed, Page
 from services.llm.endpoint import Unavailable
 from services.llm.usage import Usage
 

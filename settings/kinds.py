@@ -133,7 +133,7 @@ def _no_bytes(given: Any) -> Any:
 
 
 def _topic(given: Any) -> str:
-    """Normalise the name of a topic as `services.knowledge.topic_names` does."""
+    """Normalise the name of a topic as `services.knowledge.topic_files` does."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.knowledge.library import Library
-from services.knowledge.searching import LibrarySearch, Search
-from services.search.confidence import Level
-from services.search.finding import NOTHING, Found, Hit, TeamAnswer, TeamAnswerSignals
-from services.search.store import PassageStore, StoredPassage
+from services.knowledge.library_search import LibrarySearch, Search
+from services.search.passage_store import PassageStore, StoredPassage
+from services.search.retrieval import NOTHING, Found, Hit, Level, TeamAnswer, TeamAnswerSignals
 
 CONFIDENCE = {Level.ANSWER: 0.9, Level.POINT: 0.3, Level.SILENCE: 0.0}
 

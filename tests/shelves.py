@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from services.knowledge.asked_lines import RefreshSchedule
 from services.knowledge.cache import Record, parse
-from services.knowledge.ledger import SourceRecords
+from services.knowledge.links_file import RefreshSchedule
 from services.knowledge.source_files import FileRecord, TextFiles
-from services.knowledge.source_kinds import UpdateEvent, UpdateReport
+from services.knowledge.source_kinds import SourceRecords, UpdateEvent, UpdateReport
 from services.knowledge.source_pages import UrlRecord, WebPages
 from services.knowledge.source_repositories import GitRecord
-from services.knowledge.web_answers import Fetched, FetchFailed, Page
+from services.knowledge.web_interface import Fetched, FetchFailed, Page
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
 

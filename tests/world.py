@@ -38,7 +38,7 @@ from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable
-from services.knowledge.searching import Search
+from services.knowledge.library_search import Search
 from services.llm.endpoint import Unavailable
 from services.llm.images import ImageSource
 from services.llm.usage import Usage

@@ -22,8 +22,7 @@ from services.documents.store.protocol import Collection, DocumentStore, NewDocu
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
-from services.search.embedding.endpoint import Embedder
-from services.search.embedding.packaged import PackagedEmbedder, installed
+from services.search.embedding import Embedder, PackagedEmbedder, installed
 from tests.hashing import HashingEmbedder
 
 MIB = 1024 * 1024

@@ -15,8 +15,7 @@ from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import ChunkSearch, Collection, NewDocument, Origin
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
-from services.search.embedding.endpoint import Embedder
-from services.search.embedding.packaged import PackagedEmbedder, installed
+from services.search.embedding import Embedder, PackagedEmbedder, installed
 from tests.hashing import HashingEmbedder
 
 PASSAGES = 20_000

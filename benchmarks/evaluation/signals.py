@@ -55,7 +55,7 @@ class Row(NamedTuple):
         by: `meaning` or `words`.
         right: whether one of the first three pages answers.
         apart: as of the query.
-        signals: by the names that they have in `services.search.confidence`.
+        signals: by the names that they have in `services.search.retrieval`.
     """
 
     project: str

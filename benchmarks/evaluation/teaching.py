@@ -1,4 +1,5 @@
-"""The weights by which it is told whether an earlier answer of the team answers a question (`services.search.taught`).
+"""The weights by which it is told whether an earlier answer of the team answers a question
+(`services.search.retrieval`).
 
     python -m benchmarks.evaluation.teaching FOLDER
 
@@ -28,7 +29,7 @@ from benchmarks.evaluation.signals import asking_in
 from services.knowledge import IndexEntry, LibrarySearch, Source, exchanges
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder
-from services.search.finding import TeamAnswer, TeamAnswerSignals
+from services.search.retrieval import TeamAnswer, TeamAnswerSignals
 from services.team import Pair
 
 NAMES = ("keywords", "ahead", "near", "missing")

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from commands.evaluating.questions import EvalQuestion, Share
 from model.outcomes import OutcomeKind
-from services.knowledge import Choice, belongs_to
+from services.knowledge import PathFilter, belongs_to
 from services.search import Level
 
 
@@ -88,7 +88,7 @@ def fits(expected: str, source_id: str) -> bool:
     if space != space_of_id:
         return False
     if "*" in name:
-        return Choice(include=(name,)).refusal(bare) is None
+        return PathFilter(include=(name,)).refusal(bare) is None
     return space == "team" and belongs_to(bare.removesuffix(".txt"), {name.removesuffix(".txt")})
 
 

@@ -8,20 +8,24 @@ lists of them, repositories.
 
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, excerpts, index_file
-from services.knowledge.asked_lines import RefreshSchedule
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter
-from services.knowledge.exchanges import exchanges
+from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
 from services.knowledge.index_file import IndexEntry, harmless
-from services.knowledge.ledger import SourceRecords
-from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
-from services.knowledge.links_file import parse_links, read_links
-from services.knowledge.owned import JoinedLibrary, OwnLibrary
-from services.knowledge.searching import LibrarySearch, Search
-from services.knowledge.site_parts import site_generator_of
-from services.knowledge.sites import Sites
+from services.knowledge.library import (
+    DiskLibrary,
+    JoinedLibrary,
+    Library,
+    OwnLibrary,
+    Source,
+    SourceUnavailable,
+    bare_name,
+    owned,
+    owner_of,
+    unowned,
+)
+from services.knowledge.library_search import LibrarySearch, Search
+from services.knowledge.links_file import RefreshSchedule, parse_links, read_links
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
-from services.knowledge.source_ids import bare_name, owned, owner_of, unowned
 from services.knowledge.source_kinds import (
     AnyKind,
     CannotList,
@@ -31,15 +35,25 @@ from services.knowledge.source_kinds import (
     Pending,
     Purged,
     Settled,
+    SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
     UpdateResult,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, UrlRecord, WebPages, page_name
+from services.knowledge.source_pages import FetchStatus, Sites, UrlRecord, WebPages, page_name
 from services.knowledge.source_repositories import Repositories, hosted_address
-from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
-from services.knowledge.topic_texts import answered_pairs, pair_ids, topic_for_model
-from services.knowledge.web_answers import Page, WebError
-from services.knowledge.webs import WebFetchers
+from services.knowledge.topic_files import (
+    answered_pairs,
+    belongs_to,
+    exchanges,
+    files_of,
+    first_of,
+    is_topic_name,
+    next_file,
+    pair_ids,
+    topic_for_model,
+    topic_name,
+)
+from services.knowledge.web_interface import Page, WebError, WebFetchers

@@ -95,7 +95,9 @@ class Record(ABC):
         return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **part)
 
     def holding(self, content_hash: str) -> Self:
-        """Return the record with this content: new content needs a new description, and the source is no longer gone."""
+        """Return the record with this content: new content needs a new description, and the source is no longer
+        gone.
+        """
         pending = bool(content_hash) and (self.summary_pending or self.content_hash != content_hash)
         return replace(self, content_hash=content_hash, summary_pending=pending, gone_at=None)
 

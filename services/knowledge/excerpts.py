@@ -1,4 +1,6 @@
-"""Fits sources into a prompt: short ones whole, long ones as an outline and the passages that match the question best."""
+"""Fits sources into a prompt: short ones whole, long ones as an outline and the passages that match the question
+best.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
-from services.knowledge.articles import article_of
 from services.knowledge.library import Source
-from services.knowledge.searching import Search
+from services.knowledge.library_search import Search, article_of
 from services.search import Passage, passages, ranked
 from services.search.text import Article
 from services.storage import in_thread

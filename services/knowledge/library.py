@@ -1,10 +1,15 @@
-"""Reads the index of sources and their texts from disk, for the answering side."""
+"""The library that answers are given from: source ids, the index of sources and their texts on disk, and what one
+server sees of it.      kb:guides/setup.md                            a shared document
+kb:@1175948623872000001/guides/setup.md       a document of one server     team:@1175948623872000001/tokens.txt
+what the team of that server has taught  On disk, in a server's own folder, ids carry no server: `OwnLibrary` adds it.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +18,34 @@ from typing import Protocol
 
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.source_ids import bare_name
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
-from services.knowledge.topic_names import belongs_to
+from services.knowledge.topic_files import belongs_to
 from services.storage import Outside, Signature, confined, in_thread
+
+_OWNED = re.compile(r"(?P<namespace>kb|team):@(?P<owner>[0-9]{1,20})/(?P<name>.+)", re.DOTALL)
+
+
+def owner_of(source_id: str) -> int | None:
+    """The server that a source belongs to; None: it is shared."""
+    found = _OWNED.fullmatch(source_id)
+    return None if found is None else int(found["owner"])
+
+
+def owned(source_id: str, owner: int) -> str:
+    """Return the id, with its namespace, of a server's own source. The inverse of `unowned`."""
+    namespace, _, name = source_id.partition(":")
+    return f"{namespace}:@{owner}/{name}"
+
+
+def unowned(source_id: str) -> str:
+    """Return the id without the server, as the library that holds the source calls it. The inverse of `owned`."""
+    found = _OWNED.fullmatch(source_id)
+    return source_id if found is None else f"{found['namespace']}:{found['name']}"
+
+
+def bare_name(source_id: str) -> str:
+    """Return the path of a document below its folder, or its address."""
+    return unowned(source_id).removeprefix("kb:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +265,53 @@ class DiskLibrary:
         while self._cached_chars > self._max_cached_chars:
             _, (_, _, dropped) = self._cached.popitem(last=False)
             self._cached_chars -= len(dropped.text)
+
+
+class OwnLibrary:
+    """A library whose sources all belong to one server: adds the server to their ids."""
+
+    def __init__(self, library: Library, owner: int) -> None:
+        self._library = library
+        self._owner = owner
+        self._seen: Sequence[IndexEntry] = ()
+        self._entries: tuple[IndexEntry, ...] = ()
+
+    async def index(self) -> Sequence[IndexEntry]:
+        """The same tuple again for as long as nothing has changed."""
+        seen = await self._library.index()
+        if seen is not self._seen:
+            self._entries = tuple(replace(entry, id=owned(entry.id, self._owner)) for entry in seen)
+            self._seen = seen
+        return self._entries
+
+    async def load(self, source_id: str) -> Source:
+        if owner_of(source_id) != self._owner:
+            raise SourceUnavailable(f"{source_id!r} is not of server {self._owner}")
+        return replace(await self._library.load(unowned(source_id)), id=source_id)
+
+
+class JoinedLibrary:
+    """The library that one server is answered from: its own sources and the shared ones, and no others.
+
+    This is the one place that decides what a server sees. Its readers are handed this and nothing else, so that what is
+    in neither of the two cannot be named, searched, loaded or cited.
+    """
+
+    def __init__(self, own: OwnLibrary, shared: Library) -> None:
+        self._own = own
+        self._shared = shared
+        self._seen: tuple[Sequence[IndexEntry], Sequence[IndexEntry]] = (), ()
+        self._entries: tuple[IndexEntry, ...] = ()
+
+    async def index(self) -> Sequence[IndexEntry]:
+        """Team entries first, its own before the shared ones. The same tuple again while nothing has changed."""
+        own, shared = await self._own.index(), await self._shared.index()
+        if own is not self._seen[0] or shared is not self._seen[1]:
+            # A shared folder may be called like the mark of a server; what is in it is nobody's.
+            both = [*own, *(entry for entry in shared if owner_of(entry.id) is None)]
+            self._entries = tuple(sorted(both, key=lambda entry: not entry.id.startswith("team:")))
+            self._seen = own, shared
+        return self._entries
+
+    async def load(self, source_id: str) -> Source:
+        return await (self._shared if owner_of(source_id) is None else self._own).load(source_id)

@@ -12,11 +12,12 @@ from typing import Literal
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Count, Record, hash_text
-from services.knowledge.choosing import NOT_CHOSEN, PathFilter
-from services.knowledge.site_parts import (
+from services.knowledge.file_selection import (
     DRAFT,
     LEFT_OUT_BY_SPHINX,
+    NOT_CHOSEN,
     PART,
+    PathFilter,
     is_part,
     is_unpublished,
     sphinx_excludes,

@@ -12,15 +12,12 @@ from typing import Literal
 from urllib.parse import quote
 
 from clock import now, rfc3339
-from services.knowledge.asked_lines import LineStates, RefreshSchedule
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.choosing import PathFilter
-from services.knowledge.links_file import RepositoryLine, no_links, read_links
-from services.knowledge.repositories import RepositorySelection, RepositoryWeb
-from services.knowledge.site_parts import DRAFT, PART, is_part, is_unpublished, with_parts
+from services.knowledge.file_selection import DRAFT, PART, PathFilter, is_part, is_unpublished, with_parts
+from services.knowledge.links_file import LineStates, RefreshSchedule, RepositoryLine, no_links, read_links
 from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
-from services.knowledge.web_answers import WebError
+from services.knowledge.web_interface import RepositorySelection, RepositoryWeb, WebError
 from services.storage import files, in_thread
 
 _LARGE_FILE = "version https://git-lfs."
@@ -48,7 +45,9 @@ class GitRecord(Record):
 
 @dataclass(slots=True)
 class RepositoryState:
-    """The stored state of a `git:` line. `next_check_at`: in seconds since 1970; `blobs`: hash of each file, by path."""
+    """The stored state of a `git:` line. `next_check_at`: in seconds since 1970; `blobs`: hash of each file, by
+    path.
+    """
 
     commit: str = ""
     next_check_at: float = 0.0

@@ -4,29 +4,26 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.search import scoring, taught, tokenizer
-from services.search.alike import ranked
-from services.search.asked_for import asked_for, holds, is_too_general
-from services.search.confidence import NEAREST, Level
-from services.search.cutting import Passage, passages
-from services.search.finding import NOTHING, Found, Hit, QueryVector, find, pages_of
-from services.search.greetings import without_greeting
+from services.search import retrieval, scoring, tokenizer
+from services.search.chunking import Passage, passages
 from services.search.languages import ENGLISH, language_of
-from services.search.passage_file import delete_passages
+from services.search.passage_store import PassageStore, PreparedSource, StoredPassage, delete_passages
 from services.search.questions import (
     BEFORE,
+    asked_for,
     asking_sentences,
     asks_for_something,
     continues,
     current_question,
+    holds,
     is_question,
+    is_too_general,
     looks_finished,
     may_ask,
     searched,
+    without_greeting,
 )
-from services.search.scoring import Floats, Places, Postings
-from services.search.statements import answers, statements, without_addressee
-from services.search.store import PassageStore, PreparedSource, StoredPassage
-from services.search.thanks import says_it_worked
-from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
-from services.search.words import STOP_WORDS, stem, terms
+from services.search.replies import answers, says_it_worked, statements, without_addressee
+from services.search.retrieval import NEAREST, NOTHING, Found, Hit, Level, QueryVector, find, pages_of
+from services.search.scoring import Floats, Places, Postings, ranked
+from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, parts, query_tokens, stem, terms, tokens

@@ -1,12 +1,18 @@
-"""Scores texts against a query: BM25 for its words, scaling of cosines for its meaning. Pure arithmetic."""
+"""Scores texts against a query: BM25 for its words, scaling of cosines for its meaning, and the ranking of a few texts
+in memory.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from services.search.languages import language_of
+from services.search.tokenizer import terms
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -34,7 +40,9 @@ def rarity(holders: int, texts: int) -> float:
 def bm25(
     held: Sequence[Postings], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
 ) -> tuple[Floats, Floats]:
-    """Return for each text its BM25 score, and the share of the query's words that it holds, rare ones counting more."""
+    """Return for each text its BM25 score, and the share of the query's words that it holds, rare ones counting
+    more.
+    """
     count = len(lengths)
     scores = np.zeros(count, dtype=np.float32)
     covered = np.zeros(count, dtype=np.float32)
@@ -69,3 +77,24 @@ def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Plac
         allowed = allowed[scores[allowed] >= near]
     order = np.lexsort((allowed, -scores[allowed]))
     return allowed[order][:depth]
+
+
+MOST_TERMS = 64
+
+
+def ranked(texts: Sequence[str], query: str) -> list[int]:
+    """Return the positions of all `texts`, the best for `query` first; on a tie the earlier one. Blocking: about a
+    megabyte of text a second.
+    """
+    if not texts:
+        return []
+    language = language_of(query)
+    counted = [Counter(terms(text, language)) for text in texts]
+    held: list[Postings] = []
+    for word in dict.fromkeys(terms(query, language)[:MOST_TERMS]):
+        places = [place for place, counts in enumerate(counted) if word in counts]
+        times = np.array([counted[place][word] for place in places], dtype=np.float32)
+        held.append(Postings(np.array(places, dtype=np.int64), times))
+    lengths = np.array([counts.total() for counts in counted], dtype=np.float32)
+    scores, _ = bm25(held, lengths, imagined=IMAGINED)
+    return [int(place) for place in np.lexsort((np.arange(len(texts)), -scores))]

@@ -1,15 +1,178 @@
-"""Tokens for keyword search in uploaded files.
-
-`conf/app.yaml`, `blk_-6952`, `10.0.0.7:8080` and `QuorumPeer` are a token each, and so is every part of them: a search
-for the whole finds exactly that, and a search for a part finds it too. Letter case never counts.
+"""Splits text into the units that search compares: `terms` for questions and documentation in any language (stems,
+identifiers, pairs of characters), `tokens` for the content of uploaded files (paths, addresses, identifiers and their
+parts).
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
+from typing import cast
 
-from services.search.words import STOP_WORDS, stem
+import Stemmer
+
+from services.search.languages import FUNCTION_WORDS, folded
+
+STOP_WORDS = FUNCTION_WORDS["en"]
+"""Those of English."""
+
+_STEMMERS = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "pt": "portuguese",
+    "ru": "russian",
+    "it": "italian",
+    "nl": "dutch",
+    "sv": "swedish",
+    "tr": "turkish",
+    "pl": "polish",
+}
+
+
+def _marks() -> str:
+    """Combining marks, as ranges of a character class: to a regular expression they are no part of a word."""
+    held = [code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]
+    known = frozenset(held)  # in a list, half of this module's import would be looking
+    starts = [code for code in held if code - 1 not in known]
+    ends = [code for code in held if code + 1 not in known]
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
+
+
+_MARKS = _marks()
+# Thai, Lao, Burmese, Khmer, kana with the marks that belong to it, Han: no blanks between words. Hangul, the first:
+# words have their particles and endings written onto them.
+_UNSPACED = (
+    "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa"
+    "\u30fc\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
+_TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[./:-]{{1,2}}[\w{_MARKS}]+){{0,100}}(?:\+\+|#(?!\w))?")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[./:-]{1,2}[A-Za-z0-9]+){0,100}(?:\+\+|#(?!\w))?")
+_SEAM = re.compile(r"[./:+#-]+")
+_ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
+_CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
+_LONGEST = 200
+"""Characters of a token that are read: longer ones are base64 or minified code."""
+
+# Words that users and documentation write differently: one, and what is written in its place.
+_SYNONYMS = {
+    "authentication": "auth",
+    "certificate": "cert certs",
+    "colour": "color",
+    "configure": "cfg conf config configs",
+    "database": "db",
+    "directory": "dir folder folders",
+    "documentation": "docs",
+    "environment": "env",
+    "fail": "failure failures",
+    "forgot": "forgotten",
+    "licence": "license",
+    "log": "login logs",
+    "mail": "email emails mails",
+    "memory": "ram",
+    "parameter": "param params",
+    "password": "pwd",
+    "permission": "perms",
+    "picture": "pics photo photos",
+    "remove": "erase uninstall delete deleted deleting",
+    "repository": "repo",
+    "sign": "signin",
+    "two-factor": "2fa",
+    "variable": "var vars",
+}
+_of_thread = threading.local()
+_ALIASES = {alias: word for word, aliases in _SYNONYMS.items() for alias in aliases.split()}
+
+
+def terms(text: str, language: str = "en") -> list[str]:
+    """The terms of `text`, in order, with repeats, without function words. `language`: its ISO 639-1 code.
+
+    `max_retries`, `api.example.net` and `E-1042` are a term each, and so is every word in them. Chinese, Japanese,
+    Korean, Thai, Lao, Khmer and Burmese give their pairs of characters. Accents and letter case never count.
+    """
+    text = text.replace("_", "-")
+    if "'" in text or "’" in text:
+        text = _CONTRACTION.sub(" ", text)
+    if text.isascii():
+        tokens = _ASCII_TOKEN.findall(text)
+    else:
+        # After NFKC, full-width letters are the usual ones, and accents are part of their letter.
+        text = unicodedata.normalize("NFKC", text)
+        tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
+    found: list[str] = []
+    for token in tokens:
+        found += _terms_of(token, language)
+    return found
+
+
+def stem(word: str, language: str = "en") -> str:
+    """A short common form of a lower-case word: configure, configured and configuration are one."""
+    if language == "en":
+        word = _ALIASES.get(word, word)
+    stemmed = word
+    if language in _STEMMERS and word.isalpha():
+        stemmed = _stemming(language)(word)
+    return sys.intern(folded(stemmed))
+
+
+@lru_cache(maxsize=65_536)
+def _terms_of(token: str, language: str) -> tuple[str, ...]:
+    if _UNSPACED_RUN.match(token):
+        return _pairs(token, language)
+    token = token[:_LONGEST]
+    whole = token.lower()
+    stops = FUNCTION_WORDS.get(language, frozenset())
+    if folded(whole) in stops:
+        return ()
+    pieces = _pieces(token)
+    if len(pieces) <= 1:
+        return (stem(whole, language),) if _says_something(whole) else ()
+    parts = [stem(each, language) for each in pieces if _says_something(each) and folded(each) not in stops]
+    whole = folded(whole)
+    return (whole, *(part for part in parts if part != whole))
+
+
+def _pieces(token: str) -> list[str]:
+    """The words in an identifier, in lower case: `maxRetries` has two."""
+    return [
+        piece.lower()
+        for field in _SEAM.split(token)
+        for piece in (_ASCII_PIECE if field.isascii() else _PIECE).findall(field)
+    ]
+
+
+def _pairs(run: str, language: str) -> tuple[str, ...]:
+    """Neighbouring characters, two at a time, each with its marks; one alone as it is."""
+    clusters = _CLUSTER.findall(run)
+    if len(clusters) <= 1:
+        return tuple(clusters)
+    stops = FUNCTION_WORDS.get(language, frozenset())
+    pairs = [first + second for first, second in pairwise(clusters)]
+    return tuple(pair for pair in pairs if pair not in stops)
+
+
+def _says_something(word: str) -> bool:
+    """Single letters of an alphabet say nothing; syllables do."""
+    return len(word) > 1 or word > "\u0900"
+
+
+def _stemming(language: str) -> Callable[[str], str]:
+    """A stemmer for each thread, since it is not safe to share; without its cache, since `_terms_of` has one."""
+    made: Callable[[str], str] | None = getattr(_of_thread, language, None)
+    if made is None:
+        made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType] (it has no types)
+        setattr(_of_thread, language, made)
+    return made
+
 
 MAX_TOKEN_CHARS = 200
 """Longer runs (base64, minified code) are found by their beginning."""

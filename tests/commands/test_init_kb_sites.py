@@ -97,7 +97,7 @@ def test_what_a_site_lists_no_more_is_gone(base: Base) -> None:
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/robots.txt"])
 def test_a_site_that_cannot_be_listed_keeps_its_pages(base: Base, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Pitfalls 11 and 46."""
-    monkeypatch.setattr("services.knowledge.sites.ROBOTS_SECONDS", 0.0)
+    monkeypatch.setattr("services.knowledge.source_pages.ROBOTS_SECONDS", 0.0)
     one = base.serve("/one", page(html("Mill one grinds rye.")))
     base.link(f"sitemap: {base.serve('/sitemap.xml', page(urlset((one, '1'))))}")
     assert base.run() == 0

@@ -18,7 +18,7 @@ from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import State
 from services.knowledge.index_file import IndexEntry, render
-from services.search.embedding.endpoint import Embedder, Vectors
+from services.search.embedding import Embedder, Vectors
 from services.team.decisions import DecisionLog
 from settings import Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said

@@ -14,7 +14,7 @@ from model.conversations import Conversation
 from services.assistant.answering import AnswerResult
 from services.knowledge.library import Source
 from services.llm.usage import Usage
-from services.search.confidence import Level
+from services.search.retrieval import Level
 from tests.searching import ScriptedSearch, by_words, found, passage
 from tests.world import ANNA, BEN, BOT, GUIDE, HELP, OTHER, PAGE, Script, Shelf, World, answer, forum_post, snowflake
 

@@ -20,8 +20,7 @@ from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.search import Found, Level, StoredPassage
-from services.search.confidence import Signals
-from services.search.finding import Hit
+from services.search.retrieval import Hit, Signals
 from services.team import Overview, Pair, PairTurn, Speaker, corrections
 from services.team.topics import Topic
 from services.telemetry import Ended

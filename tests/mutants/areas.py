@@ -49,7 +49,7 @@ AREAS = {
             *(f"services/team/{name}.py" for name in _TEAM_FILES),
             "services/knowledge/cache.py",
             "services/knowledge/index_file.py",
-            "services/knowledge/topic_names.py",
+            "services/knowledge/topic_files.py",
             "services/conversations/records.py",
             "services/discord/dispatches.py",
             "services/discord/exports.py",

@@ -23,8 +23,7 @@ from services.assistant import GatingResult, Inquiry, Offered, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Usage
-from services.search.confidence import Level
-from services.search.finding import NOTHING
+from services.search.retrieval import NOTHING, Level
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
 

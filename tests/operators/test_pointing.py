@@ -17,8 +17,7 @@ from operators.step import Step, in_turn, step
 from services.assistant import Addresses, Inquiry, RecentReplies, Unanswered, end
 from services.conversations.in_flight import CalledOff
 from services.llm import Usage
-from services.search.confidence import Level
-from services.search.finding import NOTHING, Found
+from services.search.retrieval import NOTHING, Found, Level
 from tests.marbles import play
 from tests.searching import ScriptedSearch, found, passage
 

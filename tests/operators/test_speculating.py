@@ -17,7 +17,7 @@ from operators.answering import under_way
 from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
-from services.search.finding import NOTHING
+from services.search.retrieval import NOTHING
 from streams.answers import chain
 from streams.server_context import AnswerRules, ServerContext
 from tests.operators.test_answering import asked, told

@@ -81,33 +81,35 @@ BOUNDED = {
     "services.redaction.scanner._WORDS_BEFORE": Bound(40, "what precedes a name: services.redaction.scanner"),
     "services.search.languages._NOT_PROSE": Bound(8_000, "the beginning of a text: services.search.languages"),
     "services.search.questions._CONTINUES": MESSAGE,
-    "services.search.questions._GREETING": MESSAGE,
+    "services.search.questions._OPENING_GREETING": MESSAGE,
     "services.search.questions._NOISE": MESSAGE,
     "services.search.questions._NOT_PROSE": MESSAGE,
-    "services.search.thanks._FAILED": MESSAGE,
+    "services.search.replies._FAILED": MESSAGE,
     **dict.fromkeys(
         (
-            "services.search.asked_for._NAMES",
-            "services.search.statements._ASKS_BACK",
-            "services.search.statements._COURTESY",
-            "services.search.statements._OPENING",
-            "services.search.statements._OWN_CASE",
-            "services.search.statements._PLACEHOLDER",
-            "services.search.statements._TO_SOMEBODY",
+            "services.search.questions._NAMES",
+            "services.search.replies._ASKS_BACK",
+            "services.search.replies._COURTESY",
+            "services.search.replies._OPENING",
+            "services.search.replies._OWN_CASE",
+            "services.search.replies._PLACEHOLDER",
+            "services.search.replies._TO_SOMEBODY",
         ),
         MESSAGE,
     ),
-    "services.search.text.tags._IN_BRACES": Bound(1_500, "the inside of braces: services.search.text.tags"),
-    "services.search.words._PIECE": Bound(1_000, "a word"),
+    "services.search.text.markdown_html._IN_BRACES": Bound(
+        1_500, "the inside of braces: services.search.text.markdown_html"
+    ),
+    "services.search.tokenizer._PIECE": Bound(1_000, "a word"),
     "services.team.archive._SNOWFLAKES": Bound(4_000, "a line of the archive, which the bot writes"),
 }
 """What bounds the texts of patterns that cost more than in proportion to them. No pattern over a whole file is here."""
 
 KEPT = frozenset(
     {
-        "services.search.statements._any",
-        "services.search.statements._begins",
-        "services.search.thanks._any",
+        "services.search.replies._any",
+        "services.search.replies._begins",
+        "services.search.replies._any_of",
         "services.documents.asking.grammar._any_piece",
         "services.documents.asking.meanings._compiled",
         "services.documents.asking.times._one_moment",
@@ -128,9 +130,9 @@ MADE_FROM = {
     "services.documents.asking.times._moment": "what the period of a question names",
     "services.documents.reading.decoding.cut_lines": "a bounded repeat, and one to the end of the line",
     "services.documents.store.searching.literally": "words as they are, with space between them",
-    "services.knowledge.choosing._compiled": "names of files",
+    "services.knowledge.file_selection._compiled": "names of files",
     "services.redaction.redactor.Redactor.__init__": "secrets as they are, without repeats",
-    "services.search.text.elements._closing": "the name of an element, and one repeat behind it",
+    "services.search.text.markdown_html._closing": "the name of an element, and one repeat behind it",
 }
 """Functions that compile what depends on their input: the repeats in it, or what it is asked of."""
 

@@ -14,7 +14,7 @@ import pytest
 
 from services.assistant.extractive.describing import ExtractiveDescriber
 from services.knowledge.source_kinds import UpdateEvent, UpdateReport
-from services.knowledge.web_answers import NotModified
+from services.knowledge.web_interface import NotModified
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
 

@@ -10,7 +10,7 @@ import pytest
 from services.assistant.describing import NotDescribed
 from services.knowledge.source_kinds import UpdateResult
 from services.knowledge.source_pages import UrlRecord, page_name
-from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified, Page
+from services.knowledge.web_interface import FetchFailed, FetchTimedOut, NotModified, Page
 from tests.shelves import Shelf
 
 ONE, TWO = "https://one.example/a", "https://two.example/b"

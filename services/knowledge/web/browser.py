@@ -18,7 +18,7 @@ from playwright.async_api import Error as PlaywrightError
 from services.knowledge.web.client import CheckedClient, ask, checked_page, content_type, validators
 from services.knowledge.web.contents import HTML, Extraction, media_type
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web_answers import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
+from services.knowledge.web_interface import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""

@@ -17,7 +17,7 @@ from yarl import URL
 import clock
 from model.processes import VERSION
 from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
-from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified
+from services.knowledge.web_interface import FetchFailed, FetchTimedOut, NotModified
 
 MAX_REDIRECTS = 5
 USER_AGENT = f"Millrace/{VERSION} (+https://millrace.example/bot)"

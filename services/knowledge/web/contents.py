@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from clock import Run, WorkStopped
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 

@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 
 Address = IPv4Address | IPv6Address
 

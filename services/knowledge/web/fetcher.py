@@ -8,10 +8,9 @@ from typing import Literal
 from clock import Run
 from services.knowledge.web.client import CheckedClient, ask, content_type, validators
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web.crawling import PageListFetcher
-from services.knowledge.web.smart_http import GitFetcher
-from services.knowledge.web_answers import Fetched, NotModified, Page
-from services.knowledge.webs import ClosableWeb, WebFetchers
+from services.knowledge.web.git_http import GitFetcher
+from services.knowledge.web.page_lists import PageListFetcher
+from services.knowledge.web_interface import ClosableWeb, Fetched, NotModified, Page, WebFetchers
 
 
 class RendererMissing(Exception):

@@ -8,7 +8,7 @@ import logging
 from pypdf import PdfReader
 
 from services.knowledge.web.contents import PageText
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 
 # It reports every irregularity, and most files have many.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)

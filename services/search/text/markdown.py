@@ -1,25 +1,448 @@
-"""Reads Markdown and MDX, with the extensions of documentation generators, by markdown-it.
-
-MDX is Markdown with statements, components and expressions of JavaScript, which vanish around their text.
+"""Reads Markdown and MDX with markdown-it and writes their headings and blocks as an article.  MDX is Markdown with
+statements, components and expressions of JavaScript; these are dropped, and their text stays.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from html import unescape
+from typing import NamedTuple
 
+import yaml
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from services.search.text.blocks import pieces
-from services.search.text.elements import add_elements
-from services.search.text.front_matter import read_front_matter
-from services.search.text.marks import add_marks
-from services.search.text.outline import Piece, article
-from services.search.text.sections import Article
-from services.search.text.slugs import GitHubSlugs, MkDocsSlugs
-from services.search.text.spans import add_spans
+from services.search.text.anchors import GitHubSlugs, MkDocsSlugs
+from services.search.text.article import Article, Block, BlockKind, Heading, Piece, article
+from services.search.text.layout import Cell, fenced, table
+from services.search.text.markdown_extensions import add_marks
+from services.search.text.markdown_html import INLINE, Tag, add_elements, add_spans
+
+_MAX_LINES = 500
+_MAX_VALUE_CHARS = 2000
+_KEY = re.compile(r"(?P<key>[A-Za-z_][\w .-]{0,60}?)\s*(?P<mark>[:=])(?:\s(?P<value>.*))?")
+_PERMALINKS = ("permalink", "url", "slug")
+
+
+class FrontMatter(NamedTuple):
+    """`rest`: the text after it, all of the text where there is none."""
+
+    title: str
+    permalink: str
+    rest: str
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """Return the title and the permalink of a document (empty if not given), and the text after its front matter."""
+    text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    lines = text.split("\n", _MAX_LINES)
+    fence = lines[0].rstrip()
+    if fence not in {"---", "+++"}:
+        return FrontMatter("", "", text)
+    ends = {"---", "..."} if fence == "---" else {"+++"}
+    end = next((at for at, line in enumerate(lines[1:_MAX_LINES], 1) if line.rstrip() in ends), None)
+    if end is None:
+        return FrontMatter("", "", text)
+    values = _values(lines[1:end])
+    if not values and any(line.strip() for line in lines[1:end]):
+        return FrontMatter("", "", text)  # text between two rules
+    permalink = next((values[key] for key in _PERMALINKS if values.get(key)), "")
+    return FrontMatter(values.get("title", ""), permalink, "\n".join(lines[end + 1 :]))
+
+
+def _values(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(lines):
+        key = _KEY.fullmatch(lines[at].rstrip()) if len(lines[at]) <= _MAX_VALUE_CHARS else None
+        at += 1
+        if key is None:
+            continue
+        more: list[str] = []
+        while at < len(lines) and lines[at].startswith((" ", "\t")):
+            more.append(lines[at])
+            at += 1
+        name = key["key"].lower()
+        wanted = name in {"title", *_PERMALINKS}
+        found.setdefault(name, _scalar("\n".join([key["value"] or "", *more])) if wanted else "")
+    return found
+
+
+def _scalar(text: str) -> str:
+    """A single value in YAML, of which TOML's strings are close enough a part; as written where it is none."""
+    if len(text) > _MAX_VALUE_CHARS:
+        return ""
+    try:
+        # Not alone: `title: uv: a tool` is no YAML, and everybody writes it.
+        value: object = yaml.safe_load(text) if text.lstrip()[:1] in {'"', "'", ">", "|"} else text
+    except (yaml.YAMLError, ValueError):
+        value = text.strip().strip("\"'")
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+_KEPT_SPACE = "\x01"
+"""Stands for a space in code while the others are put in order."""
+_WORDS_OF_AN_ALT_TEXT = 5
+"""What says something about a picture is a sentence; shorter ones name it."""
+
+_ICON = re.compile(r":(?:material|fontawesome|octicons|simple|lucide|tabler|bi|fa)-[\w-]+:")
+_MARKED = re.compile(r"(?<![=^+\w])(?:==(?=\S)([^=\n]+)==|\^\^(?=\S)([^^\n]+)\^\^|\+\+([\w+\"-]+)\+\+)(?![=^+\w])")
+_SPACES = re.compile(r"[^\S\n\x01]+")
+_LINES = re.compile(r" ?\n[ \n]*")
+_ESCAPED = frozenset("*_`~|")
+_WRAPPED = {"b": "**", "strong": "**", "i": "*", "em": "*", "cite": "*", "del": "~~", "s": "~~", "strike": "~~"}
+_CODE = {"code", "tt", "samp"}
+_BOLD_LINES = {"summary", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "legend"}
+_WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+
+
+def write(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
+    """Return the text of inline tokens. `plain`: without marks and link targets, on one line."""
+    writer = _Writer(plain=plain)
+    for token in tokens or ():
+        writer.add(token)
+    return writer.text
+
+
+def plain_text(tokens: Sequence[Token] | None) -> str:
+    return write(tokens, plain=True)
+
+
+class _Writer:
+    def __init__(self, *, plain: bool) -> None:
+        self._plain = plain
+        self._parts: list[str] = []
+        self._open: list[tuple[str, int, Callable[[str], str]]] = []
+
+    @property
+    def text(self) -> str:
+        text = _LINES.sub("\n", _SPACES.sub(" ", "".join(self._parts)))
+        text = " ".join(text.split("\n")) if self._plain else text
+        return text.strip().replace(_KEPT_SPACE, " ")
+
+    def add(self, token: Token) -> None:
+        kind = token.type
+        if kind == "text":
+            self._parts.append(_prose(token.content))
+        elif kind == "text_special":
+            self._parts.append(self._special(token))
+        elif kind.endswith("break"):
+            self._parts.append("\n" if kind == "hardbreak" else self._soft_break())
+        elif kind == "code_inline":
+            self._parts.append(self._code(token.content))
+        elif kind == "image":
+            self._parts.append(_alt(token.content))
+        elif kind == "tag":
+            self._tag(token.meta["tag"])
+        elif kind in {"strong_open", "em_open", "s_open"}:
+            mark = {"strong_open": "**", "em_open": "*", "s_open": "~~"}[kind]
+            self._begin(kind.removesuffix("_open"), self._wrap(mark))
+        elif kind == "link_open":
+            self._begin("link", self._link(str(token.attrs.get("href", ""))))
+        elif kind.endswith("_close"):
+            self._finish(kind.removesuffix("_close"))
+
+    def _begin(self, name: str, write_inside: Callable[[str], str]) -> None:
+        self._open.append((name, len(self._parts), write_inside))
+
+    def _finish(self, name: str) -> None:
+        """Closes the innermost one with this name. What was opened in it and not closed has no marks."""
+        at = next((at for at in range(len(self._open) - 1, -1, -1) if self._open[at][0] == name), None)
+        if at is None:
+            return
+        _, start, write_inside = self._open[at]
+        del self._open[at:]
+        inside = "".join(self._parts[start:])
+        del self._parts[start:]
+        core = inside.strip()
+        if not core:
+            self._parts.append(" " if inside else "")
+            return
+        before, after = inside[: inside.find(core)], inside[inside.find(core) + len(core) :]
+        self._parts += [before, write_inside(core), after]
+
+    def _wrap(self, mark: str) -> Callable[[str], str]:
+        return str if self._plain else lambda inside: f"{mark}{inside.replace(mark, '')}{mark}"
+
+    def _link(self, target: str) -> Callable[[str], str]:
+        if self._plain or not target:
+            return str
+        return lambda inside: _linked(inside, target)
+
+    def _code(self, content: str) -> str:
+        content = " ".join(content.split("\n")).replace(" ", _KEPT_SPACE)
+        if self._plain or not content.strip(_KEPT_SPACE):
+            return content
+        fence = "`" * (max((len(run) for run in re.findall("`+", content)), default=0) + 1)
+        pad = _KEPT_SPACE if content.startswith("`") or content.endswith("`") else ""
+        return f"{fence}{pad}{content}{pad}{fence}"
+
+    def _special(self, token: Token) -> str:
+        escaped = token.info == "escape" and token.content in _ESCAPED and not self._plain
+        return token.markup if escaped else token.content
+
+    def _soft_break(self) -> str:
+        last = self._parts[-1][-1:] if self._parts else ""
+        return "" if _WIDE.match(last) else " "
+
+    def _tag(self, tag: Tag) -> None:
+        name = tag.element
+        if tag.closing:
+            self._finish(name)
+            self._parts.append("" if name in INLINE or (tag.is_component and not tag.title) else "\n")
+        elif name in _WRAPPED:
+            self._begin(name, self._wrap(_WRAPPED[name]))
+        elif name in _CODE:
+            self._begin(name, lambda inside: self._code(inside.replace("`", "").replace("\\", "")))
+        elif name == "a":
+            # A link to itself is there for people to copy its address.
+            target = "" if tag.target == f"#{tag.attributes.get('id')}" else tag.target
+            self._begin(name, self._link(unescape(target)))
+        elif name == "br":
+            self._parts.append("\n")
+        elif name in {"img", "image"}:
+            self._parts.append(_alt(unescape(tag.attributes.get("alt", ""))))
+        elif name == "li":
+            self._parts.append("\n- ")
+        elif name in _BOLD_LINES:
+            self._parts.append("\n")
+            self._begin(name, self._wrap("**"))
+        else:
+            self._component(tag)
+
+    def _component(self, tag: Tag) -> None:
+        if tag.title:
+            title = self._link(tag.target)(tag.title)
+            self._parts += ["\n", self._wrap("**")(title), "\n"]
+        if tag.description:
+            self._parts += [" ", tag.description, "\n"]
+        if tag.element not in INLINE and not tag.is_component:
+            self._parts.append("\n")
+
+
+def _prose(text: str) -> str:
+    text = text.replace(_KEPT_SPACE, " ")
+    if "-" in text and ":" in text:
+        text = _ICON.sub("", text)
+    if "==" in text or "^^" in text or "++" in text:
+        text = _MARKED.sub(lambda found: found[1] or found[2] or found[3], text)
+    return text
+
+
+def _alt(text: str) -> str:
+    return text if len(text.split()) >= _WORDS_OF_AN_ALT_TEXT else ""
+
+
+def _linked(inside: str, target: str) -> str:
+    inside = " ".join(inside.split("\n"))
+    if inside in {target, target.removeprefix("mailto:")}:
+        return inside
+    target = "".join(target.split("\n")).replace(" ", "%20")
+    if target.count("(") != target.count(")"):
+        target = target.replace("(", "%28").replace(")", "%29")
+    return f"[{inside}]({target})"
+
+
+_FLUSH = "\x02"
+"""Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
+_WORD = re.compile(r"\w")
+_MARKS = re.compile(r"<!-+|(?<!-)-++>|[{}%]+|\b\w+:\w+ ")
+_LANGUAGE = re.compile(r"\s*+\{?\s*+\.?(?P<name>[A-Za-z][\w+#.-]*)")
+_TAB = re.compile(r"""\[(?P<name>[^\[\]]+)\]|(?<![\w-])tab=(?P<mark>["'])(?P<title>[^"'\n]+)(?P=mark)""")
+"""Which of several. `title="pyproject.toml"` is left out: on pages full of them, search finds less."""
+_ANNOTATION = re.compile(
+    r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|/\*)[ \t]*+(?:\(\d{1,3}\)![ \t]*+){1,5}(?:-->|\*/)?[ \t]*+$", re.MULTILINE
+)
+_EDITOR_MARK = re.compile(
+    r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|\{?/\*)[ \t]*+\[!code[^\]\n]{0,200}\][ \t]*+(?:-->|\*/\}?)?[ \t]*+$",
+    re.MULTILINE,
+)
+_GONE_LINE = re.compile(
+    r"^[ \t]*(?:(?://|#|<!--|\{?/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/\}?)?"
+    r"|(?:#[ \t]*)?-{1,}8<-{1,}.*|(?:<!--|#|//)[ \t]*-{1,}8<-{1,}.*)[ \t]*\n?",
+    re.MULTILINE,
+)
+
+
+def pieces(tokens: Sequence[Token]) -> list[Piece]:
+    """Headings and blocks in their order."""
+    return [
+        Block(piece.kind, piece.text.replace(_FLUSH, "")) if isinstance(piece, Block) else piece
+        for piece in _Reader(tokens).read(0, len(tokens), top=True)
+    ]
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._ends = _ends(tokens)
+
+    def read(self, start: int, end: int, *, top: bool = False) -> list[Piece]:
+        """What stands between two tokens. Below the top, headings are bold lines."""
+        found: list[Piece] = []
+        lead = False  # the last piece is a title, and nothing has come below it
+        at = start
+        while at < end:
+            token, close = self._tokens[at], self._ends[at]
+            if token.type == "lead_end":
+                if lead:
+                    found.pop()
+                lead = False
+            for each in self._one(token, at, close):
+                piece = each if top or isinstance(each, Block) else Block(BlockKind.PROSE, f"**{each.title}**")
+                last = found[-1] if found else None
+                if lead and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
+                    found[-1] = Block(BlockKind.PROSE, f"{last.text}\n{piece.text}")
+                else:
+                    found.append(piece)
+                lead = bool(token.type == "paragraph_open" and token.meta.get("lead"))
+            at = close + 1
+        return found
+
+    def _one(self, token: Token, at: int, close: int) -> Iterator[Piece]:
+        kind = token.type
+        if kind == "heading_open":
+            inline = self._tokens[at + 1]
+            title = plain_text(inline.children) or " ".join(_MARKS.sub(" ", inline.content).split())
+            if title:
+                yield Heading(int(token.tag[1]), title, token.meta.get("anchor", ""))
+        elif kind == "paragraph_open":
+            yield from self._paragraph(token, self._tokens[at + 1])
+        elif kind in {"fence", "code_block"}:
+            yield from _code(token)
+        elif kind in {"bullet_list_open", "ordered_list_open", "dl_open"}:
+            text = self._list(at, close)
+            if _WORD.search(text):
+                yield Block(BlockKind.LIST, text)
+        elif kind == "table_open":
+            yield from self._table(at, close)
+        elif kind == "blockquote_open":
+            yield from self._quote(token, at, close)
+        elif close > at:
+            yield from self.read(at + 1, close)
+
+    @staticmethod
+    def _paragraph(token: Token, inline: Token) -> Iterator[Block]:
+        text = inline.content.strip() if inline.type == "verbatim" else write(inline.children)
+        if not _WORD.search(text):
+            return
+        if token.meta.get("lead"):
+            text = " ".join(text.split("\n")).replace("**", "")
+            text = f"**{text}**"
+        yield Block(BlockKind.PROSE, text)
+
+    def _list(self, start: int, end: int) -> str:
+        ordered = self._tokens[start].type == "ordered_list_open"
+        number = int(self._tokens[start].attrs.get("start", 1)) if ordered else 0
+        lines: list[str] = []
+        at = start + 1
+        while at < end:
+            token, close = self._tokens[at], self._ends[at]
+            if token.type == "dt_open":
+                lines.append(f"- **{write(self._tokens[at + 1].children).replace('**', '')}**")
+            else:
+                mark = "" if token.type == "dd_open" else f"{number}. " if ordered else "- "
+                lines.extend(_item(mark, self.read(at + 1, close)))
+                number += 1
+            at = close + 1
+        return "\n".join(lines)
+
+    def _quote(self, token: Token, start: int, end: int) -> Iterator[Piece]:
+        alert = token.meta.get("alert")
+        inside = self.read(start + 1, end)
+        if alert is None:
+            yield from (_quoted(piece) if isinstance(piece, Block) else piece for piece in inside)
+            return
+        first = inside[0] if inside else None
+        if alert and isinstance(first, Block) and first.kind is BlockKind.PROSE:
+            yield Block(BlockKind.PROSE, f"**{alert}**\n{first.text}")
+            inside = inside[1:]
+        elif alert:
+            yield Block(BlockKind.PROSE, f"**{alert}**")
+        yield from inside
+
+    def _table(self, start: int, end: int) -> Iterator[Block]:
+        rows: list[list[Cell]] = []
+        headers: list[bool] = []
+        for at in range(start, end):
+            token = self._tokens[at]
+            if token.type == "tr_open":
+                rows.append([])
+                headers.append(True)
+            elif token.type in {"th_open", "td_open"} and rows:
+                inline = self._tokens[at + 1]
+                marked = inline.content if inline.type == "verbatim" else write(inline.children)
+                plain = plain_text(inline.children) or ("" if inline.children else marked)
+                rows[-1].append(Cell(plain, (Block(BlockKind.PROSE, " ".join(marked.split())),)))
+                headers[-1] = headers[-1] and token.type == "th_open"
+        header = [cell.plain for cell in rows.pop(0)] if headers and headers[0] else []
+        for block in table(header, rows):
+            yield Block(block.kind, _flush(block.text)) if block.kind is BlockKind.TABLE else block
+
+
+def _ends(tokens: Sequence[Token]) -> list[int]:
+    """For each token the index of the one that closes it, its own where it opens nothing."""
+    ends = list(range(len(tokens)))
+    opened: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.nesting > 0:
+            opened.append(at)
+        elif token.nesting < 0 and opened:
+            ends[opened.pop()] = at
+    return ends
+
+
+def _item(mark: str, inside: Sequence[Piece]) -> list[str]:
+    """The lines of an item: below its first they are indented, except those of code."""
+    lines = "\n".join(piece.text for piece in inside if isinstance(piece, Block)).split("\n")
+    indent = " " * (len(mark) or 2)
+    if not mark:
+        return [line if line.startswith(_FLUSH) else f"{indent}{line}" for line in lines if line]
+    if not any(lines):
+        return []
+    first = [mark.rstrip(), lines[0]] if lines[0].startswith(_FLUSH) else [f"{mark}{lines[0]}"]
+    return [*first, *(line if line.startswith(_FLUSH) or not line else f"{indent}{line}" for line in lines[1:])]
+
+
+def _quoted(block: Block) -> Block:
+    if block.kind in {BlockKind.CODE, BlockKind.TABLE}:
+        return block
+    lines = [line if line.startswith(_FLUSH) else f"> {line}" for line in block.text.split("\n")]
+    return Block(block.kind, "\n".join(lines))
+
+
+def _code(token: Token) -> Iterator[Block]:
+    text = token.content
+    if "8<" in text or "highlight-" in text:
+        text = _GONE_LINE.sub("", text)
+    if ")!" in text:
+        text = _ANNOTATION.sub("", text)
+    if "[!code" in text:
+        text = _EDITOR_MARK.sub("", text)
+    text = textwrap.dedent(text).strip("\n").rstrip()
+    if not text.strip():
+        return
+    tab = _TAB.search(token.info)
+    title = " ".join((tab["name"] or tab["title"]).replace("*", "").split()) if tab else ""
+    if title:
+        # Nothing in the name of a file is a mark of Markdown.
+        yield Block(BlockKind.PROSE, f"**`{title}`**" if _is_file(title) else f"**{title}**")
+    language = _LANGUAGE.match(token.info)
+    yield Block(BlockKind.CODE, _flush(fenced(text, language["name"].lower() if language else "")))
+
+
+def _is_file(title: str) -> bool:
+    return " " not in title and "`" not in title and not {".", "/", "_"}.isdisjoint(title)
+
+
+def _flush(text: str) -> str:
+    return "\n".join(_FLUSH + line for line in text.split("\n"))
+
 
 _DEEPEST = 30
 """Levels of lists and quotes in each other. What is nested deeper is one paragraph."""

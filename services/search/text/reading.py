@@ -1,11 +1,152 @@
-"""Chooses the reader of a document by its name, or by its text."""
+"""Chooses the reader of a document by its name or its text, and reads plain text itself. docutils and trafilatura are
+imported when the first reST or HTML document is read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 
-from services.search.text import markdown, plain, rest, sections
+from services.search.text import markdown
+from services.search.text.anchors import MkDocsSlugs
+from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, article
+from services.search.text.layout import fenced
+from services.search.text.markdown import clean, markdown_pieces
+
+_MAX_TITLE_CHARS = 120
+_BARE_TITLE = re.compile(r"[^\W_][^\n.:;!?`|<>={}\[\]]{2,70}\??")
+_UNDERLINES = {"=": 1, "-": 2, "~": 3, "*": 3, "^": 3}
+_ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s+\S.*")
+_WORD = re.compile(r"\w")
+
+
+def read_plain(text: str) -> Article:
+    """Paragraphs, lists and indented listings, word for word. Underlined lines are headings; without any, so are short
+    lines on their own that end like no sentence. Never raises.
+    """
+    lines = clean(text).replace("\f", "\n\n").split("\n")
+    return article(with_bare_titles([*_pieces(lines)]), MkDocsSlugs())
+
+
+def read_web_text(text: str, title: str = "") -> Article:
+    """The text that was extracted from a web page: Markdown, often without the marks of headings and listings. Its
+    lines are those of the page.
+    """
+    return article(with_bare_titles(markdown_pieces(text, keep_lines=True)), MkDocsSlugs(), title)
+
+
+def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
+    """If there is no heading, turn short lines that end like no sentence into headings; the first becomes the title."""
+    if any(isinstance(piece, Heading) for piece in pieces):
+        return list(pieces)
+    return [
+        Heading(2 if at else 1, piece.text)
+        if isinstance(piece, Block) and at < len(pieces) - 1 and _is_bare_title(piece)
+        else piece
+        for at, piece in enumerate(pieces)
+    ]
+
+
+def _is_bare_title(block: Block) -> bool:
+    return block.kind is BlockKind.PROSE and bool(_BARE_TITLE.fullmatch(block.text))
+
+
+def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
+    """Paragraphs stand between empty lines, and underlined titles anywhere."""
+    paragraph: list[str] = []
+    for line in lines:
+        level = _underlines(line, paragraph[-1] if paragraph else "")
+        if level:
+            title = paragraph.pop().strip()
+            yield from _blocks(paragraph)
+            yield Heading(level, title)
+            paragraph = []
+        elif line.strip():
+            paragraph.append(line.rstrip())
+        elif paragraph and paragraph[0].startswith(("    ", "\t")):
+            paragraph.append("")  # a listing goes on after an empty line
+        else:
+            yield from _blocks(paragraph)
+            paragraph = []
+        if len(paragraph) > 1 and not paragraph[-2] and not _is_indented(paragraph[-1:]):
+            yield from _blocks(paragraph[:-1])
+            paragraph = paragraph[-1:]
+    yield from _blocks(paragraph)
+
+
+def _underlines(line: str, title: str) -> int:
+    line, width = line.strip(), len(title.strip())
+    if not 0 < width <= _MAX_TITLE_CHARS or len(line) < max(3, width - 2) or len(line) > 2 * _MAX_TITLE_CHARS:
+        return 0
+    return _UNDERLINES.get(line[0], 0) if line == line[0] * len(line) and _WORD.search(title) else 0
+
+
+def _is_indented(lines: Sequence[str]) -> bool:
+    return all(line.startswith(("    ", "\t")) or not line for line in lines)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[Block]:
+    text = "\n".join(lines).strip("\n").rstrip()
+    if not _WORD.search(text):
+        return
+    if _ITEM.fullmatch(lines[0]):
+        yield Block(BlockKind.LIST, textwrap.dedent(text))
+    elif _is_indented(lines):
+        yield Block(BlockKind.CODE, fenced(textwrap.dedent(text)))
+    else:
+        yield Block(BlockKind.PROSE, textwrap.dedent(text))
+
+
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff]")
+"""Nobody can see them, and docutils marks escapes with NUL."""
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,1000}[ \t]*")
+_MAX_REST_TITLE_CHARS = 300
+
+
+def read_rest(text: str) -> Article:
+    """The sections of a reStructuredText, in the Markdown that Discord shows.
+
+    Takes any text and raises nothing: what docutils cannot take comes out as paragraphs below its underlined titles. No
+    file is read and no address opened, whatever the text asks for. Of documentation a megabyte needs about 2 seconds of
+    one core; no text of that size more than 25. Threads may call it at the same time.
+    """
+    # With docutils this takes some 50 ms: only who has such a document pays for it.
+    from services.search.text.rest_writer import read_tree  # noqa: PLC0415 (as above)
+
+    readable = _UNREADABLE.sub("", text)
+    try:
+        return read_tree(readable)
+    except Exception:  # noqa: BLE001 (docutils fails in many ways on what is not its language; RecursionError is one)
+        return _as_paragraphs(readable)
+
+
+def _as_paragraphs(text: str) -> Article:
+    """Titles are lines above a line of one sign, and paragraphs are parted by empty lines."""
+    parts: list[tuple[str, list[Block]]] = [("", [])]
+    for is_text, group in groupby(text.splitlines(), key=lambda line: bool(line.strip())):
+        for heading, paragraph in _titled(group) if is_text else ():
+            if heading:
+                parts.append((heading, []))
+            if paragraph:
+                parts[-1][1].append(Block(BlockKind.PROSE, paragraph))
+    sections = (
+        Section((heading,) if heading else (), "", tuple(blocks)) for heading, blocks in parts if heading or blocks
+    )
+    return Article(next((heading for heading, _ in parts if heading), ""), tuple(sections))
+
+
+def _titled(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """A heading, or none, and the text below it, for the lines between two empty ones."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in lines:
+        if not _ADORNMENT.fullmatch(line.rstrip()):
+            found[-1][1].append(line)
+        elif found[-1][1] and len(found[-1][1][-1]) <= _MAX_REST_TITLE_CHARS:
+            found.append((found[-1][1].pop().strip(), []))
+    return [(heading, "\n".join(body)) for heading, body in found]
+
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -16,28 +157,28 @@ _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
 _WEB = ("https://", "http://")
 
 
-def read(name: str, text: str) -> sections.Article:
+def read(name: str, text: str) -> Article:
     """A document as sections. `name`: its path or address, which says in which language it is written. Never raises.
 
     Where the name does not say it, the text does: Markdown has headings or fences, reST underlined titles and
     directives; else it is plain text.
     """
     ending = name.rpartition("/")[2].lower().rpartition(".")[2]
-    reader = plain.read_web_text if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
+    reader = read_web_text if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
     return reader(text)
 
 
-def _by_looks(text: str) -> Callable[[str], sections.Article]:
+def _by_looks(text: str) -> Callable[[str], Article]:
     if len(_UNDERLINED.findall(text)) > 1 and _DIRECTIVE.search(text):
-        return rest.read_rest
-    return markdown.read_markdown if _HEADING.search(text) or _FENCE.search(text) else plain.read_plain
+        return read_rest
+    return markdown.read_markdown if _HEADING.search(text) or _FENCE.search(text) else read_plain
 
 
-def _read_markdown(text: str) -> sections.Article:
+def _read_markdown(text: str) -> Article:
     return markdown.read_mdx(text) if markdown.is_mdx(text) else markdown.read_markdown(text)
 
 
-def _read_html(text: str) -> sections.Article:
+def _read_html(text: str) -> Article:
     # With trafilatura this takes a tenth of a second: only who has saved pages pays for it.
     from services.search.text.html import read_html  # noqa: PLC0415 (as above)
 
@@ -48,8 +189,8 @@ _BY_ENDING = {
     "md": _read_markdown,
     "markdown": _read_markdown,
     "mdx": markdown.read_mdx,
-    "rst": rest.read_rest,
-    "rest": rest.read_rest,
+    "rst": read_rest,
+    "rest": read_rest,
     "html": _read_html,
     "htm": _read_html,
     "xhtml": _read_html,

@@ -1,7 +1,6 @@
-"""Turns each directive of reStructuredText into a few plain nodes.
-
-Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports
-docutils; `rest` does so when the first document is read.
+"""Turns each directive of reStructuredText (of docutils, Sphinx and its extensions) into a few plain nodes, whatever
+its name is.  Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this
+imports docutils; `reading` does so when the first document is read.
 """
 
 from __future__ import annotations
@@ -9,13 +8,261 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 
-from services.search.text.rest_calls import DirectiveCall, Language, Lead, Signature
-from services.search.text.rest_names import ADMONITIONS, BODIES, CODE, DROPPED, OBJECTS, VERSIONS, is_automatic
+_OPTION = re.compile(r":(?P<name>[\w-]+):(?: +(?P<value>.*)|$)")
+_FIELDS_OF_OBJECTS = frozenset(["returns", "return", "rtype"])
+
+
+class Lead(nodes.General, nodes.Element):
+    """A title (the first child) and what it introduces. `style`: `note` (text follows on the same line) or `title`."""
+
+
+class Signature(nodes.General, nodes.Element):
+    """A described object: its names or signatures in `lines`, and its description."""
+
+
+class Language(nodes.Invisible, nodes.Element):
+    """Sets the language of the following listings that name none."""
+
+
+class DirectiveCall(NamedTuple):
+    """A directive as it stands in the text.
+
+    Attributes:
+        name: in small letters, without its domain.
+        domain: whether it had one (`py:function`).
+        direct: whether the argument begins on the line of the name.
+        argument: the lines up to the options or the first empty line, as docutils keeps lines.
+        options: by name; the value of a flag is empty.
+        content: the rest.
+        offset: the line of the text with which the content begins.
+    """
+
+    name: str
+    domain: bool
+    direct: bool
+    argument: Any
+    options: dict[str, str]
+    content: Any
+    offset: int
+
+    @property
+    def title(self) -> str:
+        return " ".join(" ".join(self.argument).split())
+
+    @property
+    def body(self) -> str:
+        """The content as text, without empty lines around it."""
+        return "\n".join(self.content).strip("\n").rstrip()
+
+
+def read_call(full_name: str, lines: Any, offset: int) -> DirectiveCall:
+    """Split the lines of a directive into argument, options and content. Nothing is refused."""
+    domain, _, name = full_name.lower().rpartition(":")
+    direct = len(lines) > 0 and bool(lines[0].strip())
+    start = 0 if direct else 1
+    end = start
+    while end < len(lines) and lines[end].strip():
+        end += 1
+    first_option = next((at for at in range(start, end) if _is_option(lines[at])), end)
+    options: dict[str, str] = {}
+    for line in lines[first_option:end]:
+        match = _OPTION.match(line)
+        if match:
+            options[match["name"].lower()] = (match["value"] or "").strip()
+        else:
+            last = next(reversed(options))
+            options[last] = f"{options[last]} {line.strip()}".strip()
+    return DirectiveCall(name, bool(domain), direct, lines[start:first_option], options, lines[end:], offset + end)
+
+
+def _is_option(line: str) -> bool:
+    match = _OPTION.match(line)
+    return match is not None and match["name"] not in _FIELDS_OF_OBJECTS
+
+
+ADMONITIONS = {
+    "attention": "Attention",
+    "caution": "Caution",
+    "danger": "Danger",
+    "error": "Error",
+    "hint": "Hint",
+    "important": "Important",
+    "note": "Note",
+    "seealso": "See also",
+    "tip": "Tip",
+    "warning": "Warning",
+}
+"""Those with a title of their own. What follows the name is their text."""
+
+VERSIONS = {
+    "versionadded": "Added in",
+    "versionchanged": "Changed in",
+    "versionremoved": "Removed in",
+    "deprecated": "Deprecated since",
+    "deprecated-removed": "Deprecated since",
+}
+
+BODIES = frozenset(
+    [
+        "acks",
+        "autosummary-body",
+        "compound",
+        "container",
+        "cssclass",
+        "div",
+        "footer",
+        "grid",
+        "header",
+        "hlist",
+        "ifconfig",
+        "line-block",
+        "rst-class",
+        "class",
+        "tab-set",
+        "tabs",
+        "tab-set-code",
+        "table",
+        "figure",
+        "centered",
+        "default-domain",
+        "automodule",
+        "list-group",
+        "row",
+        "column",
+        "panels",
+    ]
+)
+"""Their content is shown, and the argument is for machines. (The caption is the content of a figure.)"""
+
+CODE = frozenset(
+    [
+        "cmd",
+        "code",
+        "code-block",
+        "console",
+        "doctest",
+        "execute_code",
+        "ipython",
+        "jupyter-execute",
+        "literal",
+        "parsed-literal",
+        "productionlist",
+        "prompt",
+        "sourcecode",
+        "terminal",
+        "testcode",
+        "testoutput",
+        "math",
+        "mermaid",
+        "pycon",
+    ]
+)
+"""Their content is shown as it is. (`parsed-literal` may hold inline markup.)"""
+
+DROPPED = frozenset(
+    [
+        "audio",
+        "autosummary",
+        "bibliography",
+        "blockdiag",
+        "cite",
+        "codeauthor",
+        "contents",
+        "currentmodule",
+        "currentproject",
+        "date",
+        "digraph",
+        "default-role",
+        "graph",
+        "graphviz",
+        "iframe",
+        "image",
+        "include",
+        "index",
+        "inheritance-diagram",
+        "literalinclude",
+        "mdinclude",
+        "meta",
+        "moduleauthor",
+        "nwdiag",
+        "pdfpages",
+        "plantuml",
+        "plot",
+        "program",
+        "raw",
+        "restructuredtext-test-directive",
+        "sectionauthor",
+        "sectnum",
+        "section-numbering",
+        "seqdiag",
+        "tabularcolumns",
+        "tags",
+        "target-notes",
+        "testcleanup",
+        "testsetup",
+        "title",
+        "todo",
+        "todolist",
+        "uml",
+        "video",
+        "vimeo",
+        "youtube",
+    ]
+)
+"""Pictures, settings, generated lists, what other files hold, and what is not published."""
+
+OBJECTS = frozenset(
+    [
+        "alias",
+        "attribute",
+        "class",
+        "classmethod",
+        "cmdoption",
+        "concept",
+        "confval",
+        "constant",
+        "data",
+        "decorator",
+        "decoratormethod",
+        "describe",
+        "directive",
+        "enum",
+        "enumerator",
+        "envvar",
+        "event",
+        "exception",
+        "function",
+        "interface",
+        "macro",
+        "member",
+        "method",
+        "module",
+        "namespace",
+        "object",
+        "opcode",
+        "option",
+        "property",
+        "rst",
+        "staticmethod",
+        "struct",
+        "type",
+        "union",
+        "var",
+        "variable",
+    ]
+)
+"""Descriptions: the argument is a signature a line, the content says what it is."""
+
+
+def is_automatic(name: str) -> bool:
+    """Return whether a directive takes its text from a docstring; what is written below it is added."""
+    return name.startswith("auto") and name not in BODIES
+
 
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
 _ROWS = re.compile(r"[0-9]{1,3}")

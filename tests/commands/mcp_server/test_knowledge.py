@@ -237,7 +237,7 @@ async def test_a_bug_is_logged_and_not_told(
     async def broken(*_: object) -> None:
         raise RuntimeError("canary of the inside")
 
-    monkeypatch.setattr("services.knowledge.searching.LibrarySearch.find", broken)
+    monkeypatch.setattr("services.knowledge.library_search.LibrarySearch.find", broken)
     async with assistant(knowing) as client:
         told = refusal(await call(client, "search", query="a"))
     assert told == "This could not be done; the log of the server says why."

@@ -18,7 +18,7 @@ from services.assistant.extractive.describing import ExtractiveDescriber, descri
 from services.llm import prompting
 from services.llm.prompting import parse
 from services.llm.usage import Usage
-from services.search.text.sections import Article, Block, BlockKind, Section
+from services.search.text.article import Article, Block, BlockKind, Section
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 
 GUIDE = """\

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant.describing import plain_article, says_nothing, summary_text
-from services.search.text.sections import Article, Block, BlockKind, Section
+from services.search.text.article import Article, Block, BlockKind, Section
 
 
 def section(*headings: str, text: str = "", kind: BlockKind = BlockKind.PROSE) -> Section:

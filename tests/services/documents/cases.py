@@ -24,7 +24,7 @@ from services.llm.endpoint import CallOptions, LLMError
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
-from services.search.embedding.endpoint import Embedder
+from services.search.embedding import Embedder
 from tests.hashing import HashingEmbedder
 
 M = TypeVar("M", bound=BaseModel)

@@ -16,7 +16,7 @@ from services.documents.store.protocol import ChunkSearch, State, unfinished
 from services.documents.tools import build, libraries
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source, SourceUnavailable
-from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

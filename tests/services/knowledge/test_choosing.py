@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, TextFiles
-from services.knowledge.choosing import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SOURCE_CODE
+from services.knowledge.file_selection import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SOURCE_CODE
 
 
 @pytest.mark.parametrize(

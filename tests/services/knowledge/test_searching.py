@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
-from services.knowledge.articles import article_of
-from services.knowledge.searching import REFRESH_SECONDS
+from services.knowledge.library_search import REFRESH_SECONDS, article_of
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Found, Level, PassageStore, PreparedSource, QueryVector, find, passage_file
+from services.search import NOTHING, Found, Level, PassageStore, PreparedSource, QueryVector, find, passage_store
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -236,7 +235,7 @@ async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_
         asked[query] = meaning.calibrated
         return find(stores, query, meaning, allowed)
 
-    monkeypatch.setattr("services.knowledge.searching.find", judging)
+    monkeypatch.setattr("services.knowledge.library_search.find", judging)
     folder.embedder = CountingEmbedder()
     search = folder.search()
     await search.find("when is the lever pulled?")
@@ -312,7 +311,7 @@ async def test_a_result_that_was_overtaken_by_a_change_is_not_given_again(
             await changed.wait()
         return result
 
-    monkeypatch.setattr("services.knowledge.searching.in_thread", held_up)
+    monkeypatch.setattr("services.knowledge.library_search.in_thread", held_up)
     early = asyncio.create_task(search.find("lever"))
     await overtaken.wait()
     folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
@@ -380,10 +379,10 @@ class Disk:
     """Every file of passages has room for so many pages; `fill` takes it away."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._connect = passage_file.__dict__["_connect"]
+        self._connect = passage_store.__dict__["_connect"]
         self._opened: list[sqlite3.Connection] = []
         self._pages = 100_000
-        monkeypatch.setattr(passage_file, "_connect", self._limited)
+        monkeypatch.setattr(passage_store, "_connect", self._limited)
 
     def fill(self, *, pages: int = 1) -> None:
         self._pages = pages

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.knowledge import TextFiles
-from services.knowledge.site_parts import (
+from services.knowledge.file_selection import (
     DRAFT,
     LEFT_OUT_BY_SPHINX,
     PART,

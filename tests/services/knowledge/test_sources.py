@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clock import from_rfc3339
-from services.knowledge.asked_lines import LineStates, RefreshSchedule
 from services.knowledge.cache import hash_text
+from services.knowledge.links_file import LineStates, RefreshSchedule
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due, page_name
 from services.storage import Outside

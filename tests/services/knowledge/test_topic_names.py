@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
+from services.knowledge.topic_files import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from settings import KnowledgeSettings
 
 AWKWARD = st.one_of(st.text(st.characters(), max_size=80), st.sampled_from(["CON", "com¹", "..", "Straße İ ǅ Ω"]))

@@ -10,19 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search import (
-    NOTHING,
-    Level,
-    PassageStore,
-    PreparedSource,
-    QueryVector,
-    find,
-    finding,  # to lower a limit
-)
-from services.search.confidence import Signals, is_worth_naming, judged
-from services.search.cutting import Passage
-from services.search.finding import DEPTH, MOST_TERMS, query_terms
-from services.search.text.sections import Section
+from services.search import NOTHING, Level, PassageStore, PreparedSource, QueryVector, find, retrieval
+from services.search.chunking import Passage
+from services.search.retrieval import DEPTH, MOST_TERMS, Signals, is_worth_naming, judge_pages, query_terms
+from services.search.text.article import Section
 from tests.services.quickly import QUICKLY
 
 NOWHERE = Section((), "", ())
@@ -181,11 +172,12 @@ def signals(**changed: float | None) -> Signals:
 
 
 def test_the_more_the_signs_say_the_higher_the_level() -> None:
-    levels = [judged(signals(best_cosine=c, coverage=b, agreement=a), calibrated=True)[1] for c, b, a in
+    levels = [judge_pages(signals(best_cosine=c, coverage=b, agreement=a), calibrated=True)[1] for c, b, a in
               ((0.3, 0.3, 0), (0.5, 0.4, 2), (0.8, 0.9, 4))]  # fmt: skip
     assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
-    levels = [judged(signals(best_cosine=None, keywords=k, absent=b, coverage=c), calibrated=True)[1] for k, b, c in
-              ((0.3, 0.8, 0.2), (1.8, 0.3, 0.6), (2.5, 0.0, 1.0))]  # fmt: skip
+    given = [signals(best_cosine=None, keywords=k, absent=b, coverage=c) for k, b, c in
+             ((0.3, 0.8, 0.2), (1.8, 0.3, 0.6), (2.5, 0.0, 1.0))]  # fmt: skip
+    levels = [judge_pages(each, calibrated=True)[1] for each in given]
     assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
 
 
@@ -204,8 +196,8 @@ def test_the_more_the_signs_say_the_higher_the_level() -> None:
 )
 def test_each_sign_can_keep_it_from_answering(says_less: dict[str, float]) -> None:
     sure = signals(best_cosine=0.6, coverage=0.6, agreement=3)
-    assert judged(sure, calibrated=True)[1] is Level.ANSWER
-    assert judged(sure._replace(**says_less), calibrated=True)[1] is not Level.ANSWER
+    assert judge_pages(sure, calibrated=True)[1] is Level.ANSWER
+    assert judge_pages(sure._replace(**says_less), calibrated=True)[1] is not Level.ANSWER
 
 
 @pytest.mark.parametrize(
@@ -227,7 +219,7 @@ def test_a_name_that_occurs_nowhere_is_a_sign_of_another_subject(
     few = find([kept], asked, None).signals
     assert few is not None
     assert not few.stranger, "among few passages that says nothing"
-    monkeypatch.setattr(finding, "FEW", 1)
+    monkeypatch.setattr(retrieval, "FEW", 1)
     many = find([kept], asked, None).signals
     assert many is not None
     assert many.stranger is names_one
@@ -256,17 +248,17 @@ def test_what_is_far_from_everything_is_not_even_named() -> None:
 )
 @QUICKLY
 def test_confidence_is_a_probability_and_grows_with_what_speaks_for_an_answer(sign: Signals, calibrated: bool) -> None:
-    confidence, _ = judged(sign, calibrated=calibrated)
+    confidence, _ = judge_pages(sign, calibrated=calibrated)
     assert 0 <= confidence <= 1
     for better in (sign._replace(keywords=sign.keywords + 1), sign._replace(absent=0.0), sign._replace(coverage=1.0)):
-        assert judged(better, calibrated=calibrated)[0] >= confidence
+        assert judge_pages(better, calibrated=calibrated)[0] >= confidence
 
 
 def test_cosines_of_another_model_say_nothing_about_confidence() -> None:
     """They mean something else with every model, and in every language."""
     low, high = signals(best_cosine=0.1), signals(best_cosine=0.9)
-    assert judged(low, calibrated=False) == judged(high, calibrated=False)
-    assert judged(low, calibrated=True) < judged(high, calibrated=True)
+    assert judge_pages(low, calibrated=False) == judge_pages(high, calibrated=False)
+    assert judge_pages(low, calibrated=True) < judge_pages(high, calibrated=True)
 
 
 def test_a_question_in_the_words_of_a_page_is_answered_and_one_about_something_else_is_not() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from services.search.greetings import without_greeting
+from services.search.questions import without_greeting
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.search import PassageStore, passage_file
+from services.search import PassageStore, passage_store
 from tests.services.search.test_store import cut, embed, names
 
 PAGE = 4096
@@ -97,7 +97,7 @@ def test_another_format_is_made_anew_and_keeps_the_vectors(
 ) -> None:
     embed(kept)
     kept.close()
-    monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
+    monkeypatch.setattr(passage_store, "FORMAT", passage_store.FORMAT + 1)
     again = PassageStore(path)
     assert again.sources() == {}
     again.change([cut("a.md", "one wheel"), cut("b.md", "two wheels")])
@@ -178,7 +178,7 @@ def test_what_another_process_holds_is_not_thrown_away(
     path: Path, kept: PassageStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept.close()
-    monkeypatch.setattr(passage_file, "_BUSY_SECONDS", 0)
+    monkeypatch.setattr(passage_store, "_BUSY_SECONDS", 0)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     assert is_usable(PassageStore(path))
@@ -193,14 +193,14 @@ def test_on_a_full_disk_nothing_changes_and_when_there_is_room_again_writing_goe
     path: Path, kept: PassageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept.close()
-    connect, opened = passage_file.__dict__["_connect"], list[sqlite3.Connection]()
+    connect, opened = passage_store.__dict__["_connect"], list[sqlite3.Connection]()
 
     def with_little_room(uri: str) -> sqlite3.Connection:
         opened.append(connect(uri))
         opened[-1].execute("PRAGMA max_page_count = 40")
         return opened[-1]
 
-    monkeypatch.setattr(passage_file, "_connect", with_little_room)
+    monkeypatch.setattr(passage_store, "_connect", with_little_room)
     store = PassageStore(path)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.change([cut("b.md", LONG)], drop=["kb:a.md"])

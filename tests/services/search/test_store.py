@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import PassageStore, PreparedSource, StoredPassage, find, passage_file, store
-from services.search.cutting import Passage
-from services.search.text.sections import Section
+from services.search import PassageStore, PreparedSource, StoredPassage, find, passage_store
+from services.search.chunking import Passage
+from services.search.text.article import Section
 
 ID = "a model"
 
@@ -71,7 +71,7 @@ def test_a_passage_that_was_looked_at_is_shown_as_it_is_now(kept: PassageStore) 
 
 
 def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_PASSAGES_KEPT", 2)
+    monkeypatch.setattr(passage_store, "_PASSAGES_KEPT", 2)
     kept.change([cut("a.md", "wheel one", "wheel two", "wheel three")])
     assert len(find([kept], "wheel", None).hits) == 3
     assert len(kept.passages([1, 2, 3])) == 3
@@ -203,7 +203,7 @@ class TestReadOnly:
         kept.close()
         for content in (b"no database " * 100, path.read_bytes()):
             path.write_bytes(content)
-            monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
+            monkeypatch.setattr(passage_store, "FORMAT", passage_store.FORMAT + 1)
             reader = PassageStore(path, read_only=True)
             assert reader.sources() == {}
             reader.change([cut("b.md", "two wheels")])

@@ -6,10 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import Level
-from services.search.embedding.matching import Match
-from services.search.finding import Found, Hit, TeamAnswerSignals
-from services.search.store import StoredPassage
-from services.search.taught import MOST, candidates, judged, level_of, probability
+from services.search.embedding import Match
+from services.search.passage_store import StoredPassage
+from services.search.retrieval import (
+    MOST_TEAM_ANSWERS,
+    Found,
+    Hit,
+    TeamAnswerSignals,
+    judge_team_answers,
+    level_of,
+    probability,
+    team_candidates,
+)
 from tests.services.quickly import QUICKLY
 
 CLOSE = Match(near=0.9, missing=0.0)
@@ -23,8 +31,8 @@ def said(question: str, *, section: int = 0, cosine: float = 0.6, quotable: bool
 
 
 def test_of_each_answer_the_best_passage_counts_and_of_many_answers_the_first() -> None:
-    hits = tuple(said(f"question {n}?", section=n // 2, cosine=0.9 - n / 100) for n in range(4 * MOST))
-    assert candidates(Found(hits)) == [hits[2 * n] for n in range(MOST)]
+    hits = tuple(said(f"question {n}?", section=n // 2, cosine=0.9 - n / 100) for n in range(4 * MOST_TEAM_ANSWERS))
+    assert team_candidates(Found(hits)) == [hits[2 * n] for n in range(MOST_TEAM_ANSWERS)]
 
 
 @given(st.floats(0, 20), st.floats(-1, 1), st.none() | st.floats(0, 1), st.floats(0, 1))
@@ -42,24 +50,26 @@ def test_it_is_a_probability_and_grows_with_what_speaks_for_an_answer(
 
 
 def test_an_answer_that_is_ahead_of_all_others_is_quoted_and_rivals_are_not() -> None:
-    alone = judged([said("which lever of the press is pulled?")], [CLOSE])
+    alone = judge_team_answers([said("which lever of the press is pulled?")], [CLOSE])
     assert alone[0].level is Level.ANSWER
     rivals = [said("which lever of the press is pulled?"), said("why does the wheel of the mill stop?", section=1)]
-    assert {each.level for each in judged(rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
+    assert {each.level for each in judge_team_answers(rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
 
 
 def test_answers_to_one_question_are_no_rivals_and_the_one_that_helped_comes_first() -> None:
     asked = "which lever of the press is pulled?"
     once, again = said(asked, cosine=0.61), said(asked, section=1, helped=True)
-    assert [each.hit for each in judged([once, again], [CLOSE, CLOSE])] == [again, once]
-    assert {each.level for each in judged([once, again], [CLOSE, CLOSE])} == {Level.ANSWER}
+    assert [each.hit for each in judge_team_answers([once, again], [CLOSE, CLOSE])] == [again, once]
+    assert {each.level for each in judge_team_answers([once, again], [CLOSE, CLOSE])} == {Level.ANSWER}
     better = said(asked, cosine=0.95)
-    assert judged([again, better], [Match(near=0.5, missing=0.4), CLOSE])[0].hit == better, "that it helped is no proof"
+    assert judge_team_answers([again, better], [Match(near=0.5, missing=0.4), CLOSE])[0].hit == better, (
+        "that it helped is no proof"
+    )
 
 
 def test_what_is_no_answer_is_never_sure() -> None:
-    assert judged([said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
-    assert judged([], []) == []
+    assert judge_team_answers([said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
+    assert judge_team_answers([], []) == []
 
 
 def test_levels_begin_where_they_are_said_to() -> None:

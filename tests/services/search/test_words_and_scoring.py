@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.search import ranked
 from services.search.scoring import Floats, Postings, bm25, spread
-from services.search.words import stem, terms
+from services.search.tokenizer import stem, terms
 from tests.services.quickly import QUICKLY
 
 texts = st.text(max_size=200)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.function_words import FUNCTION_WORDS, folded
-from services.search.words import terms
+from services.search.languages import FUNCTION_WORDS, folded
+from services.search.tokenizer import terms
 from tests.services.quickly import QUICKLY
 
 CATALOGUED = ("en", "de", "es", "fr", "pt", "ru", "zh", "ja")

@@ -17,7 +17,7 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
 from services.documents.tools.cache import AnswerCache, normalised
 from services.documents.tools.core import DocumentQATool
-from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

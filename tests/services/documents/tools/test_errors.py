@@ -14,7 +14,7 @@ from services.documents.store.protocol import CollectionSummary, Origin, StoreUn
 from services.documents.tools import libraries
 from services.documents.tools.core import Breaker, DocumentQATool
 from services.documents.tools.toolset import build
-from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

@@ -17,7 +17,7 @@ from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import LIBRARIES, KBConfig
 from services.documents.tools.toolset import Toolset, build
-from services.search.embedding.endpoint import Vectors
+from services.search.embedding import Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.contents import Extraction
 from services.knowledge.web.fetcher import WebFetcher
-from services.knowledge.web_answers import FetchFailed, NotModified, Page, Web
+from services.knowledge.web_interface import FetchFailed, NotModified, Page, Web
 from services.storage import in_thread
 
 LOOPBACK = ("127.0.0.1",)

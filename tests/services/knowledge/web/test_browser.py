@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web_answers import FetchTimedOut, NotModified
+from services.knowledge.web_interface import FetchTimedOut, NotModified
 from tests.loopback.web_server import WebServer, kept, page, redirect
 from tests.services.knowledge.web.fetching import again, client, failure_of, page_of
 

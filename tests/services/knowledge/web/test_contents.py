@@ -11,7 +11,7 @@ import pytest
 
 from clock import Processes, WorkStopped
 from services.knowledge.web.contents import Extraction, PageText, decode, read
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 

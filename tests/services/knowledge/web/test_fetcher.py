@@ -19,7 +19,7 @@ from yarl import URL
 import clock
 from services.knowledge.web.client import USER_AGENT, content_type, validators
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web_answers import FetchTimedOut, NotModified, Page
+from services.knowledge.web_interface import FetchTimedOut, NotModified, Page
 from tests.loopback.web_server import Play, WebServer, drop, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import MAX_BYTES, again, client, failure_of, fetching, page_of
 

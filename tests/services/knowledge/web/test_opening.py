@@ -8,8 +8,7 @@ import pytest
 
 from clock import Run
 from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
-from services.knowledge.web_answers import FetchFailed
-from services.knowledge.webs import ClosableWeb
+from services.knowledge.web_interface import ClosableWeb, FetchFailed
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of

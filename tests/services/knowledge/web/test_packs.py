@@ -9,10 +9,9 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ShaFile, Tree
 from dulwich.pack import write_pack_objects
 
-from services.knowledge.choosing import PathFilter
-from services.knowledge.repositories import RepositorySelection
-from services.knowledge.web import packs
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.file_selection import PathFilter
+from services.knowledge.web import git_packs
+from services.knowledge.web_interface import FetchFailed, RepositorySelection
 
 TAKEN = RepositorySelection("", PathFilter(), 100)
 
@@ -43,12 +42,12 @@ def test_trees_that_name_one_another_over_and_over_are_not_counted_to_the_end() 
     top = trees.pop()
     assert isinstance(top, Tree)
     with pytest.raises(FetchFailed, match="more than 200,000 files"):
-        packs.read_pack(*pack_of(top, *trees), TAKEN)
+        git_packs.read_pack(*pack_of(top, *trees), TAKEN)
 
 
 def test_of_a_sound_pack_the_files_are_read() -> None:
     page, tree = Blob.from_string(b"# A page"), Tree()
     tree.add(b"a.md", 0o100644, page.id)
-    files = packs.read_pack(*pack_of(tree, page), TAKEN)
+    files = git_packs.read_pack(*pack_of(tree, page), TAKEN)
     assert files.blobs == {"a.md": page.id.decode()}
     assert files.texts == {page.id.decode(): b"# A page"}

@@ -14,7 +14,7 @@ import clock
 from services.knowledge.web import exchange
 from services.knowledge.web.client import CheckedClient, next_url
 from services.knowledge.web.exchange import Answer, HttpExchange
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 from tests.loopback.web_server import WebServer, drop, page, redirect, status
 from tests.services.knowledge.web.fetching import LOOPBACK, Names, client, failure_of, fetching, page_of
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge.web.exchange import checked_url
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from aiohttp import web
 
 from services.documents.indexing import fill
 from services.documents.store.protocol import State
-from services.search.embedding import packaged
-from services.search.embedding.endpoint import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, Vectors
-from services.search.embedding.packaged import PackagedEmbedder
+from services.search import embedding
+from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, PackagedEmbedder, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
@@ -63,7 +62,7 @@ async def test_a_model_that_is_not_installed_says_what_to_do(monkeypatch: pytest
         return None
 
     monkeypatch.setattr(importlib.util, "find_spec", nowhere)
-    assert not packaged.installed()
+    assert not embedding.installed()
     with pytest.raises(EmbeddingFailed, match="make demo installs it"):
         await PackagedEmbedder().embed(["text"])
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from services.search.text.article import Block, BlockKind, Section
 from services.search.text.markdown import read_markdown
-from services.search.text.sections import Block, BlockKind, Section
 
 
 def blocks(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.search import text as documents
-from services.search.text.sections import BlockKind
+from services.search.text.article import BlockKind
 from tests.services.quickly import QUICKLY
 
 NAMES = ["a.md", "b.mdx", "c.txt", "d", "https://a.b/c", "e.rst", "f.html"]

@@ -16,9 +16,9 @@ from docutils.statemachine import StringList
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.search.text.rest import read_rest
+from services.search.text.article import BlockKind
+from services.search.text.reading import read_rest
 from services.search.text.rest_parser import parse_rest
-from services.search.text.sections import BlockKind
 
 DOCUMENT = """\
 :orphan:
@@ -300,7 +300,7 @@ def test_a_document_that_docutils_cannot_take_falls_back(monkeypatch: pytest.Mon
     def fails(text: str) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("services.search.text.rest_sections.parse_rest", fails)
+    monkeypatch.setattr("services.search.text.rest_writer.parse_rest", fails)
     article = read_rest("Before.\n\nTitle\n=====\nText\nmore.\n\nNext.\n")
     assert article.title == "Title"
     assert [(section.headings, section.text) for section in article.sections] == [
@@ -376,7 +376,7 @@ def test_no_directive_opens_anything(directive: str, tmp_path: Path, monkeypatch
 
 
 def test_docutils_is_loaded_with_the_first_document() -> None:
-    script = "import sys, services.search.text.rest; print('docutils' in sys.modules)"
+    script = "import sys, services.search.text.reading; print('docutils' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.search.text.sections import Article, Block, BlockKind, Section
+from services.search.text.article import Article, Block, BlockKind, Section
 
 PASSAGE_CHARS = 1_000
 """About what the packaged model reads (256 tokens): the rest of a longer passage would be found by its words alone."""
@@ -62,7 +62,9 @@ def passages(article: Article) -> list[Passage]:
 
 
 def is_more_than_links(text: str) -> bool:
-    """Return whether the text is more than a list of links: at least as many words stand outside of links as in them."""
+    """Return whether the text is more than a list of links: at least as many words stand outside of links as in
+    them.
+    """
     linked = _LINKED.findall(text)
     return len(linked) < _MANY_LINKS or len(_WORD.findall(_LINKED.sub(" ", text))) >= len(
         _WORD.findall(" ".join(linked))

@@ -1,10 +1,14 @@
-"""The protocol for fetching web pages, with its results and errors."""
+"""Protocols for everything the knowledge base asks of the web (pages, lists of pages, git repositories), with their
+results and errors. `services.knowledge.web` implements them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from services.knowledge.file_selection import PathFilter
 from services.knowledge.links_file import SiteLine
 
 
@@ -92,3 +96,69 @@ class SiteWeb(Protocol):
     def pause(self, url: str, seconds: float) -> None:
         """Ask the host of `url` no more often than once in so many seconds."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFiles:
+    """The files of one commit that were selected, with the contents that were asked for.
+
+    Attributes:
+        blobs: by path, the hash that git gives the content.
+        texts: by such a hash, the content, as far as it was wanted.
+        left_out: how many others there are, by why.
+    """
+
+    commit: str
+    blobs: dict[str, str] = field(default_factory=dict[str, str])
+    texts: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySelection:
+    """Selects files of a repository: those below `folder` that the path filter lets in, `most` of them."""
+
+    folder: str
+    choice: PathFilter
+    most: int
+
+
+class RepositoryWeb(Protocol):
+    """Fetches git repositories over http and https, bounded in time and size. Packs are unpacked in processes of their
+    own.
+    """
+
+    async def files(
+        self,
+        url: str,
+        branch: str,
+        taken: RepositorySelection,
+        known: str,
+        wanted: Callable[[Mapping[str, str]], set[str]],
+    ) -> RepositoryFiles | None:
+        """The files at the newest commit; None: that is still `known` (its hash, or empty).
+
+        `branch`: or tag; empty for the repository's own choice. `wanted`: given all files with the hashes of their
+        contents, which hashes' contents to bring.
+
+        Raises:
+            WebError: they cannot be had.
+        """
+        ...
+
+
+class ClosableWeb(Web, Protocol):
+    """A `Web` that has to be closed at the end of a run."""
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WebFetchers:
+    """The fetchers of one run. They share one client, so that each host is asked at its own pace. Used from one
+    loop.
+    """
+
+    pages: ClosableWeb
+    sites: SiteWeb | None = None
+    repositories: RepositoryWeb | None = None

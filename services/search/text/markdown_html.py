@@ -1,0 +1,574 @@
+"""Rules for markdown-it that read HTML, JSX components, templates and attribute lists, as blocks and within a line;
+and fences that nobody closed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from functools import cache
+from typing import NamedTuple, cast
+
+from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.fence import fence
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+
+from services.search.text.markdown_extensions import end_lead, lead, line_text
+
+MAX_TAG_CHARS = 4000
+_MAX_BRACES = 1500
+
+_OPENING = re.compile(r"<(?P<closing>/?)(?P<name>[A-Za-z][\w.:-]*)?")
+_ATTRIBUTE = re.compile(r"(?P<name>[A-Za-z_@:#.$\[(][^\s=/>\"'{}<]*)(?P<equals>\s*=\s*)?")
+_UNQUOTED = re.compile(r"[^\s\"'=<>`{}]+")
+_SPACE = re.compile(r"\s*")
+_IN_BRACES = re.compile(r"""[{}]|/\*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
+_LITERAL = re.compile(r"""\s*(?P<quote>["'`])(?P<text>[^"'`]*)(?P=quote)\s*""")
+
+_INLINE_NAMES = """
+    a abbr acronym b bdi bdo big br button cite code data del dfn em font i img input ins kbd label mark
+    meter q rp rt ruby s samp small span strike strong sub sup time tt u var wbr
+"""
+INLINE = frozenset(_INLINE_NAMES.split())
+"""Elements of running text. All others stand on their own."""
+RAW = frozenset("audio canvas iframe math noscript object script style svg video".split())  # noqa: SIM905 (shorter so)
+"""Elements whose content is no text."""
+_BLOCK_NAMES = """
+    address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt
+    fieldset figcaption figure footer form frame h1 h2 h3 h4 h5 h6 head header hr html legend li link
+    main menu meta nav ol optgroup option p picture pre search section select slot source summary table
+    tbody td template textarea tfoot th thead title tr track ul
+"""
+KNOWN = INLINE | RAW | frozenset(_BLOCK_NAMES.split())
+VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905 (shorter so)
+
+_WITHOUT_TITLE = frozenset("badge icon image img link since version code youtube video".split())  # noqa: SIM905 (shorter so)
+_TITLES = ("title", "label", "header", "heading", "summary", "question")
+
+
+class Tag(NamedTuple):
+    """One tag.
+
+    Attributes:
+        name: as written; empty for a fragment.
+        attributes: those with a text for value, their names in small letters.
+        alone: whether nothing closes it.
+        end: the index after it.
+    """
+
+    name: str
+    attributes: dict[str, str]
+    closing: bool
+    alone: bool
+    end: int
+
+    @property
+    def element(self) -> str:
+        """The name of an HTML element; of a component, what it is called in small letters."""
+        return self.name.lower()
+
+    @property
+    def is_component(self) -> bool:
+        return self.name[:1].isupper() or "." in self.name or "-" in self.name
+
+    @property
+    def title(self) -> str:
+        """The title that a component shows above its content; empty for HTML and for ornaments."""
+        if not self.is_component or self.closing or self.element in _WITHOUT_TITLE:
+            return ""
+        names = (*_TITLES, "name", "value") if "tab" in self.element else _TITLES
+        return next((self.attributes[name] for name in names if self.attributes.get(name)), "")
+
+    @property
+    def description(self) -> str:
+        return self.attributes.get("description", "") if self.is_component else ""
+
+    @property
+    def target(self) -> str:
+        return self.attributes.get("href", "")
+
+
+def read_tag(text: str, start: int, limit: int) -> Tag | None:
+    """The tag at `start`, where it ends before `limit`; attributes may be HTML's, Vue's and JSX's."""
+    limit = min(limit, start + MAX_TAG_CHARS)
+    opening = _OPENING.match(text, start, limit)
+    if opening is None:
+        return None
+    attributes: dict[str, str] = {}
+    at = opening.end()
+    while True:
+        space = _SPACE.match(text, at, limit)
+        began, at = at, space.end() if space else at
+        if text.startswith((">", "/>"), at) and at < limit:
+            return _finished_tag(opening, attributes, alone=text[at] == "/", end=text.index(">", at) + 1)
+        # Attributes are set apart by space, except after a quote.
+        after_quote = bool(attributes) and text[began - 1 : began] in {'"', "'", "}"}
+        if (not opening["name"] or began == at) and not after_quote:
+            return None
+        after = _attribute(text, at, limit, attributes)
+        if after is None:
+            return None
+        at = after
+
+
+def _finished_tag(opening: re.Match[str], attributes: dict[str, str], *, alone: bool, end: int) -> Tag:
+    name = opening["name"] or ""
+    return Tag(name, attributes, bool(opening["closing"]), alone or name.lower() in VOID, end)
+
+
+def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> int | None:
+    if text.startswith("{", at):
+        return braces_end(text, at, limit)  # {...props}
+    named = _ATTRIBUTE.match(text, at, limit)
+    if named is None:
+        return None
+    if named["equals"] is None:
+        return named.end()
+    value, end = _value(text, named.end(), limit)
+    if value:
+        attributes[named["name"].lower()] = value
+    return end
+
+
+def _value(text: str, at: int, limit: int) -> tuple[str, int | None]:
+    """The text of an attribute's value and the index after it; None where it has no end."""
+    if text.startswith("{", at):
+        end = braces_end(text, at, limit)
+        return ("" if end is None else literal_text(text[at + 1 : end - 1])), end
+    if text.startswith(('"', "'"), at):
+        end = text.find(text[at], at + 1, limit)
+        return " ".join(text[at + 1 : max(end, at)].split()), end + 1 if end >= 0 else None
+    value = _UNQUOTED.match(text, at, limit)
+    return (value.group(), value.end()) if value else ("", None)
+
+
+def braces_end(text: str, start: int, limit: int, most: int = _MAX_BRACES) -> int | None:
+    """The index after the brace that closes the one at `start`, within `most` characters.
+
+    Braces in strings and comments do not count.
+    """
+    depth = 0
+    at = start
+    limit = min(limit, start + most)
+    while found := _IN_BRACES.search(text, at, limit):
+        at = found.end()
+        if found.group() == "{":
+            depth += 1
+        elif found.group() == "}":
+            depth -= 1
+            if depth == 0:
+                return at
+        elif found.group() == "/*":
+            end = text.find("*/", at, limit)
+            if end < 0:
+                return None
+            at = end + 2
+    return None
+
+
+def literal_text(expression: str) -> str:
+    """Return the text of an expression that is a string literal; empty for any other."""
+    literal = _LITERAL.fullmatch(expression)
+    return "" if literal is None or "${" in literal["text"] else literal["text"]
+
+
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_ANY_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_TABLE_PART = re.compile(r"<(?P<closing>/?)(?P<part>table|thead|tbody|tfoot|tr|th|td|caption)\b[^<>]*>", re.IGNORECASE)
+_EXPRESSION_CHARS = 20_000
+_LANGUAGE = re.compile(r"(?:language|lang|highlight)-(?:source-)?([\w+#-]+)")
+_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
+
+
+def add_elements(md: MarkdownIt, *, mdx: bool) -> None:
+    """Adds the rules to a parser. `mdx`: braces hold expressions, and indented text is no code."""
+    md.disable("html_block")
+    md.block.ruler.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    md.block.ruler.before("fence", "element", _element, _PARAGRAPHS)
+    if mdx:
+        md.disable("code")
+        md.block.ruler.before("fence", "expression", _block_expression)
+
+
+def _element(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    at = state.bMarks[start] + state.tShift[start]
+    if state.is_code_block(start) or not state.src.startswith("<", at):
+        return False
+    if state.src.startswith("<!--", at):
+        return silent or _comment(state, start, end, at)
+    tag = _tag_at(state, at, state.eMarks[end - 1])
+    if tag is None or (tag.element in INLINE and not tag.is_component):
+        return False
+    if silent:
+        return tag.element in KNOWN or tag.is_component or not tag.name
+    return _element_of(state, start, end, tag)
+
+
+def _element_of(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
+    limit = state.eMarks[end - 1]
+    if tag.element in RAW and not (tag.closing or tag.alone):
+        closing = closing_tag(tag.element, state.src, tag.end, limit, state.env)
+        return closing is not None and _skip_to(state, start, end, closing.end(), 0)
+    is_whole = not tag.closing and (tag.element in {"pre", "table"} or tag.element in _HEADINGS)
+    return (is_whole and _whole_element(state, start, end, tag)) or _line_of_tags(state, start, end, tag)
+
+
+def _comment(state: StateBlock, start: int, end: int, at: int) -> bool:
+    env, limit = cast("dict[tuple[str, int], bool]", state.env), state.eMarks[end - 1]
+    if env.get(("comment", limit)):
+        return False  # looked for before: nothing closes it
+    closing = state.src.find("-->", at, limit)
+    env["comment", limit] = closing < 0
+    return _skip_to(state, start, end, closing, 3)
+
+
+def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:
+    """A tag; where one is not closed, what follows is not read over and over."""
+    env = cast("dict[str, int]", state.env)
+    if at < env.get("no tag before", 0):
+        limit = min(limit, state.src.find("\n", at) % (len(state.src) + 1))
+    tag = read_tag(state.src, at, limit)
+    if tag is None and at >= env.get("no tag before", 0):
+        env["no tag before"] = at + MAX_TAG_CHARS
+    return tag
+
+
+@cache
+def _closing(element: str) -> re.Pattern[str]:
+    return re.compile(rf"</{element}\s*>", re.IGNORECASE)
+
+
+def closing_tag(element: str, text: str, start: int, limit: int, env: object) -> re.Match[str] | None:
+    """Find the tag that closes an element. A search that failed is remembered and not repeated."""
+    missing = cast("dict[tuple[str, str, int], bool]", env)
+    if missing.get(("closing", element, limit)):
+        return None
+    found = _closing(element).search(text, start, limit)
+    if found is None:
+        missing["closing", element, limit] = True
+    return found
+
+
+def _skip_to(state: StateBlock, start: int, end: int, position: int, length: int) -> bool:
+    """Goes on behind a position; what follows it in its line stands at the line's beginning."""
+    if position < 0:
+        return False
+    position += length
+    line = _line_of(state, position - 1, start, end)
+    rest = state.src[position : state.eMarks[line]]
+    if not rest.strip():
+        state.line = line + 1
+        return True
+    if line == start:
+        return False  # the rule of running text takes it
+    state.bMarks[line], state.tShift[line] = position, len(rest) - len(rest.lstrip())
+    state.sCount[line] = state.blkIndent
+    state.line = line
+    return True
+
+
+def _line_of(state: StateBlock, position: int, start: int, end: int) -> int:
+    return max(start, bisect_right(state.bMarks, position, start, end) - 1)
+
+
+def _whole_element(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
+    """A listing, a table or a heading in HTML, where its last line holds nothing else."""
+    closing = closing_tag(tag.element, state.src, tag.end, state.eMarks[end - 1], state.env)
+    if closing is None:
+        return False
+    last = _line_of(state, closing.end() - 1, start, end)
+    if state.src[closing.end() : state.eMarks[last]].strip():
+        return False
+    lines = state.getLines(start, last + 1, state.blkIndent, False)
+    length = tag.end - state.bMarks[start] - state.tShift[start]
+    inside = lines[lines.find("<") + length : lines.rfind("</")]
+    if tag.element == "pre":
+        _push_code(state, inside, lines[: length + 200])
+    elif tag.element == "table":
+        _push_table(state, start, inside)
+    else:
+        _push_heading(state, start, tag, inside)
+    state.line = last + 1
+    return True
+
+
+def _push_code(state: StateBlock, inside: str, beginning: str) -> None:
+    token = state.push("fence", "code", 0)
+    token.content = html.unescape(_ANY_TAG.sub("", inside))
+    language = _LANGUAGE.search(beginning)
+    token.info = language[1] if language else ""
+
+
+def _push_heading(state: StateBlock, start: int, tag: Tag, inside: str) -> None:
+    opening = state.push("heading_open", tag.element, 1)
+    opening.meta = {"anchor": tag.attributes.get("id", "")}
+    _push_inline(state, start, inside)
+    state.push("heading_close", tag.element, -1)
+
+
+def _push_inline(state: StateBlock, start: int, text: str) -> None:
+    inline = state.push("inline", "", 0)
+    inline.content = "\n".join(line.strip() for line in text.splitlines() if line.strip())
+    inline.map, inline.children = [start, start + 1], []
+
+
+def _push_table(state: StateBlock, start: int, inside: str) -> None:
+    """The tokens of a Markdown table. A row is a header where all its cells are."""
+    marks = [*_TABLE_PART.finditer(inside)]
+    rows: list[list[tuple[str, str]]] = [[]]
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        part = mark["part"].lower()
+        if part == "tr":
+            rows.append([])
+        elif part in {"th", "td", "caption"} and not mark["closing"]:
+            text = inside[mark.end() : following.start() if following else len(inside)]
+            if part == "caption":
+                lead(state, start, text)
+            else:
+                rows[-1].append((part, text))
+    state.push("table_open", "table", 1)
+    for cells in filter(None, rows):
+        state.push("tr_open", "tr", 1)
+        for part, text in cells:
+            state.push(f"{part}_open", part, 1)
+            _push_inline(state, start, text)
+            state.push(f"{part}_close", part, -1)
+        state.push("tr_close", "tr", -1)
+    state.push("table_close", "table", -1)
+
+
+def _line_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
+    """Lines that hold tags and nothing else: titles of components stay, and what follows is no indented code."""
+    limit = state.eMarks[end - 1]
+    tags = [tag]
+    at = tag.end
+    while True:
+        line = _line_of(state, at - 1, start, end)
+        while at < state.eMarks[line] and state.src[at] in " \t":
+            at += 1
+        if at >= state.eMarks[line]:
+            break
+        following = _tag_at(state, at, limit) if state.src[at] == "<" else None
+        if following is None:
+            return False
+        tags.append(following)
+        at = following.end
+    for each in tags:
+        if each.closing:
+            end_lead(state)
+        lead(state, start, f"[{each.title}]({each.target})" if each.title and each.target else each.title)
+        _push_prose(state, start, each.description)
+    state.line = line + 1
+    _shift_left(state, line + 1, end)
+    return True
+
+
+def _push_prose(state: StateBlock, start: int, text: str) -> None:
+    if text:
+        state.push("paragraph_open", "p", 1)
+        _push_inline(state, start, text)
+        state.push("paragraph_close", "p", -1)
+
+
+def _shift_left(state: StateBlock, start: int, end: int) -> None:
+    """Indentation below a tag is the layout of the HTML: it makes no code until an empty line."""
+    if start >= end or state.isEmpty(start):
+        return
+    excess = state.sCount[start] - state.blkIndent
+    for line in range(start, end if excess >= 4 else start):  # noqa: PLR2004 (so many spaces make code)
+        if state.isEmpty(line):
+            break
+        state.sCount[line] = max(min(state.sCount[line], state.blkIndent), state.sCount[line] - excess)
+
+
+def _block_expression(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`{/* a comment */}` and other expressions on lines of their own."""
+    at = state.bMarks[start] + state.tShift[start]
+    env = cast("dict[str, int]", state.env)
+    if silent or not state.src.startswith("{", at) or at < env.get("no brace before", 0):
+        return False
+    limit = min(state.eMarks[end - 1], at + _EXPRESSION_CHARS)
+    after = braces_end(state.src, at, limit, most=_EXPRESSION_CHARS)
+    if after is None:
+        env["no brace before"] = limit
+        return False
+    line = _line_of(state, after - 1, start, end)
+    if state.src[after : state.eMarks[line]].strip():
+        return False
+    _push_prose(state, start, literal_text(state.src[at + 1 : after - 1]))
+    state.line = line + 1
+    return True
+
+
+def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """As CommonMark has it, except that a fence which nobody closes ends at the next heading below an empty line."""
+    opening = None if silent or state.level else _FENCE.match(state.src, state.bMarks[start] + state.tShift[start])
+    if opening is None:
+        return fence(state, start, end, silent)
+    env = cast("dict[tuple[str, str], int]", state.env)
+    mark = opening.group()
+    if len(mark) >= env.get(("unclosed", mark[0]), len(state.src) + 1):
+        end = _next_heading(state, start + 2, end)  # looked for before: nothing closes it
+    if not fence(state, start, end, silent):
+        return False
+    if state.line >= state.lineMax and not _is_closed(state, start):
+        env["unclosed", mark[0]] = len(mark)
+        state.line = _next_heading(state, start + 2, end)
+        state.tokens[-1].content = state.getLines(start + 1, state.line, state.sCount[start], True)
+    return True
+
+
+def _next_heading(state: StateBlock, start: int, end: int) -> int:
+    return next(
+        (
+            line
+            for line in range(start, end)
+            if state.isEmpty(line - 1)
+            and not state.is_code_block(line)
+            and _HEADING.match(state.src, state.bMarks[line] + state.tShift[line])
+        ),
+        end,
+    )
+
+
+def _is_closed(state: StateBlock, start: int) -> bool:
+    last, mark = state.line - 1, state.tokens[-1].markup
+    text = line_text(state, last)
+    return last > start and text.startswith(mark) and not text.strip(mark[0])
+
+
+MAX_INLINE_CHARS = 20_000
+"""Of one paragraph. A longer one is no text that a person has written; it stays as it is, without markup."""
+
+_CLOSED_BY = {"{{": "}}", "{%": "%}", "{!": "!}"}
+_ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#] ?[\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
+_ROLE = re.compile(r"\{[a-z][\w:+-]*\}(?=`)")
+_TITLED = re.compile(
+    r"(?:tab|details|hint|callout|step|stepper|expand|accordion|card)\b[^\"]*\"(?P<title>[^\"]*)\"", re.IGNORECASE
+)
+_CROSS_REFERENCE = re.compile(r"\[(?P<target>(?:[A-Za-z_][^\[\]\n]{1,200})?)\]")
+_ANCHOR = re.compile(
+    r"(?<![ \t])[ \t]*+(?:\{:?[ \t]*+#(?P<anchor>[^\s{}]++)[^{}]*+\}"
+    r"|\{/\*[ \t]*+#(?P<comment>[^\s{}*]++)[ \t]*+\*/\})[ \t]*+$"
+)
+_ALERT = re.compile(r"\[!(?P<kind>\w+)\][+-]?[ \t]*(?P<title>[^\n]*)\n?")
+_SAYS_SO = {"warning": "Warning", "caution": "Caution", "danger": "Danger"}
+
+
+def add_spans(md: MarkdownIt, *, mdx: bool) -> None:
+    """Adds the rules to a parser. `mdx`: braces hold expressions."""
+    md.disable(["html_inline", "text_join"])
+    md.inline.ruler.before("autolink", "braces", _inline_expression if mdx else _braces)
+    md.inline.ruler.after("autolink", "tag", _inline_tag)
+    md.inline.ruler.after("link", "cross_reference", _cross_reference)
+    md.core.ruler.before("inline", "prepare", _prepare)
+
+
+def _prepare(state: StateCore) -> None:
+    """Between blocks and their text: explicit anchors, alerts, and text that is too long to be read."""
+    tokens = state.tokens
+    for at, token in enumerate(tokens):
+        if token.type != "inline":
+            continue
+        before = tokens[at - 1]
+        if before.type == "heading_open" and (found := _ANCHOR.search(token.content)):
+            before.meta = {"anchor": found["anchor"] or found["comment"]}
+            token.content = token.content[: found.start()]
+        quote = tokens[at - 2] if at > 1 else None
+        if quote is not None and quote.type == "blockquote_open" and (alert := _ALERT.match(token.content)):
+            quote.meta = {"alert": alert["title"] or _SAYS_SO.get(alert["kind"].lower(), "")}
+            token.content = token.content[alert.end() :]
+        if len(token.content) > MAX_INLINE_CHARS:
+            token.type = "verbatim"
+
+
+def _inline_tag(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "<":
+        return False
+    if state.src.startswith("<!--", state.pos):
+        end = state.src.find("-->", state.pos, state.posMax)
+        state.pos = end + 3 if end >= 0 else state.pos + 4
+        return True
+    tag = read_tag(state.src, state.pos, state.posMax)
+    if tag is None or _is_placeholder(state, tag):
+        return False
+    end = tag.end
+    if tag.element in RAW and not (tag.closing or tag.alone):
+        closing = closing_tag(tag.element, state.src, tag.end, state.posMax, state.env)
+        end = closing.end() if closing else end
+    if not silent:
+        state.push("tag", "", 0).meta = {"tag": tag}
+    state.pos = end
+    return True
+
+
+def _is_placeholder(state: StateInline, tag: Tag) -> bool:
+    """`<file>` in a text without code marks: a name that no HTML knows, without attributes, that nothing closes."""
+    if tag.element in KNOWN or tag.attributes or tag.alone or not tag.name or tag.name[:1].isupper():
+        return False
+    if tag.closing:
+        return f"<{tag.name}" not in state.src
+    return closing_tag(re.escape(tag.element), state.src, tag.end, state.posMax, state.env) is None
+
+
+def _braces(state: StateInline, silent: bool) -> bool:
+    """Templates, attribute lists and roles. Other braces are text."""
+    src, start = state.src, state.pos
+    if src[start] != "{":
+        return False
+    closed_by = _CLOSED_BY.get(src[start : start + 2])
+    if closed_by is not None:
+        end = src.find(closed_by, start + 2, state.posMax)
+        if end >= 0:
+            if not silent and (titled := _TITLED.match(src[start + 2 : end].strip("<>%- "))):
+                state.push("tag", "", 0).meta = {"tag": Tag("Tab", {"title": titled["title"]}, False, False, 0)}
+            state.pos = end + 2
+            return True
+    if src.startswith("{#", start):
+        end = src.find("#}", start + 2, state.posMax)
+        if end >= 0 and "}" not in src[start:end]:
+            state.pos = end + 2
+            return True
+    found = _ATTRIBUTES.match(src, start, state.posMax) or _ROLE.match(src, start)
+    if found is None:
+        return False
+    state.pos = found.end()
+    return True
+
+
+def _inline_expression(state: StateInline, silent: bool) -> bool:
+    """In MDX: nothing but a string says something on the page that can be known here."""
+    if state.src[state.pos] != "{":
+        return False
+    end = braces_end(state.src, state.pos, state.posMax)
+    if end is None:
+        return False
+    if not silent:
+        inside = state.src[state.pos + 1 : end - 1]
+        state.append_pending(" " if inside.strip() in {"' '", '" "'} else literal_text(inside))
+    state.pos = end
+    return True
+
+
+def _cross_reference(state: StateInline, silent: bool) -> bool:
+    """`[text][module.name]` and `[text][]` whose target the generator knows: the text stays."""
+    start = state.pos
+    if state.src[start] != "[" or "][" not in state.src or (start and state.src[start - 1].isalnum()):
+        return False
+    label_end = state.md.helpers.parseLinkLabel(state, start)
+    reference = _CROSS_REFERENCE.match(state.src, label_end + 1) if label_end > start + 1 else None
+    if reference is None:
+        return False
+    if not silent:
+        most = state.posMax
+        state.pos, state.posMax = start + 1, label_end
+        state.md.inline.tokenize(state)
+        state.posMax = most
+    state.pos = reference.end()
+    return True

@@ -1,0 +1,540 @@
+"""Writes a tree of docutils nodes as an article: inline markup, tables, blocks, and the sections that they stand in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from docutils import nodes
+
+from services.search.text.article import Article, Block, BlockKind, Section
+from services.search.text.layout import Cell, fenced, listed, table
+from services.search.text.rest_directives import Language, Lead, Signature
+from services.search.text.rest_parser import parse_rest
+
+_MAX_SUBSTITUTE_CHARS = 2_000
+"""Substitutions can hold each other: without a bound, a few lines become gigabytes."""
+_MAX_HOPS = 10
+_SPECIAL = re.compile(r"[*`]|\\(?=[^\w\s])|(?<![^\W_])_|_(?![^\W_])|~~|\|\|")
+_STRAY_ROLE = re.compile(r"(?<!\w):[a-z]{1,30}:\Z")
+_SPACES = re.compile(r"\s+")
+_ALL_CAPS = re.compile(r"[A-Z0-9_]+")
+_WORDS = re.compile(r"[-_\s]+")
+
+
+class Style(Enum):
+    MARKDOWN = "markdown"
+    BOLD = "bold"
+    """Markdown between the marks of bold text, which holds no other emphasis."""
+    PLAIN = "plain"
+
+
+class Inline:
+    """Reads inline nodes of one document."""
+
+    def __init__(self, document: nodes.document, labels: dict[str, str]) -> None:
+        """`labels`: the title of each section that has a label, by the label."""
+        self._document = document
+        self._labels = labels
+        self._substitutes: dict[tuple[str, Style], str] = {}
+        self._depth = 0
+        _link_anonymous(document)
+
+    def markdown(self, node: nodes.Element, style: Style = Style.MARKDOWN) -> str:
+        """The text of an element, in one line, without spaces around it."""
+        return _SPACES.sub(" ", self._children(node, style)).strip()
+
+    def lines(self, node: nodes.Element) -> str:
+        """The plain text of an element, its lines kept."""
+        return self._children(node, Style.PLAIN)
+
+    def _children(self, node: nodes.Element, style: Style) -> str:
+        parts = [self._one(child, style) for child in node.children]
+        for number, child in enumerate(node.children[1:]):
+            if isinstance(child, nodes.literal):  # a role before a literal is a slip of the pen
+                parts[number] = _STRAY_ROLE.sub("", parts[number])
+        return "".join(parts)
+
+    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
+        match node:
+            case nodes.Text():
+                return node.astext() if style is Style.PLAIN else escape(node.astext())
+            case nodes.literal() | nodes.math():
+                return node.astext() if style is Style.PLAIN else code(node.astext())
+            case nodes.emphasis() | nodes.title_reference():
+                return self._marked("*", node, style)
+            case nodes.strong():
+                return self._marked("**", node, style)
+            case nodes.reference():
+                return self._reference(node, style)
+            case nodes.footnote_reference() | nodes.citation_reference():
+                return f"[{node.astext()}]"
+            case nodes.substitution_reference():
+                return self._substitute(node, style)
+            case nodes.image() | nodes.raw() | nodes.system_message():
+                return ""
+            case nodes.target() if "refuri" in node or "refname" in node:
+                return ""
+            case nodes.inline() if "reflabel" in node:
+                return self._label(str(node["reflabel"]), style)
+            case nodes.Element():
+                return self._children(node, style)
+            case _:
+                return ""
+
+    def _marked(self, mark: str, node: nodes.Element, style: Style) -> str:
+        text = self._children(node, style if style is Style.PLAIN else Style.BOLD)
+        return f"{mark}{text}{mark}" if style is Style.MARKDOWN and text.strip() else text
+
+    def _label(self, label: str, style: Style) -> str:
+        text = self._labels.get(nodes.fully_normalize_name(label)) or _WORDS.sub(" ", label.rpartition(":")[2]).strip()
+        return text if style is Style.PLAIN else escape(text)
+
+    def _substitute(self, node: nodes.Element, style: Style) -> str:
+        name = node.astext()
+        definitions = self._document.substitution_defs
+        found = name if name in definitions else self._document.substitution_names.get(name.lower(), "")
+        if found not in definitions:
+            return name if style is Style.PLAIN else escape(name)
+        key = (found, style)
+        if key not in self._substitutes:
+            if self._depth == _MAX_HOPS:
+                return name
+            self._substitutes[key] = name  # what a definition that holds itself finds
+            self._depth += 1
+            self._substitutes[key] = self._children(definitions[found], style)[:_MAX_SUBSTITUTE_CHARS]
+            self._depth -= 1
+        return self._substitutes[key]
+
+    def _reference(self, node: nodes.reference, style: Style) -> str:
+        text = self._children(node, style)
+        target = str(node.get("refuri") or "") or self._address(str(node.get("refname") or ""))
+        if style is Style.PLAIN or not text.strip():
+            return text + self._tail(node, text, target)
+        bare = node.astext()
+        if target in (bare, f"mailto:{bare}"):
+            return bare
+        if not target:
+            return text + self._tail(node, text, target)
+        address = re.sub(r"\s+", "%20", target).replace("(", "%28").replace(")", "%29")
+        return f"[{text.strip()}]({address})"
+
+    def _tail(self, node: nodes.Element, text: str, target: str) -> str:
+        """`MYAPP_` in capitals is meant as it stands, unless something has that name."""
+        name = str(node.get("refname") or "")
+        unknown = bool(name) and not target and name not in self._document.nameids
+        return "_" if unknown and "`" not in node.rawsource and _ALL_CAPS.fullmatch(text) else ""
+
+    def _address(self, name: str) -> str:
+        """Where a named reference leads, empty for places in this document."""
+        for _ in range(_MAX_HOPS):
+            target = self._document.ids.get(self._document.nameids.get(name) or "")
+            if target is None:
+                return ""
+            if target.get("refuri"):
+                return str(target["refuri"])
+            name = str(target.get("refname") or "")
+        return ""
+
+
+def escape(text: str) -> str:
+    """Text in which nothing is taken for Markdown. A `_` within a word is none."""
+    return _SPECIAL.sub(lambda match: "".join(f"\\{char}" for char in match[0]), text)
+
+
+def code(text: str) -> str:
+    """Inline code, in one line."""
+    line = _SPACES.sub(" ", text).strip()
+    if "`" not in line:
+        return f"`{line}`" if line else ""
+    return f"`` {line} ``" if "``" not in line else escape(line)
+
+
+def _link_anonymous(document: nodes.document) -> None:
+    """`text`__ leads to the next `__ target` that no other one took."""
+    targets = [node for node in document.findall(nodes.target) if node.get("anonymous")]
+    references = [node for node in document.findall(nodes.reference) if node.get("anonymous")]
+    for reference, target in zip(references, targets, strict=False):
+        for key in ("refuri", "refname"):
+            if target.get(key):
+                reference[key] = target[key]
+
+
+_EMPTY = Cell("", ())
+
+
+class Table(NamedTuple):
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def read_table(node: nodes.table, read_cell: Callable[[nodes.Element], Cell]) -> Table:
+    """Return the header and rows of a table; a cell that spans several places stands in the first of them."""
+    heads = [row for head in node.findall(nodes.thead) for row in _filled(head, read_cell)]
+    rows = [row for body in node.findall(nodes.tbody) for row in _filled(body, read_cell)]
+    header = tuple(
+        " ".join(filter(None, (cell.plain for cell in column))) for column in zip_longest(*heads, fillvalue=_EMPTY)
+    )
+    return Table(header, tuple(map(tuple, rows)))
+
+
+def _filled(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    below: dict[int, int] = {}
+    for row in part.children:
+        cells: list[Cell] = []
+        for entry in row.children:
+            while below.get(len(cells), 0):
+                below[len(cells)] -= 1
+                cells.append(_EMPTY)
+            if isinstance(entry, nodes.Element):
+                width = 1 + int(entry.get("morecols", 0))
+                below.update(dict.fromkeys(range(len(cells), len(cells) + width), int(entry.get("morerows", 0))))
+                cells += [read_cell(entry), *[_EMPTY] * (width - 1)]
+        rows.append(cells)
+    return rows
+
+
+_LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
+_NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
+_AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
+"""What Discord takes for a heading, small print, a quote or an item at the beginning of a line."""
+_RULED = re.compile(r"(?=[+| ]*+[-=])[-=+| ]++")
+_INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
+_ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
+_PARAMETERS = frozenset(
+    ["arg", "argument", "cvar", "ivar", "key", "keyword", "kwarg", "kwparam", "param", "parameter", "var"]
+)
+_RAISES = frozenset(["except", "exception", "raise", "raises", "throws"])
+_TYPES = frozenset(["kwtype", "paramtype", "type", "vartype"])
+_RESULTS = {"return": "Returns", "returns": "Returns", "rtype": "Return type", "yields": "Yields", "yield": "Yields"}
+
+
+class Blocks:
+    """Reads the block nodes of one document, from its beginning to its end (listings take the language set before)."""
+
+    def __init__(self, inline: Inline) -> None:
+        self._inline = inline
+        self._language = ""
+        self._kinds: dict[type[nodes.Node], Callable[[Any], list[Block]]] = {
+            nodes.paragraph: self._paragraph,
+            nodes.literal_block: self._listing,
+            nodes.doctest_block: self._doctest,
+            nodes.math_block: self._listing,
+            nodes.bullet_list: self._bullets,
+            nodes.enumerated_list: self._numbered,
+            nodes.definition_list_item: self._definition,
+            nodes.field_list: self._fields,
+            nodes.option_list: self._options,
+            nodes.line_block: self._line_block,
+            nodes.attribution: self._attribution,
+            nodes.table: self._table,
+            nodes.footnote: self._footnote,
+            nodes.citation: self._footnote,
+            nodes.section: self._section,
+            nodes.system_message: self._recovered,
+            Lead: self._lead,
+            Signature: self._signature,
+            Language: self._set_language,
+            nodes.title: self._title,
+        }
+
+    def read(self, node: nodes.Node) -> list[Block]:
+        """The blocks of a node; none for what nobody sees."""
+        read = self._kinds.get(type(node))
+        if read is not None:
+            return read(node)
+        if isinstance(
+            node, nodes.Invisible | nodes.image | nodes.raw | nodes.substitution_definition | nodes.transition
+        ):
+            return []
+        if isinstance(node, nodes.TextElement | nodes.Text):
+            return self._loose(node)
+        return self._all(node.children)
+
+    def _all(self, found: Iterable[nodes.Node]) -> list[Block]:
+        return [block for node in found for block in self.read(node)]
+
+    def _paragraph(self, node: nodes.Element) -> list[Block]:
+        text = _AT_START.sub(r"\\\g<0>", self._inline.markdown(node))
+        return [Block(BlockKind.PROSE, text)] if text else []
+
+    def _loose(self, node: nodes.Node) -> list[Block]:
+        """Inline nodes that stand where a block should."""
+        return self._paragraph(nodes.paragraph("", "", node.deepcopy())) if not isinstance(node, nodes.target) else []
+
+    def _title(self, node: nodes.Element) -> list[Block]:
+        text = self._inline.markdown(node, Style.BOLD)
+        return [Block(BlockKind.PROSE, f"**{text}**")] if text else []
+
+    def _section(self, node: nodes.Element) -> list[Block]:
+        """A heading within a note, a tab, an option: no section of the document."""
+        return self._all(node.children)
+
+    def _listing(self, node: nodes.Element) -> list[Block]:
+        text = self._inline.lines(node)
+        language = str(node.get("language") or self._language)
+        return _fenced(text, language or ("python" if text.lstrip().startswith(">>> ") else ""))
+
+    def _doctest(self, node: nodes.Element) -> list[Block]:
+        return _fenced(node.astext(), "python")
+
+    def _set_language(self, node: nodes.Element) -> list[Block]:
+        self._language = str(node["language"])
+        return []
+
+    def _bullets(self, node: nodes.Element) -> list[Block]:
+        return listed([("- ", self._all(item.children)) for item in node.children])
+
+    def _numbered(self, node: nodes.Element) -> list[Block]:
+        start = int(node.get("start", 1))
+        return listed([(f"{number}. ", self._all(item.children)) for number, item in enumerate(node.children, start)])
+
+    def _definition(self, node: nodes.Element) -> list[Block]:
+        terms = [self._inline.markdown(term, Style.BOLD) for term in node.children if isinstance(term, nodes.term)]
+        kinds = [self._inline.markdown(kind) for kind in node.children if isinstance(kind, nodes.classifier)]
+        body = [part for part in node.children if isinstance(part, nodes.definition)]
+        line = " : ".join([f"**{', '.join(filter(None, terms))}**", *kinds])
+        return _led(line, "\n", self._all(body))
+
+    def _fields(self, node: nodes.Element) -> list[Block]:
+        return listed([("- ", self._field(field)) for field in node.children if isinstance(field, nodes.field)])
+
+    def _field(self, node: nodes.field) -> list[Block]:
+        name, *body = node.children
+        lead = _field_name(
+            name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
+        )
+        return _led(lead, " ", self._all(body))
+
+    def _options(self, node: nodes.Element) -> list[Block]:
+        return listed([("- ", self._option(item)) for item in node.children])
+
+    def _option(self, node: nodes.Node) -> list[Block]:
+        group, *body = node.children
+        names = ", ".join(code("".join(part.astext() for part in option.children)) for option in group.children)
+        return _led(names, " – ", self._all(body))
+
+    def _line_block(self, node: nodes.Element) -> list[Block]:
+        lines = [self._inline.markdown(line) for line in node.findall(nodes.line)]
+        text = "\n".join(lines).strip("\n")
+        return [Block(BlockKind.PROSE, text)] if text else []
+
+    def _attribution(self, node: nodes.Element) -> list[Block]:
+        return [Block(BlockKind.PROSE, f"— {self._inline.markdown(node)}")]
+
+    def _footnote(self, node: nodes.Element) -> list[Block]:
+        label = next((child.astext() for child in node.children if isinstance(child, nodes.label)), "")
+        body = [child for child in node.children if not isinstance(child, nodes.label)]
+        return _led(f"[{label}]", " ", self._all(body))
+
+    def _lead(self, node: Lead) -> list[Block]:
+        title, *body = node.children
+        text = self._inline.markdown(title, Style.BOLD) if isinstance(title, nodes.Element) else ""
+        if not text:
+            return self._all(body)
+        if node["style"] == "note":
+            return _led(f"**{text}**" if text.endswith(_ENDS_ITSELF) else f"**{text}:**", " ", self._all(body))
+        return _led(f"**{text}**", "\n", self._all(body))
+
+    def _signature(self, node: Signature) -> list[Block]:
+        lines = "\n".join(f"**{code(line)}**" for line in node["lines"] if line)
+        return _led(lines, "\n", self._all(node.children))
+
+    def _table(self, node: nodes.table) -> list[Block]:
+        titles = [block for child in node.children if isinstance(child, nodes.title) for block in self._title(child)]
+        header, rows = read_table(node, self._cell)
+        return titles + table(header, rows, rich=any(_is_rich(cell) for row in rows for cell in row))
+
+    def _cell(self, node: nodes.Element) -> Cell:
+        parts = [part for part in node.findall() if isinstance(part, nodes.TextElement) and _is_leaf_block(part)]
+        plain = " ".join(filter(None, (self._inline.markdown(part, Style.PLAIN) for part in parts)))
+        return Cell(plain, tuple(self._all(node.children)))
+
+    def _recovered(self, node: nodes.Element) -> list[Block]:
+        """What docutils could not read, as it stands: a reader of the source would want it, and so may a user."""
+        texts = [part.astext() for part in node.children if isinstance(part, nodes.literal_block)]
+        heading = recovered_heading(node)
+        if heading:
+            return [Block(BlockKind.PROSE, f"**{heading}**")]
+        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(_unmarked(text), "")]
+
+
+def _is_rich(cell: Cell) -> bool:
+    """More than a line of text, or a link: aligned text would lose it."""
+    return len(cell.blocks) > 1 or any(
+        block.kind is not BlockKind.PROSE or "](" in block.text or "\n" in block.text for block in cell.blocks
+    )
+
+
+def recovered_heading(node: nodes.Element) -> str:
+    """The heading that docutils refused, for its level or place; empty where it complains about something else."""
+    for part in node.children:
+        if isinstance(part, nodes.literal_block):
+            lines = [line.strip() for line in part.astext().split("\n") if line.strip()]
+            words = [line for line in lines if not _is_adornment(line)]
+            if len(words) == 1 and 1 < len(lines) <= 3:  # noqa: PLR2004 (a line, with one below it and maybe one above)
+                return words[0]
+    return ""
+
+
+def _unmarked(text: str) -> str:
+    """A table that docutils could not read, without the lines and the inline markup in it."""
+    lines = [line for line in text.split("\n") if not _RULED.fullmatch(line)]
+    return _INLINE_MARKS.sub("", "\n".join(lines))
+
+
+def _is_adornment(line: str) -> bool:
+    return len(set(line)) == 1 and not line[0].isalnum()
+
+
+def _is_leaf_block(node: nodes.Node) -> bool:
+    return not isinstance(node.parent, nodes.TextElement) and not isinstance(node, nodes.Invisible)
+
+
+def _field_name(name: str, shown: str) -> str:
+    """What stands for a field: of the fields of Python's objects what Sphinx makes of them, else its name."""
+    kind, *words = name.split() or [""]
+    if words and kind in _PARAMETERS:
+        of_type = f" ({code(' '.join(words[:-1]))})" if words[:-1] else ""
+        return f"{code(words[-1])}{of_type} –"
+    if words and kind in _RAISES:
+        return f"**Raises** {code(' '.join(words))}:"
+    if words and kind in _TYPES:
+        return f"Type of {code(' '.join(words))}:"
+    return f"**{_RESULTS.get(name, shown)}:**"
+
+
+def _fenced(text: str, language: str) -> list[Block]:
+    stripped = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+    known = _LANGUAGE.fullmatch(language) and language.lower() not in _NO_LANGUAGE
+    return [Block(BlockKind.CODE, fenced(stripped, language.lower() if known else ""))] if stripped else []
+
+
+def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
+    """The blocks behind a lead-in, which shares the block of the text or the list that follows it."""
+    if not lead:
+        return list(blocks)
+    if blocks and blocks[0].kind is BlockKind.PROSE:
+        return [Block(BlockKind.PROSE, f"{lead}{joint}{blocks[0].text}"), *blocks[1:]]
+    if blocks and blocks[0].kind is BlockKind.LIST:
+        return [Block(BlockKind.LIST, f"{lead}\n{blocks[0].text}"), *blocks[1:]]
+    return [Block(BlockKind.PROSE, lead.removesuffix(" –")), *blocks]
+
+
+_TRANSPARENT = (nodes.container, nodes.compound)
+
+
+def read_tree(text: str) -> Article:
+    """The article of a text.
+
+    Raises:
+        Exception: of any kind, where docutils cannot take the text.
+    """
+    document = parse_rest(text)
+    return _Outline(document).article()
+
+
+class _Open:
+    """The section that is being read.
+
+    Attributes:
+        is_empty_place: whether nothing is kept of it without a block: it is no heading, or others stand below it.
+    """
+
+    def __init__(self, headings: tuple[str, ...], anchor: str, *, is_empty_place: bool = False) -> None:
+        self.headings = headings
+        self.anchor = anchor
+        self.blocks: list[Block] = []
+        self.is_empty_place = is_empty_place
+
+
+class _Outline:
+    def __init__(self, document: nodes.document) -> None:
+        self._document = document
+        names = Inline(document, {})
+        found = list(_labelled(document))
+        self._anchors = {id(section): nodes.make_id(label) for label, section in found}
+        titles = {label: _title(section, names) for label, section in found}
+        self._inline = Inline(document, titles)
+        self._blocks = Blocks(self._inline)
+        self._sections: list[_Open] = []
+
+    def article(self) -> Article:
+        first = next(iter(self._document.findall(nodes.section)), None)
+        title = _title(first, self._inline) if first is not None else ""
+        top = self._open((title,) if title else (), "", is_empty_place=True)
+        self._walk(_without_metadata(self._document.children), top, ())
+        kept = (one for one in self._sections if one.blocks or not one.is_empty_place)
+        return Article(title, tuple(Section(one.headings, one.anchor, tuple(one.blocks)) for one in kept))
+
+    def _open(self, headings: tuple[str, ...], anchor: str, *, is_empty_place: bool = False) -> _Open:
+        self._sections.append(_Open(headings, anchor, is_empty_place=is_empty_place))
+        return self._sections[-1]
+
+    def _walk(self, children: Iterable[nodes.Node], below: _Open, path: tuple[str, ...]) -> None:
+        """Read what stands below a heading. `path`: the headings, none before the title."""
+        current, names = below, path
+        for child in children:
+            if isinstance(child, nodes.section):
+                current.is_empty_place = True
+                self._section(child, names)
+            elif isinstance(child, _TRANSPARENT):
+                self._walk(child.children, current, names)
+            elif isinstance(child, nodes.system_message) and (heading := recovered_heading(child)):
+                below.is_empty_place = True
+                names = (*path, heading)
+                current = self._open(names, nodes.make_id(heading))
+            else:
+                current = self._add(self._blocks.read(child), current)
+
+    def _section(self, node: nodes.section, path: tuple[str, ...]) -> None:
+        names = (*path, _title(node, self._inline))
+        anchor = (
+            ""
+            if len(self._sections) == 1 and not self._sections[0].blocks
+            else self._anchors.get(id(node)) or str((node["ids"] or [""])[0])
+        )
+        self._walk(
+            (child for child in node.children if not isinstance(child, nodes.title)), self._open(names, anchor), names
+        )
+
+    def _add(self, blocks: list[Block], section: _Open) -> _Open:
+        """Add blocks to a section, which is opened again where another one came between."""
+        if not blocks:
+            return section
+        if self._sections[-1] is not section:
+            section = self._open(section.headings, section.anchor, is_empty_place=True)
+        section.blocks += blocks
+        return section
+
+
+def _title(section: nodes.Element, inline: Inline) -> str:
+    title = next((child for child in section.children if isinstance(child, nodes.title)), None)
+    return inline.markdown(title, Style.PLAIN) if title is not None else ""
+
+
+def _labelled(document: nodes.document) -> Iterator[tuple[str, nodes.section]]:
+    """Each label that stands before a heading, with its section; the nearest one last."""
+    waiting: list[str] = []
+    for node in document.findall():
+        if isinstance(node, nodes.target):
+            waiting += [] if "refuri" in node or "refname" in node else node["names"]
+        elif isinstance(node, nodes.section):
+            yield from ((label, node) for label in waiting)
+            waiting.clear()
+        elif isinstance(node, nodes.Body) and not isinstance(node, nodes.Invisible):
+            waiting.clear()
+
+
+def _without_metadata(children: list[nodes.Node]) -> list[nodes.Node]:
+    """Without the field list that a document begins with: Sphinx takes `:orphan:` and the like, and shows none."""
+    for number, child in enumerate(children):
+        if isinstance(child, nodes.field_list):
+            return [*children[:number], *children[number + 1 :]]
+        if not isinstance(child, nodes.Invisible | nodes.substitution_definition | nodes.system_message):
+            break
+    return children
