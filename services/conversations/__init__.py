@@ -1,5 +1,5 @@
-"""Who has said what, and where: history and people, routing, what is in flight, what was posted and seen; and the
-fixed sentences that the bot itself says.
+"""Conversations on Discord: history and people, which conversation a message belongs to, routing, what is in flight,
+what the bot has posted, and the bot's own fixed sentences.
 """
 
 # pyright: reportUnusedImport=false

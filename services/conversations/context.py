@@ -1,4 +1,4 @@
-"""Which messages belong to a conversation, and how they read."""
+"""Collects the messages of a conversation, and turns them into what a model reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THREAD_MESSAGES = 200  # how much of a thread is read, newest first
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """What the configuration says about context."""
+    """Settings for collecting a conversation."""
 
     reply_chain_max_depth: int = 20
     grouping_seconds: float = 300.0
@@ -28,7 +28,7 @@ class ContextRules:
 
 
 class Context:
-    """Gathers conversations. Each method that fetches may raise `LookupFailed`."""
+    """Collects the messages of conversations. Methods that may ask Discord raise `LookupFailed`."""
 
     def __init__(self, history: History, people: People, follower: Follower, rules: ContextRules) -> None:
         self._history = history
@@ -37,7 +37,9 @@ class Context:
         self._rules = rules
 
     async def thread(self, place: Place) -> Sequence[Message]:
-        """A thread's newest messages, its starter, and what they reply to elsewhere; in order of id."""
+        """Return a thread's newest messages, its starter, and the messages elsewhere that these reply to; in order of
+        id.
+        """
         messages = [*await self._history.newest(place.id, THREAD_MESSAGES), await self._history.starter(place)]
         found = {message.id: message for message in messages if message is not None}
         replies = [message.reply_to for message in found.values() if message.reply_to is not None]
@@ -45,8 +47,8 @@ class Context:
         return self._in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
-        """These messages, their conversations in this place as they were followed, and the chain of messages that these
-        reply to; in order of id.
+        """Return the given messages, the known messages of their conversations in this place, and the chain of messages
+        that all of these reply to; in order of id.
         """
         found = {message.id: message for message in messages}
         # As a rule one: a part is of one conversation in one place.
@@ -62,11 +64,11 @@ class Context:
         return self._in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
-        """The conversation of a team member's part: its id in the archive, and its messages.
+        """Return the conversation of a team member's part: its id in the archive, and its messages.
 
-        Left out is what is known to be of another conversation, and of a public part what was written in private. The
-        id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the first message, or of the first of
-        the chain of replies that leads to a message from before the start.
+        Messages known to be of another conversation are left out, and so are private messages if the part is public.
+        The id is `thread_<id>` for the conversation that a thread was opened for; else `reply_<id>` of its first
+        message, or of the first message in the chain of replies that leads back to before the start of the program.
         """
         place, name = part.place, self._follower.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
@@ -86,8 +88,8 @@ class Context:
         return f"reply_{first}", tuple(messages.values())
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
-        """Add what is replied to, and so on, to `found`: each message once. Where it was not followed, since it is from
-        before the start, its author's adjacent ones come with it.
+        """Follow replies from message to message and add each message to `found` once. A message from before the start
+        is added together with its author's adjacent ones.
         """
         ahead = deque((reference, 1) for reference in references)
         while ahead:
@@ -113,14 +115,18 @@ class Context:
         return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))
 
     def text_of(self, message: Message) -> str:
-        """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""
+        """Return the text of a message: trimmed, mentions as names, a placeholder for each attachment, secrets
+        removed.
+        """
         text = render(message, self._history.names)
         return text if self._rules.redact is None else self._rules.redact(text)
 
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
     ) -> Conversation:
-        """The turns as the LLM sees them: other bots left out, `asked` the ids of the part in question."""
+        """Build the turns that a model sees. Messages of other bots are left out; `asked` holds the ids of the messages
+        to answer.
+        """
         turns: list[Turn] = []
         for message in messages:
             kind = await self.author_type(message)

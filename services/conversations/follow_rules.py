@@ -1,4 +1,4 @@
-"""How long a message may still follow another."""
+"""Time limits for deciding whether a message continues a conversation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FollowRules:
-    """After how many seconds a message no longer follows another. In a thread only `breath` and `leading` count.
+    """For how many seconds an earlier message still decides which conversation the next one belongs to. In threads only
+    `breath` and `leading` apply.
 
     Attributes:
-        breath: how soon a team member goes on saying the same thing. They serve several people, and turn to the next.
-        own: how soon anybody else does.
-        heard: how soon somebody answers, without replying, what was said to them, or to all. They have to see it first.
-        leading: how soon a reply follows a line that leads to it. Both are in one batch then, so none was captured yet.
-        remembered: how soon who turns to the team again goes on with their conversation. Later it is over, and filed
-            (`kb.settle_minutes`).
-        named: how long a name or mention means what that person was talking about.
+        breath: after a team member's own last message. Short, since the team serves several people in turn.
+        own: after anybody else's own last message.
+        heard: after a message to the author, or to everybody, that the author answers without replying.
+        leading: between a team member's opening line ("let me look…") and the reply that follows it. Both are in one
+            batch then, so neither was captured yet.
+        remembered: after which somebody who turns to the team again begins a new conversation. By then the old one is
+            filed (`kb.settle_minutes`).
+        named: how long a name or mention stands for what that person was talking about.
     """
 
     breath: float = 90.0

@@ -1,4 +1,4 @@
-"""Which conversation each message belongs to, told as the messages come.
+"""Assigns each message to a conversation, in the order in which messages arrive.
 
 A conversation is one asker's, or that of people who talk with each other; its name is the id of the message that began
 it. The first of these that holds for a message decides:
@@ -41,7 +41,7 @@ _ASKS = re.compile("[?？؟]")
 
 
 class Link(StrEnum):
-    """Why a message belongs to its conversation."""
+    """The rule by which a message was assigned to its conversation."""
 
     REPLY = "reply"
     NAMED = "named"
@@ -53,13 +53,12 @@ class Link(StrEnum):
 
 
 class Followed(NamedTuple):
-    """What a message is part of.
+    """The conversation that a message was assigned to.
 
     Attributes:
-        conversation: the name of its conversation.
-        link: why; None for a message that has come before.
-        moved: an amendment: earlier messages of its author that have turned out to belong to this conversation as well,
-            and have left those that they seemed to belong to.
+        conversation: its id, which is that of the message that began it.
+        link: the rule that decided; None for a message that was assigned before.
+        moved: earlier messages of the author that were moved to this conversation because of this message.
     """
 
     conversation: int
@@ -68,7 +67,7 @@ class Followed(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """A message and what there is around it."""
+    """A message to be assigned, with what is known about its place and author."""
 
     message: Message
     author_type: AuthorType
@@ -89,7 +88,7 @@ class _Turn(NamedTuple):
 
 
 class Follower:
-    """Names the conversation of each message, in the order in which they come."""
+    """Assigns messages to conversations. Call `follow` with each message in the order of arrival."""
 
     def __init__(self, rules: FollowRules | None = None) -> None:
         self._rules = rules or FollowRules()
@@ -98,26 +97,28 @@ class Follower:
         self._rarity = Rarity()
 
     def conversation_of(self, message_id: int) -> int | None:
-        """The conversation of a message; None: it has not come, or was long ago."""
+        """Return the id of a message's conversation; None if the message is unknown or was dropped from memory."""
         return self._memory.spoken.conversation_of(message_id)
 
     def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
-        """The newest messages of a conversation, in order of id; those in one place, or wherever they are."""
+        """Return the newest message ids of a conversation, in order of id; with `place_id`, only those in that place."""
         talk = self._memory.talks.get(conversation)
         ids = () if talk is None else tuple(talk.message_ids)
         spoken = self._memory.spoken
         return ids if place_id is None else tuple(each for each in ids if spoken.place_of(each) == place_id)
 
     def last_said(self, message_id: int) -> float | None:
-        """When something was last said in the conversation of a message; None: it has not come, or was long ago."""
+        """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
+        dropped from memory.
+        """
         name = self.conversation_of(message_id)
         talk = None if name is None else self._memory.talks.get(name)
         last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
         return None if last is None else last.at
 
     def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
-        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken, after the
-        message with `since_id`.
+        """True if somebody other than the author, and not a bot, had spoken in the message's conversation before it,
+        after the message `since_id`.
         """
         itself = self._memory.spoken.get(message_id)
         author_id = None if itself is None else itself.author_id
@@ -125,25 +126,28 @@ class Follower:
         return any(each.author_id != author_id and each.author_type is not BOT for each in before)
 
     def is_tentative(self, message: Message) -> bool:
-        """Whether a team member's line only seems to answer a question, and may turn out to lead elsewhere."""
+        """True if a team member's message may still be moved to another conversation, namely when the member's next
+        message is a reply.
+        """
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
         return person is not None and message.id in person.leading
 
     def helps_user(self, message_id: int) -> bool:
-        """Whether the message goes on with a conversation in which a community user had spoken."""
+        """True if a community user had spoken in the message's conversation before it."""
         return any(each.author_type is USER for each in self._before(message_id))
 
     def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
-        """What had been said in the conversation of a message, after another."""
+        """Return the earlier messages in a message's conversation, those after `since_id`."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
         known = (spoken.get(each) for each in ids if since_id < each < message_id)
         return (each for each in known if each is not None)
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
-        """Name the conversation of a message. One that has come before keeps its name.
+        """Assign a message to a conversation and remember it. A message that was assigned before keeps its
+        conversation.
 
-        System messages are nobody's words: leave them out.
+        Do not pass system messages: nobody wrote them.
         """
         known = self.conversation_of(message.id)
         if known is not None:
@@ -164,7 +168,7 @@ class Follower:
         return Followed(conversation, link, moved)
 
     def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
-        """The conversation of the message replied to, or of somebody mentioned or named."""
+        """Find the conversation of the message replied to, or of a person mentioned or named."""
         reply = turn.message.reply_to
         if reply is not None and not reply.gone and reply.channel_id == turn.place.id:
             target = self._memory.spoken.get(reply.message_id)
@@ -180,9 +184,10 @@ class Follower:
     def _turned_to(
         self, turn: _Turn, link: Link, theirs: int, user_id: int, author_type: AuthorType
     ) -> tuple[Link, int]:
-        """The conversation of whom the author turned to; or the author's own, where that is a helper busy with others.
+        """Decide between the conversation that the message addresses and the author's own. A user who turns to a team
+        member or bot that is busy with somebody else's question continues their own conversation, or begins one.
 
-        Whoever mentions the bot does not mean what it said to somebody else; whoever replies to that does.
+        Mentioning the bot does not refer to an answer that it gave to somebody else; replying to that answer does.
         """
         memory, me = self._memory, turn.author_id
         if turn.author_type is not USER or memory.takes_part(me, theirs):
@@ -197,7 +202,7 @@ class Follower:
         return link, theirs
 
     def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
-        """Whom a message mentions, or opens with the name of."""
+        """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
         found = [user_id for user_id, _ in message.mentions]
         opening = _OPENING.match(message.text)
         named = None if opening is None else self._memory.named(place_id, (opening[1] or opening[2]).strip())
@@ -206,7 +211,9 @@ class Follower:
         return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
 
     def _by_time(self, turn: _Turn) -> tuple[Link, int] | None:
-        """What its author said or heard last, or a question that waits."""
+        """Find the conversation of the author's last message, of the last message to the author, or of a waiting
+        question.
+        """
         said, rules, is_user = turn.me.said, turn.rules, turn.author_type is USER
         in_a_breath = said is not None and turn.at - said.at < rules.breath
         if said is not None and in_a_breath and not is_user:
@@ -223,9 +230,9 @@ class Follower:
         return (Link.OWN if last is said else Link.HEARD), last.conversation
 
     def _question(self, turn: _Turn, current: Talk | None) -> int | None:
-        """The waiting question that the message has most words in common with; the newest of several such.
+        """Return the waiting question that shares most words with the message; of several, the newest.
 
-        With a `current` conversation, only one that it has more in common with than with that.
+        If there is a `current` conversation, the question must share more words than that does.
         """
         waiting = turn.scene.waiting
         for name in [name for name, since in waiting.items() if turn.at - since >= turn.rules.heard]:
@@ -241,7 +248,7 @@ class Follower:
         return best[2]
 
     def _begun(self, turn: _Turn) -> tuple[Link, int]:
-        """A conversation of its own, or that of the thread."""
+        """Begin a conversation, or return that of the thread."""
         message, place, latest = turn.message, turn.place, turn.scene.latest
         if not place.is_thread:
             return Link.BEGUN, message.id
@@ -255,7 +262,9 @@ class Follower:
         return Link.THREAD, latest
 
     def _led(self, turn: _Turn, link: Link, conversation: int) -> tuple[int, ...]:
-        """Move the lines that led to this message; or take it for one that may lead to another."""
+        """Move the author's opening lines to the conversation of this message; or note that this message may be such a
+        line.
+        """
         me = turn.me
         led = me.leading if me.said is not None and turn.at - me.said.at < turn.rules.leading else ()
         me.leading = ()

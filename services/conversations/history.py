@@ -1,4 +1,4 @@
-"""What has been said: remembered from the stream, and fetched from Discord where that is not enough."""
+"""Messages and places of Discord: remembered from the event stream, and fetched where memory is not enough."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class History:
                 pass
 
     def note(self, message: Message) -> None:
-        """Take in what the bot itself has just posted."""
+        """Add a message that the bot itself has just posted."""
         if self._fetcher is None:
             self._posted_in[message.channel_id] = message.author.id
         self._add(message)
 
     def meet(self, place: Place) -> None:
-        """Take in a channel or thread, such as one that the bot has just opened."""
+        """Add a channel or thread, such as one that the bot has just opened."""
         self._places[place.id] = place
         self._archived.pop(place.id, None)
         if place.archived and self._fetcher is not None:
@@ -93,7 +93,7 @@ class History:
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
 
     def guild_of(self, message: Message) -> int | None:
-        """The server of a message, which history does not name; None: not known."""
+        """Return the id of a message's server, also for messages that do not name it; None if unknown."""
         return self.place(message.channel_id).guild_id if message.guild_id is None else message.guild_id
 
     def name_of(self, place_id: int) -> str:
@@ -104,7 +104,7 @@ class History:
         return place_id in self._places
 
     async def find_place(self, place_id: int) -> Place | None:
-        """As `place`, asking Discord if need be; None: it does not exist."""
+        """Return a channel or thread, fetched from Discord if it is unknown; None if it does not exist."""
         known = self._places.get(place_id)
         if known is None and self._fetcher is not None:
             known = await self._fetcher.place(place_id)
@@ -113,23 +113,23 @@ class History:
         return known
 
     def is_from_before(self, message_id: int) -> bool:
-        """Whether a message was written before the session began."""
+        """True if a message was written before the session began."""
         return message_id < self._live_from
 
     def known(self, channel_id: int, message_id: int) -> Message | None:
-        """A message, as far as it is in memory."""
+        """Return a message if it is in memory."""
         return self._timeline(channel_id).get(message_id)
 
     def latest(self, message: Message) -> Message:
-        """The message as it reads now: its edit may have come before it."""
+        """Return the message with its latest edit, which may have arrived before it."""
         return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
 
     def is_gone(self, message_id: int) -> bool:
-        """Whether a message is known to be deleted."""
+        """True if a message is known to be deleted."""
         return message_id in self._gone
 
     def recent(self, channel_id: int) -> Sequence[Message]:
-        """What is in memory of a place, oldest first."""
+        """Return the messages of a place that are in memory, oldest first."""
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
@@ -145,7 +145,7 @@ class History:
         return found
 
     async def starter(self, thread: Place) -> Message | None:
-        """The message a thread was opened on. It is in the parent channel; a forum post has none."""
+        """Return the message that a thread was opened on, which is in the parent channel. A forum post has none."""
         if thread.kind is not PlaceKind.THREAD or thread.parent_id is None:
             return None
         found = self._timeline(thread.parent_id).get(thread.id)
@@ -175,7 +175,9 @@ class History:
         return timeline.newest(limit) or ()
 
     async def run(self, message: Message, seconds: float) -> Sequence[Message]:
-        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`."""
+        """Return `message` with its author's adjacent messages: nobody else's in between, no further apart than
+        `seconds`.
+        """
         timeline = self._timeline(message.channel_id)
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
         after, more_after = _adjacent(timeline.after(message.id), message, seconds)
@@ -269,7 +271,7 @@ def edited(message: M, edit: Edited) -> M:
 
 
 def _adjacent(walk: Iterator[Message | None], start: Message, seconds: float) -> tuple[list[Message], bool]:
-    """The author's own messages along a walk, and whether it came to the end of what is known."""
+    """Return the author's own messages along a walk, and whether it reached the end of what is known."""
     found: list[Message] = []
     last = start
     for message in walk:

@@ -1,4 +1,4 @@
-"""The messages and parts without an outcome yet, and what cancels them."""
+"""Messages and parts that have no outcome yet, and the events that cancel them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model.outcomes import Ignored, Outcome, Reason, Result
 
 
 class CalledOff(Exception):
-    """Cancelled: the answer is no longer needed."""
+    """Raised by a cancelled part: the answer is no longer needed. `reason` says why."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
@@ -22,7 +22,7 @@ class CalledOff(Exception):
 
 @dataclass(slots=True)
 class _Held:
-    """One message."""
+    """A message without an outcome."""
 
     message: Message
     author_type: AuthorType
@@ -32,7 +32,7 @@ class _Held:
 
 
 class InFlight:
-    """Every message between its arrival and its outcome.
+    """Holds every message from its arrival until its outcome.
 
     It gets each deletion and each post of a team member once, and cancels the parts that they concern. The branches
     learn this from the tokens of the parts alone.
@@ -53,14 +53,16 @@ class InFlight:
             self._move(message.id, message.channel_id)
 
     def waiting_key(self, message_id: int) -> Key | None:
-        """The window in which a message still waits."""
+        """Return the key of the window in which a message still waits; None if it waits in none."""
         held = self._held.get(message_id)
         if held is None or held.token is not None:
             return None
         return Key(held.message.channel_id, held.message.author.id)
 
     def begin(self, part: Part) -> None:
-        """Its messages have become a part: cancelled at once if one of them was cancelled while it waited."""
+        """Register the part that these messages have become. It is cancelled at once if one of them was cancelled while
+        it waited.
+        """
         for message_id in part.message_ids:
             held = self._held.get(message_id)
             if held is not None:
@@ -72,7 +74,7 @@ class InFlight:
         self._tokens[part.number] = part.token
 
     def reply_in(self, part: Part, thread_id: int) -> None:
-        """A part from a channel will be answered in this thread: posts there concern it as well."""
+        """Note that a part from a channel will be answered in this thread, so that posts there can cancel it."""
         for message_id in part.message_ids:
             self._move(message_id, thread_id)
 
@@ -82,8 +84,9 @@ class InFlight:
             self._call_off(message_id, Reason.DELETED)
 
     def team_posted(self, message: Message, conversation: Iterable[int]) -> None:
-        """A team member replied to a message, posted in its thread, or goes on with the `conversation` (message ids)
-        that it is part of. What was said after that, as catch-up may bring it, is not answered yet.
+        """Cancel the answers that a team member's message makes unnecessary: to the message it replies to, to questions
+        in its thread, and to the `conversation` (message ids) that it continues. Messages newer than it, which
+        catch-up may bring first, are not cancelled.
         """
         if message.reply_to is not None:
             self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
@@ -94,12 +97,12 @@ class InFlight:
                 self._call_off(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
-        """Cancel what a person waits for, who wants nothing of theirs read any more."""
+        """Cancel everything that a person waits for: they opted out, or asked to be forgotten."""
         for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
             self._call_off(message_id, Reason.DELETED)
 
     def settle(self, end: Result) -> None:
-        """The messages have their outcome."""
+        """Release messages that have their outcome."""
         match end:
             case Outcome(part=part):
                 self._release(part.message_ids, part.number)
@@ -109,7 +112,7 @@ class InFlight:
                 self._release((end.message_id,))
 
     def stop(self) -> None:
-        """Cancel every part, those still to come included: the grace period is over."""
+        """Cancel every part, including those still to come: the grace period is over."""
         self._stopping = True
         for token in tuple(self._tokens.values()):
             token.cancel(CalledOff(Reason.SHUTDOWN))

@@ -1,4 +1,4 @@
-"""What is known of the newest messages: in columns of numbers, since there are tens of thousands of them.
+"""Bounded tables of the newest messages, in columns of numbers, since there are tens of thousands of them.
 
 Columns are made as long as they will ever be: ones that grow are moved again and again, and leave holes in memory.
 """
@@ -17,7 +17,7 @@ _NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
 
 
 class Spoken(NamedTuple):
-    """A message, and the name of its conversation."""
+    """What is remembered of one message."""
 
     conversation: int
     place_id: int
@@ -27,7 +27,7 @@ class Spoken(NamedTuple):
 
 
 class NewestIds:
-    """The greatest ids of messages, which are the newest: ids hold the time.
+    """A bounded set of message ids. It keeps the greatest, which are the newest: ids contain the time.
 
     8 bytes each, where an `OrderedDict` takes 180.
     """
@@ -43,13 +43,13 @@ class NewestIds:
         return _index(self._ids, self._count, message_id) is not None
 
     def add(self, message_id: int) -> None:
-        """Keep an id that is not among them."""
+        """Add an id that is not in the set."""
         _insert(self._ids, self._count, bisect_left(self._ids, message_id, 0, self._count), message_id)
         self._count = _without_surplus([self._ids], self._count + 1, self._most)
 
 
 class NewestSpoken:
-    """The newest messages, likewise, and what there is to know of each: 41 bytes, where objects take 300."""
+    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
 
     __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
 
@@ -78,7 +78,7 @@ class NewestSpoken:
         return None if index is None else self._places[index]
 
     def add(self, message_id: int, spoken: Spoken) -> None:
-        """Keep a message that is not among them."""
+        """Add a message that is not in the table."""
         count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
         _insert(self._ids, count, index, message_id)
         _insert(self._conversations, count, index, spoken.conversation)
@@ -90,7 +90,7 @@ class NewestSpoken:
         self._count = _without_surplus(columns, count + 1, self._most)
 
     def move(self, message_id: int, conversation: int) -> None:
-        """Name another conversation of a message, if that is among them."""
+        """Change the conversation of a message, if it is in the table."""
         index = _index(self._ids, self._count, message_id)
         if index is not None:
             self._conversations[index] = conversation

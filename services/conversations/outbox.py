@@ -1,4 +1,6 @@
-"""Replies of several pieces while they are being posted: what a crash must not leave half done."""
+"""Replies of several pieces while they are being posted. A file for each lets the next start finish what a crash cut
+off.
+"""
 
 from __future__ import annotations
 
@@ -50,19 +52,21 @@ class StartedReply:
 
     @property
     def in_thread_on_question(self) -> bool:
-        """Whether its thread is the one on the question, which has the question's id; whose it is is not said."""
+        """True if the reply's thread is the one on the question, which has the question's id. Somebody else may have
+        opened it.
+        """
         return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
 
     def nonce(self, number: int) -> str:
-        """The same piece, sent again after an error, is posted once."""
+        """Return the nonce of a piece, by which Discord posts it only once if it is sent again after an error."""
         return f"{self.id:x}-{number}"
 
     def posted(self, message_id: int) -> Post:
-        """The record of the reply that ends with this message."""
+        """Return the record of the reply, given the id of its last message."""
         return replace(self.post, message_id=message_id, at=snowflake_time(message_id))
 
     def part(self) -> Part:
-        """What it answers, as far as that is known after a restart: ids and nothing that was written."""
+        """Rebuild the part that is answered, after a restart. It has ids only, since no text or name is stored."""
         post = self.post
         place = (
             Place(post.asked_in, PlaceKind.CHANNEL, guild_id=self.guild_id)
@@ -81,8 +85,8 @@ _REPLY = TypeAdapter(StartedReply)
 
 
 class Outbox:
-    """The replies that have been started. With a `folder`, each of at least so many `pieces` is a file there until it
-    is complete or taken back.
+    """The replies that have been started and are not complete. With a `folder`, each reply of at least `pieces` pieces
+    is a file there until it is complete or withdrawn.
 
     Attributes:
         left: those of an earlier run, which are to be finished.
@@ -97,7 +101,9 @@ class Outbox:
             self._settled.set()
 
     async def begin(self, reply: StartedReply) -> None:
-        """Before its first piece. A file that cannot be written is logged: the reply is posted all the same."""
+        """Store a reply before its first piece is posted. If that fails it is logged, and the reply is posted all the
+        same.
+        """
         if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
@@ -105,7 +111,7 @@ class Outbox:
                 log.error("a crash would leave a reply half posted: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
 
     async def end(self, reply: StartedReply) -> None:
-        """It is complete and recorded, or nothing is left of it."""
+        """Remove a reply that is complete and recorded, or of which nothing is left."""
         if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.remove, self._path(self._folder, reply))
@@ -113,13 +119,15 @@ class Outbox:
                 log.error("a reply that is done will be looked at again: %s", files.why(error))  # noqa: TRY400 (as above)
 
     def settle(self, reply: StartedReply) -> None:
-        """One of `left` is as finished as it gets in this run."""
+        """Mark one of `left` as finished, as far as this run can finish it."""
         self._unsettled.discard(reply.id)
         if not self._unsettled:
             self._settled.set()
 
     async def settled(self) -> None:
-        """Wait until what an earlier run has left is finished: until then, nobody can tell what was answered."""
+        """Wait until the replies of an earlier run are finished. Before that nobody can tell which questions were
+        answered.
+        """
         await self._settled.wait()
 
     @staticmethod
@@ -141,7 +149,7 @@ def render_started(reply: StartedReply) -> bytes:
 
 
 def forget_started(folder: Path, asker_id: int) -> int:
-    """Remove what was started for a person, and what is damaged; gives how many. Blocking. Raises OSError."""
+    """Remove the replies started for a person, and damaged files. Returns how many. Blocking. Raises OSError."""
     others = {f"{reply.id}.json" for reply in read_started(folder) if reply.post.asker_id != asker_id}
     theirs = [path for path in folder.glob("*.json") if path.name not in others]
     for path in theirs:

@@ -1,4 +1,4 @@
-"""People: who is of the team, whom it is helping, who can view which thread, and who opted out."""
+"""People: who is in the team, who opted out, who may view a thread, and whom the team is helping now."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 class TeamIds(NamedTuple):
-    """Who answers for the project: members by their ids, or by one of their roles."""
+    """The members of a team: their ids, and the ids of roles that make somebody a member."""
 
     member_ids: frozenset[int] = frozenset()
     role_ids: frozenset[int] = frozenset()
 
 
 class People:
-    """The types of authors.
+    """Tells team members, community users and bots apart.
 
     Somebody with one of the two kinds of ids is a team member. Live messages carry roles, and the type is remembered;
     for somebody known from history only, one look-up decides, and only when `team_role_ids` is set. A server of
@@ -61,12 +61,12 @@ class People:
             self.bot_id = event.bot_id
 
     def type_of(self, author: Author, guild_id: int | None) -> AuthorType:
-        """In a server, from what is known now: somebody unknown counts as a community user."""
+        """Return an author's type in a server, by what is known now; an unknown person counts as a community user."""
         return self._known(author, self._owner(guild_id)) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None, seen_in: int | None = None) -> AuthorType:
-        """As `type_of`, but asks Discord about somebody known from history only; may raise `LookupFailed`. `seen_in`:
-        the server, where `guild_id` is None because the message does not name it: then nobody is asked.
+        """Return an author's type, asking Discord about somebody known from history only. May raise `LookupFailed`.
+        `seen_in`: the server, if the message does not name it (`guild_id` is None); Discord is not asked then.
         """
         owner = self._owner(seen_in if guild_id is None else guild_id)
         known = self._known(author, owner)
@@ -110,7 +110,7 @@ class People:
 
 
 class Viewing:
-    """Who can view a thread now.
+    """Decides who can view a thread now.
 
     With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) the
     authors of messages in it are: Discord makes them members.
@@ -121,7 +121,7 @@ class Viewing:
         self._fetcher = fetcher
 
     async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
-        """Whether somebody can view a thread; False where that is not known.
+        """True if somebody can view a thread; False if they cannot, or if that is unknown.
 
         `seen_in`: the channel or thread where they have just written, or called a command; None: Discord does not
         say that they can view any.
@@ -141,7 +141,7 @@ class Viewing:
 
 
 class TeamActivity:
-    """Where team members are helping just now, as far as the stream shows."""
+    """Remembers whom team members have replied to lately, by place."""
 
     def __init__(self, people: People, history: History) -> None:
         self._people = people
@@ -149,14 +149,14 @@ class TeamActivity:
         self._helped: OrderedDict[Key, tuple[float, ...]] = OrderedDict()
 
     def observe(self, message: Message) -> None:
-        """Each message once, in the order received."""
+        """Take in a message; each once, in the order received."""
         if message.reply_to is not None and self._people.is_team(message.author, self._history.guild_of(message)):
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
                 _put(self._helped, Key(message.channel_id, target.author.id), message.at)
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
-        """Whether a team member replied to this person here, from `since` to `until`."""
+        """True if a team member replied to this person in this place between `since` and `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
 
 
@@ -168,7 +168,7 @@ def _put(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -
 
 
 class LeftAlone(Protocol):
-    """Who opted out (`/privacy opt-out`): checked for every message, and kept durably.
+    """The people who opted out with `/privacy opt-out`: checked for every message, kept durably.
 
     A change takes effect before it is written, so also for what is in progress.
     """
@@ -193,7 +193,7 @@ class LeftAlone(Protocol):
 
 
 class OptOuts:
-    """`LeftAlone`, kept in a file."""
+    """Opt-outs in a JSON file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -209,7 +209,7 @@ class OptOuts:
         await self._save()
 
     async def discard(self, user_id: int) -> None:
-        """As `LeftAlone`."""
+        """Opt somebody in again. Raises OSError: it was not written."""
         self._ids.discard(user_id)
         await self._save()
 

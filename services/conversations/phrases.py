@@ -22,7 +22,7 @@ _BOOKS = Path(__file__).with_name("phrasebook")
 
 
 class Fixed:
-    """A sentence that is always the same."""
+    """A sentence without placeholders."""
 
     def __set_name__(self, _: type, name: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Fixed:
 
 
 class Filled:
-    """A sentence with something in it; called with that, in the order of `values`. A `count` chooses the form."""
+    """A sentence with placeholders; called with their `values` in order. A `count` chooses the plural form."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -160,12 +160,16 @@ class Phrases:
 
 
 def in_language(reply_language: str, heard: str) -> str:
-    """What to answer in: the language that was heard, unless `reply_language` names a fixed one, as `en` does."""
+    """Return the language to answer in: that of the question (`heard`), unless `reply_language` names a fixed one such
+    as `en`.
+    """
     return heard if reply_language == "question" else reply_language
 
 
 def phrases(language: str) -> Phrases:
-    """The sentences of a language, by its ISO 639-1 code or as Discord names it (`pt-BR`); English of others."""
+    """Return the sentences of a language, given its ISO 639-1 code or Discord's name for it (`pt-BR`); English if there
+    are none.
+    """
     code = language.lower().partition("-")[0]
     return _read(code if code in LANGUAGES else ENGLISH)
 
@@ -177,7 +181,7 @@ def _read(language: str) -> Phrases:
 
 
 def _form(language: str, count: int) -> int:
-    """Which form a number takes, from 0 on (Unicode CLDR, "Language Plural Rules", cardinals)."""
+    """Return the index of the plural form for a number (Unicode CLDR, "Language Plural Rules", cardinals)."""
     match language:
         case "zh" | "ja":
             return 0

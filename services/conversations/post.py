@@ -1,4 +1,4 @@
-"""The record of one reply, and how twenty thousand of them are kept in memory."""
+"""The record of one reply, and its packed form in memory, since twenty thousand are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Id = Annotated[int, Field(ge=0, lt=2**64)]
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The last piece of one reply."""
+    """The record of one reply, by its last piece."""
 
     at: FiniteFloat
     message_id: _Id
@@ -44,5 +44,5 @@ def unpacked(packed: bytes) -> Post:
 
 
 def asker_of(packed: bytes) -> int:
-    """What is asked of many, without unpacking the texts."""
+    """Return the asker of a packed post without unpacking its texts."""
     return _NUMBERS.unpack_from(packed)[4]

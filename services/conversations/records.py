@@ -1,4 +1,4 @@
-"""What the bot remembers over a restart: its posts, and how far it has seen each place."""
+"""State that survives a restart: the bot's replies, and for each place which messages have their outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _POST = TypeAdapter(Post)
 
 
 class Posts:
-    """An index over the newest posts. With a `path`, each new one is appended to that file.
+    """The newest replies of the bot, found by message, thread or asker. With a `path`, each new one is appended to that
+    file.
 
     Most are never asked about again, so they are packed, and found by tables: 350 bytes each with a question of 110
     characters, where objects and dictionaries take 750.
@@ -53,15 +54,15 @@ class Posts:
                 log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 
     def about(self, message_id: int) -> Post | None:
-        """The reply that a message is the last piece of."""
+        """Return the record of the reply whose last piece is this message."""
         return self._post(message_id)
 
     def in_thread(self, place_id: int) -> bool:
-        """Whether the bot has posted there."""
+        """True if the bot has posted in this thread."""
         return place_id in self._last_in
 
     def answered(self, message_id: int) -> bool:
-        """Whether the part that ended with this message has its reply."""
+        """True if the part that ended with this message has been replied to."""
         return message_id in self._answered
 
     def newest_in(self, place_id: int) -> int:
@@ -74,7 +75,7 @@ class Posts:
         return None if opened is None else opened.get(asker_id)
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
-        """The same, if the bot has posted there after `since`."""
+        """Return the newest thread opened for this asker in this channel, if the bot has posted there after `since`."""
         thread_id = self.opened_for(channel_id, asker_id)
         last = None if thread_id is None else self._post(self._last_in.get(thread_id))
         return None if last is None or last.at <= since else thread_id
@@ -89,7 +90,7 @@ class Posts:
         return self._post(self._last_for.get(Key(place_id, asker_id)))
 
     def forget(self, asker_id: int) -> None:
-        """Drop what was posted for a person."""
+        """Remove the records of replies to a person."""
         for message_id in [each for each, kept in self._posts.items() if asker_of(kept) == asker_id]:
             self._forget(message_id)
 
@@ -150,7 +151,7 @@ def render_post(post: Post) -> bytes:
 
 @dataclass(slots=True)
 class Mark:
-    """What is known of one place.
+    """Which messages of one place have their outcome.
 
     Attributes:
         below: every message up to this id has its outcome.
@@ -164,8 +165,8 @@ class Mark:
 
 
 class Seen:
-    """Follows messages from arrival to outcome, on top of `earlier` marks by place. `on_change`: there is something new
-    to save.
+    """Records which messages have their outcome, so that a restart knows where to catch up. `earlier`: the marks of an
+    earlier run, by place. `on_change` is called when there is something new to save.
     """
 
     def __init__(self, earlier: Mapping[int, Mark] | None = None, on_change: Callable[[], None] | None = None) -> None:
@@ -173,7 +174,9 @@ class Seen:
         self._on_change = on_change
 
     def met(self, guild_id: int, at: float) -> None:
-        """A guild is there. From now on none of its messages may be missed, also in places without a message so far."""
+        """Note that the bot is in a server: from now on none of its messages may be missed, not even in places without
+        a message so far.
+        """
         if -guild_id not in self._marks:
             self._marks[-guild_id] = Mark(snowflake_at(at))
             self._changed()
@@ -186,7 +189,7 @@ class Seen:
             mark.open.add(message.id)
 
     def settled(self, end: Result) -> None:
-        """Messages have their outcome, except those that a shutdown cancelled: catch-up brings them again."""
+        """Note the outcome of messages. Those that a shutdown cancelled are left open: catch-up brings them again."""
         match end:
             case Outcome(part=part):
                 if end.reason != Reason.SHUTDOWN:
@@ -197,13 +200,13 @@ class Seen:
                 self._close(channel_id, (message_id,))
 
     def has_end(self, channel_id: int, message_id: int) -> bool:
-        """Whether a message has its outcome."""
+        """True if a message has its outcome."""
         mark = self._marks.get(channel_id)
         return mark is not None and (message_id <= mark.below or message_id in mark.done)
 
     def below(self) -> Mapping[int, int]:
-        """By place, the id below which every message has its outcome; by minus the id of a guild, the same for places
-        of it without a mark.
+        """Return, for each place, the id up to which every message has its outcome; under minus the id of a server, the
+        same for its places without a mark.
         """
         return {place_id: mark.below for place_id, mark in self._marks.items()}
 
@@ -242,7 +245,8 @@ class Seen:
 
 
 def read_marks(path: Path) -> dict[int, Mark]:
-    """`{"<place>": {"below": "<id>", "done": ["<id>", …]}}`, ids as strings; for a guild as a whole, minus its id.
+    """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the mark of a whole server is under
+    minus its id.
 
     Damage is reported and left out: that costs a second look at a few messages, never an answer.
     """

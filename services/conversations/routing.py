@@ -1,4 +1,4 @@
-"""Whether a part is answered, captured, or left alone: the routing table, and what it asks about a part."""
+"""Routing: the table that decides whether a part is answered, captured or ignored, and the conditions of its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.conversations.records import Post, Posts
 
 @dataclass(frozen=True, slots=True)
 class RouteRules:
-    """What the configuration says about routing."""
+    """Settings for routing."""
 
     reply_mode: str = "all"  # `all`, `mention` or `off`
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
@@ -36,7 +36,7 @@ class RouteRules:
 
 
 class Routing(NamedTuple):
-    """Where a part goes.
+    """The result of routing a part.
 
     Attributes:
         to: where the routing table sends it.
@@ -51,7 +51,7 @@ class Routing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """What the table asks about one part.
+    """The conditions of the routing table, for one part.
 
     Discord is asked only where what is known does not decide. Each method may raise `LookupFailed`.
 
@@ -72,11 +72,11 @@ class PartFacts:
         return self.target is not None and self.target.author.id != self.part.author.id
 
     async def is_among_people(self) -> bool:
-        """Whether it follows a conversation between people, with or without a reply."""
+        """True if the part continues a conversation between people, with or without a reply."""
         return self.router.follower.is_among_people(self.part.messages[0].id)
 
     async def bot_takes_part(self) -> bool:
-        """Whether the bot owns the thread or has posted in it."""
+        """True if the bot owns the thread or has posted in it."""
         place, people = self.part.place, self.router.people
         if place.owner_id == people.bot_id or self.router.posts.in_thread(place.id):
             return True
@@ -86,7 +86,9 @@ class PartFacts:
         return self.part.place.owner_id == self.part.author.id and not await self._has_posted(TEAM)
 
     async def is_private(self) -> bool:
-        """Private talk must not become public knowledge."""
+        """True if the part, or what it replies to, is not public and not in one of the `capture_channels`: private talk
+        must not become public knowledge.
+        """
         allowed, places = self.router.rules.within(self.part.guild_id).capture_channels, [self.part.place]
         if self.target is not None:
             places.append(self.router.history.place(self.target.channel_id))
@@ -104,7 +106,7 @@ class PartFacts:
         return starter is not None and await self._type_of(starter) is USER
 
     async def helps_user(self) -> bool:
-        """Whether it follows a conversation with a community user, without a reply."""
+        """True if the part continues a conversation with a community user without being a reply."""
         return self.target is None and self.router.follower.helps_user(self.part.messages[0].id)
 
     async def team_is_answering(self) -> bool:
@@ -117,7 +119,7 @@ class PartFacts:
         return await self._has_posted(TEAM, after=max(own, default=0))
 
     async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
-        """Whether somebody of this type has posted in the part's thread, after a message of it."""
+        """True if somebody of this type has posted in the part's thread after a message of it."""
         for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
             if message.id > after and not message.is_system and await self._type_of(message) is kind:
                 return True
@@ -155,7 +157,7 @@ TABLE: tuple[Row, ...] = (
 
 
 async def destination(facts: PartFacts) -> Destination:
-    """Where the table sends a part; raises `LookupFailed` where Discord could not be asked for what a row needs."""
+    """Look up where the table sends a part. Raises `LookupFailed` if Discord could not be asked for what a row needs."""
     for author_type, places, condition, to in TABLE:
         fits = facts.part.author_type is author_type and facts.part.place.kind in places
         if fits and (condition is None or await condition(facts)):
@@ -165,7 +167,7 @@ async def destination(facts: PartFacts) -> Destination:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes the parts of one bot."""
+    """Routes parts: the table, the reply mode, and the check for questions that an earlier run has answered."""
 
     people: People
     history: History
@@ -216,7 +218,9 @@ class Router:
         return None
 
     async def _answered_before(self, part: Part) -> bool:
-        """Whether an earlier run has answered what catch-up brings: its post is there, recorded or not."""
+        """True if an earlier run has answered this part, which catch-up has brought again: its reply is on Discord,
+        recorded or not.
+        """
         last = part.last
         if self.posts.answered(last.id):
             return True
@@ -253,7 +257,7 @@ class Router:
         return any(map(self._is_post, await self.history.newest(last.id, THREAD_MESSAGES)))
 
     async def _unrecorded_post(self, part: Part, thread_id: int) -> Message | None:
-        """The end of an answer in a thread that replies to nothing there and was never recorded.
+        """Return the end of an answer in a thread that replies to nothing there and was never recorded.
 
         An asker's questions in a channel are answered one after another: the first without an outcome is the one that
         the bot was answering when it was killed.
@@ -267,5 +271,5 @@ class Router:
         return own[-1] if own else None
 
     def _is_post(self, message: Message) -> bool:
-        """Whether the bot wrote it. Discord's system message that the bot has opened a thread is no answer."""
+        """True if the bot wrote the message. Discord's system message about an opened thread does not count."""
         return self.people.is_bot_itself(message.author) and not message.is_system

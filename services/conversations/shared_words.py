@@ -1,4 +1,4 @@
-"""How much two messages have to do with each other, by the words that both have: the rarer, the more."""
+"""How strongly two texts are related: the words that they share, weighted by rarity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 class Rarity:
-    """How rare words are among the newest messages."""
+    """Counts words over the newest messages, to weight them by rarity."""
 
     __slots__ = ("_counts", "_messages")
 
@@ -33,7 +33,7 @@ class Rarity:
         self._counts: Counter[str] = Counter()
 
     def add(self, words: frozenset[str]) -> None:
-        """Count a message in."""
+        """Add the words of a message."""
         self._messages.append(words)
         self._counts.update(words)
         if len(self._messages) > COUNTED:
@@ -45,6 +45,8 @@ class Rarity:
                     del self._counts[word]
 
     def shared(self, words: Iterable[str], others: Collection[str]) -> float:
-        """The weight of the words that both have: of each, the logarithm of one in how many messages has it."""
+        """Return the weight of the words that both have: for each, the logarithm of one over the share of messages that
+        contain it.
+        """
         both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
         return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)

@@ -1,4 +1,4 @@
-"""What a follower keeps in mind: the newest messages, conversations, people and places, each up to a number."""
+"""The memory of the follower: the newest messages, conversations, people and places, each bounded in number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT_WAITING = 32
 
 
 class Last(NamedTuple):
-    """What somebody said last, or what was last said to them."""
+    """The time and conversation of somebody's last message, or of the last message to them."""
 
     at: float
     conversation: int
@@ -35,7 +35,7 @@ class Last(NamedTuple):
 
 @dataclass(slots=True)
 class Person:
-    """Somebody in one place.
+    """What is remembered of a person in one place.
 
     Attributes:
         leading: their newest messages, as far as these may turn out to lead to a reply.
@@ -47,14 +47,14 @@ class Person:
     leading: tuple[int, ...] = ()
 
     def newest(self, at: float, own: float, heard: float) -> Last | None:
-        """What was said or heard last, if that was less than so many seconds ago."""
+        """Return the newer of the last messages said and heard, if it is less than `own` or `heard` seconds old."""
         near = [last for last, most in ((self.said, own), (self.heard, heard)) if last and at - last.at < most]
         return max(near, key=lambda last: last.at, default=None)
 
 
 @dataclass(slots=True)
 class Talk:
-    """A conversation.
+    """What is remembered of a conversation.
 
     Attributes:
         asker_id: the first community user in it.
@@ -72,7 +72,7 @@ class Talk:
 
 @dataclass(slots=True)
 class Scene:
-    """A channel or thread.
+    """What is remembered of a channel or thread.
 
     Attributes:
         waiting: the conversations in which a community user, not the team, has the last word; and since when.
@@ -84,7 +84,7 @@ class Scene:
 
 
 class Memory:
-    """All of it. What has not been touched for longest is forgotten first; of messages, the oldest."""
+    """All that the follower remembers. What was unused for longest is dropped first; of messages, the oldest."""
 
     def __init__(self) -> None:
         self.spoken = NewestSpoken(KEPT_MESSAGES)
@@ -104,13 +104,13 @@ class Memory:
         return talk is not None and user_id in talk.members
 
     def named(self, place_id: int, name: str) -> int | None:
-        """Who has lately written here under a name."""
+        """Return the id of the person who lately wrote in this place under a name."""
         return self.names.get((place_id, name.casefold()))
 
     def add(
         self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: Scene
     ) -> Talk:
-        """A message has come in a `scene`, and is part of a conversation."""
+        """Add a message that was assigned to a conversation; `scene`: its place."""
         author, at = message.author, message.at
         spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
         self.spoken.add(message.id, spoken)
@@ -131,7 +131,7 @@ class Memory:
         return talk
 
     def move(self, message_id: int, conversation: int, place_id: int) -> bool:
-        """A message is part of another conversation than it seemed; False: it is part of that one."""
+        """Move a message to another conversation. Returns False if it is unknown or in that one already."""
         spoken = self.spoken.get(message_id)
         if spoken is None or spoken.conversation == conversation:
             return False
@@ -150,7 +150,7 @@ class Memory:
         return talk
 
     def _left(self, message_id: int, name: int, scene: Scene) -> None:
-        """The conversation that it has left waits again, where a community user has the last word now."""
+        """Update a conversation that a message has left: it waits again if a community user now has the last word."""
         talk = self.talks.get(name)
         if talk is not None:
             talk.message_ids = [each for each in talk.message_ids if each != message_id]

@@ -1,4 +1,4 @@
-"""The known messages of one place, and in which stretches of it none is missing."""
+"""The known messages of one place, and the intervals of ids in which none is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includ
 class Timeline:
     """Messages in order of id, with the intervals of ids in which all of them are known.
 
-    Two lists side by side: a dictionary out of which the oldest is taken again and again takes four times as much.
+    It uses two parallel lists: a dictionary from which the oldest is removed again and again takes four times as much.
     """
 
     __slots__ = ("_covered", "_ids", "_messages")
@@ -47,7 +47,7 @@ class Timeline:
         return index < len(self._ids) and self._ids[index] == message_id
 
     def cover(self, low: int, high: int) -> None:
-        """Everything from `low` to `high` is known now."""
+        """Note that every message from `low` to `high` is known."""
         apart: list[tuple[int, int]] = []
         for interval in self._covered:
             if interval[1] + 1 < low or high + 1 < interval[0]:
@@ -57,7 +57,7 @@ class Timeline:
         self._covered = sorted([*apart, (low, high)])
 
     def pause(self) -> None:
-        """Messages may be missed from now on: what comes next is no longer complete."""
+        """Note that messages may be missed from now on: the interval of the newest ends here."""
         last = self._ids[-1] if self._ids else 0
         self._covered = [(low, min(high, last)) for low, high in self._covered if low <= last]
 
@@ -73,12 +73,12 @@ class Timeline:
         return None if len(known) < limit and low > 0 else known
 
     def before(self, message_id: int) -> Iterator[Message | None]:
-        """Backwards from a message; None, and the end, where what comes next is not known."""
+        """Iterate backwards from a message. Yields None, and ends, where the next message is not known."""
         index = bisect_left(self._ids, message_id)
         return self._walk(message_id, (self._messages[i] for i in range(index - 1, -1, -1)), to=0)
 
     def after(self, message_id: int) -> Iterator[Message | None]:
-        """Forwards from a message, likewise."""
+        """Iterate forwards from a message. Yields None, and ends, where the next message is not known."""
         index = bisect_right(self._ids, message_id)
         return self._walk(message_id, (self._messages[i] for i in range(index, len(self._ids))), to=ENDLESS)
 
@@ -95,7 +95,7 @@ class Timeline:
         return next((interval for interval in self._covered if interval[0] <= message_id <= interval[1]), None)
 
     def trim(self, keep: int) -> None:
-        """Forget all but the newest `keep` messages."""
+        """Drop all but the newest `keep` messages."""
         surplus = len(self._ids) - keep
         if surplus <= 0:
             return

@@ -1,4 +1,4 @@
-"""Who is typing, as far as Discord says."""
+"""Tracks who is typing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REMEMBERED = 20_000  # people and places; those heard longest ago are forgotten 
 
 
 class Typists:
-    """Who was heard typing lately, where and when: in memory only, and no longer than it is of use.
+    """Remembers who was typing lately, by place; in memory only, and for ten minutes at most.
 
-    Messages without typing before them are as usual as clients that do not tell of it, and so are recordings that hold
-    none: silence means something only of those who were heard.
+    Many clients never report typing, and many recordings hold no such events. So the absence of typing means something
+    only for people who were seen typing.
     """
 
     def __init__(self, people: People, guild_of: Callable[[int], int | None] = lambda _place_id: None) -> None:
@@ -34,23 +34,25 @@ class Typists:
         self._team: OrderedDict[Key, float] = OrderedDict()
 
     def heard(self, event: Typing) -> None:
-        """Each event once, in the order received."""
+        """Take in a typing event; each once, in the order received."""
         key = Key(event.channel_id, event.author.id)
         _put(self._heard, key, event.at, TELLS_SECONDS)
         if self._people.is_team(event.author, self._guild_of(event.channel_id)):
             _put(self._team, key, event.at, TYPING_SECONDS)
 
     def posted(self, message: Message) -> None:
-        """What its author was typing is there."""
+        """Take in a message: its author no longer counts as typing."""
         if self._team:
             self._team.pop(Key(message.channel_id, message.author.id), None)
 
     def tells(self, key: Key, at: float) -> bool:
-        """Whether this author's typing is heard of in this place: whether it was, in the time before `at`, or since."""
+        """True if typing events of this author arrived from this place within `TELLS_SECONDS` before `at`, or since."""
         return self._heard.get(key, float("-inf")) >= at - TELLS_SECONDS
 
     def team_types_until(self, place_ids: Collection[int]) -> float:
-        """When a team member who types in one of the places will count as having stopped; long ago if nobody does."""
+        """Return the time at which the last team member who types in one of the places counts as having stopped; far in
+        the past if nobody types.
+        """
         times = (at for key, at in self._team.items() if key.place_id in place_ids)
         return max(times, default=float("-inf")) + TYPING_SECONDS
 

@@ -1,4 +1,4 @@
-"""`--forget` and `/privacy forget`: what is kept of a person, found and removed."""
+"""`--forget` and `/privacy forget`: find and remove what is kept of a person."""
 
 # pyright: reportUnusedImport=false
 from services.privacy.everywhere import Learned, forget_everywhere, texts_everywhere

@@ -17,14 +17,16 @@ def files_of(folder: DataFolder) -> list[Path]:
 
 
 def asked_by(folder: DataFolder, user_id: int) -> Iterator[str]:
-    """What the person asked, also where there was no reply."""
+    """Return what the person asked, including questions without a reply."""
     for path in files_of(folder):
         entries = (parse_ended(line) for line in path.read_bytes().splitlines())
         yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
 
 
 def without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
-    """Drops how the person's parts ended. Others may have repeated their words: such a question becomes `[removed]`."""
+    """Return an edit for `storage.edit`: it drops the records of the person's parts. Others may have repeated the
+    person's words: such a question becomes `[removed]`.
+    """
 
     def change(row: Record) -> Record | None:
         if row.get("author_id") == str(user_id):
@@ -35,7 +37,7 @@ def without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]
 
 
 def rename_topics(folder: DataFolder, ids: Mapping[str, str]) -> None:
-    """Give sources other ids in what is recorded of answers: outcomes, votes, posts. `ids`: new ones by old ones."""
+    """Replace the ids of sources in recorded outcomes, votes and posts. `ids`: the new ids by the old ones."""
     for path in (folder.feedback, folder.posts, *files_of(folder)) if ids else ():
         edit(path, lambda row: cast("Record", _replaced(row, ids)))
 

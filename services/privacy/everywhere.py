@@ -1,4 +1,4 @@
-"""Forgets a person in what all servers share, and in what some keep by themselves."""
+"""Forgets a person in the data that all servers share, and in that of each server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from services.team import TeamLibrary
 
 
 class Learned(NamedTuple):
-    """What one team has taught: where it is kept, its raw archive, and its topics; None: they are left. Topics that the
-    operator names keep their names.
+    """The knowledge of one team: its data folder, its raw archive, and its library (None: topics are left alone).
+    Topics in `named_by_operator` keep their names.
     """
 
     folder: DataFolder
@@ -24,7 +24,7 @@ class Learned(NamedTuple):
 
 
 def texts_everywhere(learned: Sequence[Learned], user_id: int, others: Sequence[Path] = ()) -> list[str]:
-    """What a person wrote, before anything is forgotten. `others`: archives of somebody else, which are only read.
+    """Collect what a person wrote, before anything is removed. `others`: further archives, which are only read.
     Blocking. Raises OSError.
     """
     texts = [text for each in learned for text in texts_in(each.folder, each.raw, user_id)]
@@ -38,8 +38,8 @@ def forget_everywhere(
     texts: list[str],
     surroundings: Surroundings | None = None,
 ) -> Forgotten:
-    """As `forget`, also in what some servers keep by themselves. `shared`: what is not theirs; `texts`: what the person
-    wrote; what recordings tell besides is added.
+    """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
+    wrote; texts found in recordings are added to it.
     """
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # or it would be named, and gone by then

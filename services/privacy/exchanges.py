@@ -1,4 +1,4 @@
-"""Exchanges with models (`--llm-record`) without those that hold one person's words. Blocking."""
+"""Removes one person's words from recorded exchanges with models (`--llm-record`). Blocking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.telemetry import number_of
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many exchanges went; `left`: lines for the operator."""
+    """How many exchanges were removed; `left`: lines for the operator."""
 
     exchanges: int
     left: list[str]

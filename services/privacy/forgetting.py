@@ -1,4 +1,4 @@
-"""What is kept of a person, found and removed (SPEC 5, "Privacy"; Pitfall 49).
+"""Finds and removes what is kept of a person (SPEC 5, "Privacy").
 
 Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
 helps to find the rest goes last: first recordings, votes, usage and the descriptions of topics, which are found by what
@@ -33,7 +33,7 @@ NAME_CHARS = 3
 
 @dataclass(slots=True)
 class Forgotten:
-    """How much was found.
+    """Counts of what was found and removed.
 
     Attributes:
         turns: texts in the raw archive that became `[removed]`.
@@ -62,7 +62,7 @@ class Forgotten:
     left: list[str] = field(default_factory=list[str])
 
     def add(self, other: Forgotten) -> None:
-        """What was found elsewhere, too."""
+        """Add the counts of another result."""
         for name, value in asdict(other).items():
             setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
 
@@ -72,14 +72,14 @@ class Forgotten:
 
 
 def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:
-    """Add how many of a person's documents were deleted, and where parts of them may be left."""
+    """Add how many of a person's documents were deleted, and name where passages of them may remain."""
     done.files, done.runbooks = files, runbooks
     if (files or runbooks) and folder.llm_recordings.is_dir():
         done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
 
 
 def has_written(raw: Path, user_id: int) -> bool:
-    """Whether the raw archive holds a text of the person, so that what is made of it may, too. Blocking.
+    """True if the raw archive holds a text of the person, so that what was derived from it may as well. Blocking.
 
     What is made of topics has to go first: once `forget` has changed the archive, nothing tells any more.
     """
@@ -158,7 +158,7 @@ def forget(
 
 
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
-    """What a person wrote, as far as a folder and a raw archive tell. Blocking. Raises OSError."""
+    """Collect what a person wrote, from a data folder and a raw archive. Blocking. Raises OSError."""
     asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
     return [*_written_by(raw, user_id), *asked, *ends.asked_by(folder, user_id)]
 
@@ -191,7 +191,7 @@ def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:
 
 @dataclass(frozen=True, slots=True)
 class _Recordings:
-    """Recordings of exchanges; and those of Discord, with what they hold of the person."""
+    """The files of recorded exchanges; and recordings of Discord, each with what it holds of the person."""
 
     exchanges: set[Path]
     recordings: dict[Path, Recorded] = field(default_factory=dict[Path, Recorded])
@@ -200,7 +200,9 @@ class _Recordings:
 def _looked_through(
     folder: DataFolder, surroundings: Surroundings | None, user_id: int, done: Forgotten
 ) -> _Recordings:
-    """Names what else lies about in the folder, where that is asked for."""
+    """Find the recordings in the folder. If asked for (`surroundings`), also name every other file that is not the
+    program's.
+    """
     about = _Recordings(set(folder.llm_recordings.glob("**/*.jsonl")))
     if surroundings is None:
         return about
@@ -223,7 +225,9 @@ def _looked_through(
 
 
 def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts: list[str]) -> dict[str, str]:
-    """Topics that are called by words which only this person used in what was filed there; and names without these."""
+    """Find topics whose names contain words that only this person used in what was filed there. Returns new names
+    without these words, by the old ones.
+    """
     filed: defaultdict[Decimal, set[str]] = defaultdict(set)
     for decision in noted:
         filed[decision.key].update(decision.topics)

@@ -1,4 +1,4 @@
-"""Names for people that only the owner of a key can trace back to them."""
+"""Pseudonyms for people, which only the owner of a key can trace back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from services.storage import files
 
 
 def pseudonym(key: bytes, user_id: int) -> str:
-    """The same for one person on one installation; only the owner of its `key` can tell whose it is."""
+    """Return the pseudonym of a person, the same each time on one installation. Only the owner of its `key` can trace
+    it back.
+    """
     return hmac.new(key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
 
 
@@ -23,5 +25,5 @@ def pseudonym_key(path: Path) -> bytes:
 
 
 def new_pseudonym_key() -> bytes:
-    """For an installation that has none yet."""
+    """Make a key, for an installation that has none yet."""
     return secrets.token_hex(32).encode()

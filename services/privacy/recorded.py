@@ -1,4 +1,4 @@
-"""Recordings of Discord (`--record`) without one person. Only while no bot is writing them. Blocking."""
+"""Removes one person from recordings of Discord (`--record`). Only while no bot is writing them. Blocking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 @dataclass(slots=True)
 class Recorded:
-    """What recordings hold of a person: their texts, the ids of their messages and of what they attached.
+    """What a recording holds of a person: their texts, and the ids of their messages and attachments.
 
     `damaged`: lines that could not be read.
     """
@@ -34,7 +34,7 @@ def attachments_of(recording: Path) -> Path:
 
 
 def look_through(path: Path, user_id: int) -> Recorded:
-    """Raises OSError."""
+    """Find what a recording holds of a person. Raises OSError."""
     found = Recorded()
     for line in _lines(path):
         dispatch = _parsed(line)
@@ -50,8 +50,8 @@ def look_through(path: Path, user_id: int) -> Recorded:
 
 
 def clear(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
-    """Take a person's messages, reactions and attachments out of a recording, and their words out of the rest, such as
-    the names of threads. `match`: looks for their texts. Gives how many dispatches went. Raises OSError.
+    """Remove a person's messages, reactions and attachments from a recording, and their words from the rest, such as
+    the names of threads. `match` finds their texts. Returns how many dispatches were removed. Raises OSError.
     """
     clearing = RecordingFilter(lambda author_id, _text: author_id == user_id)
     kept: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Files in a data folder that are no part of its layout: recordings, logs, backups, and what somebody has put there."""
+"""Files in a data folder that are not part of its layout: recordings, logs, backups, and whatever else was put there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the configuration says of the data folder.
+    """What the configuration says about files in the data folder.
 
     Attributes:
         ours: further files and folders of this program, or of the operator's documents.
@@ -43,7 +43,7 @@ class Surroundings:
 
 
 def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
-    """In order of their paths."""
+    """Return the files that are not part of the layout, in order of their paths."""
     folders = [folder, *(DataFolder(path) for path in folder.guilds.glob("[0-9]*"))]
     mine = (path for each in folders for path in _ours(each))
     known = {path.absolute() for path in (*mine, *ours)}
@@ -51,7 +51,7 @@ def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
 
 
 def kind_of(path: Path) -> Kind:
-    """By its first line that is a JSON object. Raises OSError."""
+    """Determine the kind of a file by its first line that is a JSON object. Raises OSError."""
     with path.open("rb") as file:
         for _ in range(10):
             line = file.readline(_LONGEST_LINE)
@@ -69,7 +69,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def logs_among(paths: Iterable[Path], log: Path | None) -> list[Path]:
-    """The log file, and those that rotation has put aside."""
+    """Return the log file, and the rotated ones beside it."""
     if log is None:
         return []
     return [
@@ -78,7 +78,7 @@ def logs_among(paths: Iterable[Path], log: Path | None) -> list[Path]:
 
 
 def named(paths: Iterable[Path], why: str) -> Iterator[str]:
-    """One line a file; of a folder with many, one for all."""
+    """Yield one line for each file; for a folder with many, one line for all of them."""
     by_folder: defaultdict[Path, list[Path]] = defaultdict(list)
     for path in paths:
         by_folder[path.parent].append(path)

@@ -1,4 +1,4 @@
-"""After somebody is forgotten: which files still hold words of theirs. Blocking."""
+"""Finds the files that still hold words of a person after they were forgotten. Blocking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PAUSE = "\n"
 
 @dataclass(slots=True)
 class Traces:
-    """Rows of words that somebody wrote, by their first word and their second, which most words of a file are not."""
+    """Sequences of words that a person wrote, indexed by their first two words."""
 
     _rows: dict[str, dict[str, set[tuple[str, ...]]]] = field(default_factory=dict[str, Any], init=False)
     _alone: set[str] = field(default_factory=set[str], init=False)
@@ -47,7 +47,7 @@ class Traces:
                 self._rows.setdefault(row[0], {}).setdefault(row[1], set()).add(row)
 
     def found_in(self, pieces: Iterable[list[str]]) -> bool:
-        """Whether a file of these words, piece by piece, holds one of the rows."""
+        """True if a file, given piece by piece as words, contains one of the sequences."""
         if not self._rows and not self._alone:
             return False
         before: list[str] = []
@@ -67,8 +67,8 @@ class Traces:
 
 
 def still_held(root: Path, texts: Iterable[str], but: Collection[Path], said: Iterable[str]) -> list[str]:
-    """A line for each file below `root` that holds such texts, in the clear or as JSON escapes them. Files and folders
-    of `but` are not looked into; nor is what `said` names already, a line each. Raises OSError.
+    """Return a line for each file below `root` that contains such texts, plain or escaped as in JSON. Files and folders
+    in `but`, and those that a line of `said` names already, are not searched. Raises OSError.
     """
     traces = Traces()
     traces.add(texts)

@@ -1,4 +1,4 @@
-"""Whether a text contains what somebody wrote, however prompts have indented, cut or marked it."""
+"""Finds a person's texts in other texts, even where prompts have indented, cut or quoted them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
 
 class TextMatch:
-    """Looks for texts. One is found if each of its lines is, in any order, or a long one: prompts show parts of texts.
+    """Searches for texts. A text is found if all its lines are, in any order, or if one long line is: prompts show
+    parts of texts.
 
     `too_short`: texts it does not look for.
     """
@@ -44,6 +45,6 @@ def _words(text: str) -> str:
 
 
 def words_of(texts: Iterable[str], least_chars: int) -> set[str]:
-    """Words of so many letters, casefolded."""
+    """Return the words with at least so many letters, casefolded."""
     found = {word for text in texts for word in _WORDS.findall(clean(text).casefold())}
     return {word for word in found if len(word) >= least_chars}

@@ -1,4 +1,4 @@
-"""Which names say that their value is a secret, in keys of every format and in plain text; which values are none."""
+"""Names of keys that mark their value as a secret, in every format and in plain text; and values that are none."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ def names_secret(name: str) -> bool:
 
 
 def names_many(name: str) -> bool:
-    """Whether `name` is that of a list of secrets, or of a list of their names."""
+    """True if `name` is that of a list of secrets, or of a list of their names."""
     return bool(_plural(name)) and not names_secret(name)
 
 
 def describes(name: str) -> bool:
-    """Whether a value with this name describes a secret and is none itself, like `ttl`."""
+    """True if a value with this name describes a secret and is none itself, like `ttl`."""
     return len(name) <= _LONGEST_NAME and bool(_describes(name)) and not names_secret(name)
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether `name` says that `value` is a secret, unless it is an ordinary value for such a name."""
+    """True if `name` marks `value` as a secret, and `value` is not an ordinary one for such a name."""
     if names_many(name):
         return _looks_random(value, 16)
     ordinary = value.lower() in _SWITCHES or _file(value) or (value.isdecimal() and _counted(name))
@@ -95,7 +95,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def leads_to_secret(path: Path, value: str) -> bool:
-    """Whether a key in `path` says that `value` is a secret; everything below such a key is, but for descriptions."""
+    """True if a key in `path` marks `value` as a secret. Everything below such a key is one, except descriptions."""
     names = [part for part in reversed(path) if not part.startswith("[")]
     near = 2 if names and names[0].lower() in _NAMELESS else 1
     forms = [form for name in names[:near] for form in _forms(name)]
@@ -105,12 +105,12 @@ def leads_to_secret(path: Path, value: str) -> bool:
 
 
 def _forms(name: str) -> tuple[str, ...]:
-    """Of the element `property(db.password)` both names."""
+    """Return both names in an element like `property(db.password)`."""
     found = _element(name)
     return found.groups() if found else (name,)
 
 
 def _looks_random(value: str, chars: int) -> bool:
-    """Whether `value` has at least `chars` characters and looks generated, not chosen as a name."""
+    """True if `value` has at least `chars` characters and looks generated, not chosen as a name."""
     mixed = value.isascii() and value.isalnum() and not value.islower() and not value.isupper()
     return (len(value) >= chars and bool(_random(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)

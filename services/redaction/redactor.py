@@ -31,17 +31,17 @@ class Redactor:
         self._known = re.compile("|".join(map(re.escape, self._values)))
 
     def text(self, text: str) -> str:
-        """`text` with a label, such as `[redacted: api key]`, in the place of each secret."""
+        """Return the text with each secret replaced by a label such as `[redacted: api key]`."""
         return self.counted(text)[0]
 
     def documentation_text(self, text: str) -> str:
-        """As `text`, for what an operator has published as documentation: only the known secrets, and what has the
-        form of a working token. Sample passwords, placeholders, links and shell syntax stay as they are.
+        """Redact what an operator has published as documentation: only known secrets, and what has the form of a
+        working token. Sample passwords, placeholders, links and shell syntax stay as they are.
         """
         return self._counted(text, DOCUMENTATION_SHAPES)[0]
 
     def counted(self, text: str) -> tuple[str, dict[str, int]]:
-        """As `text`, with how often each label was put in."""
+        """Redact a text, and count how often each label was put in."""
         return self._counted(text, self._shapes)
 
     def _counted(self, text: str, shapes: Sequence[Shape]) -> tuple[str, dict[str, int]]:
@@ -59,7 +59,7 @@ class Redactor:
 
 
 def _forms(value: str) -> set[str]:
-    """The forms of a value in a text: as it is, in a URL, in JSON."""
+    """Return the ways in which a value can be written in a text: as it is, in a URL, in JSON."""
     if len(value) < MIN_KNOWN_CHARS:
         return set()
     return {

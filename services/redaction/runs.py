@@ -1,4 +1,4 @@
-"""Matches long runs of alternatives piece by piece.
+"""Matches long repetitions of alternatives piece by piece.
 
 A pattern that repeats alternatives keeps a state for each piece that it has matched, some hundred bytes for a
 character, also where nothing can be given back. So it repeats them a bounded number of times, and is asked again from
@@ -14,12 +14,12 @@ PIECES = 500
 
 
 def run_of(pieces: str) -> re.Pattern[str]:
-    """A pattern of at most `PIECES` of `pieces`, for `end_of_run`. What it has matched it does not give back."""
+    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for `end_of_run`."""
     return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
 
 
 def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
-    """Where the run that begins at `at` ends: there, if none does."""
+    """Return where the repetition that begins at `at` ends; `at` itself if there is none."""
     while (found := run.match(text, at)) and found.end() > at:
         at = found.end()
     return at

@@ -82,7 +82,7 @@ class _Value(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """A name, and how a value is given to it."""
+    """A name in the text, and how a value is assigned to it."""
 
     name: str
     before: str
@@ -90,7 +90,7 @@ class _Named(NamedTuple):
     quoted: bool
 
     def makes_secret(self, value: str, *, quoted: bool, inner: str, code: bool) -> bool:
-        """Whether `value` is a secret. `inner`: its own name, in an object."""
+        """True if `value` is a secret. `inner`: its own name, if it is in an object."""
         if not value or is_placeholder(value) or names.describes(inner):
             return False
         readable = any(map(str.isalnum, value))
@@ -105,7 +105,7 @@ class _Named(NamedTuple):
         return whole != "PASS" or self.sign != ":" or self.quoted  # of a test
 
     def _is_remark(self, whole: str, value: str) -> bool:
-        """Whether a `value` without quotes is a count or a word of a sentence."""
+        """True if an unquoted `value` is a count or a word of a sentence."""
         in_sentence = self.sign == ":" and not self.quoted and bool(names.is_word(value))
         if not names.is_ambiguous(whole):
             return in_sentence and bool(_JUDGED.search(self.before + self.name))
@@ -113,7 +113,7 @@ class _Named(NamedTuple):
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Start and end of each secret behind a name. In `code`, `token = next(tokens)` is none."""
+    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none."""
     scan = _Scan(text, code)
     at = hidden = 0
     while given := _GIVEN.search(text, at):
@@ -173,7 +173,9 @@ class _Scan:
         return end_of_run(_TO_QUOTE[quote], self._text, at)
 
     def _closed_thrice(self, at: int, quote: str) -> int:
-        """As `_closed`, over lines. Without the quote the text was cut off: then its end, if that is near."""
+        """Return the end of a triple-quoted text. If its closing quotes are missing the text was cut off: then the end
+        of the text, if that is near.
+        """
         end = self._text.find(quote, at, at + _LONGEST_TRIPLE)
         if end < 0 and len(self._text) <= at + _LONGEST_TRIPLE:
             return len(self._text)

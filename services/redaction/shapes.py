@@ -1,4 +1,5 @@
-"""What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
+"""Patterns of secrets. Hashes, UUIDs and snowflakes are not secrets: people ask about them, so length alone counts
+little.
 
 Repeats are bounded or possessive: time is linear in the length of a text, and memory does not grow with it.
 """
@@ -38,7 +39,7 @@ class Shape:
         return False
 
     def replaced(self, text: str) -> tuple[str, int]:
-        """`text` with the label in each line of each, and how many there were."""
+        """Replace each secret in `text` by the label, in each of its lines. Returns the text, and how many there were."""
         parts: list[str] = []
         at = count = 0
         for start, end in self.spans(text):
@@ -79,7 +80,7 @@ _KEY_MATERIAL = run_of(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Of one that was cut what follows, as long as it looks like key material."""
+    """Find private keys. Of one whose end is missing, take as much as looks like key material."""
     at = 0
     while begun := _KEY_BEGINS.search(text, at):
         whole = _KEY_ENDS.match(text, begun.end())
@@ -96,7 +97,7 @@ _ARGUMENT_ENDS = re.compile(r"[\"'][ \t]{0,9}[,)]")
 
 
 def _arguments(text: str) -> Iterator[Span]:
-    """The first of what a function is given is a name, and the next its value."""
+    """Find secrets in calls of functions whose first argument is a name and the next its value."""
     at = 0
     while begun := _ARGUMENT.search(text, at):
         at = begun.end()
@@ -167,7 +168,7 @@ _sample = re.compile(
 
 
 def _no_samples(shape: Shape) -> Shape:
-    """`shape` without what documentation makes up: a token in which people see at once that it is none."""
+    """Return `shape` without the made-up tokens of documentation, which people recognise as such."""
 
     def spans(text: str) -> Iterator[Span]:
         return ((start, end) for start, end in shape.spans(text) if not _sample(text, start, end))

@@ -1,7 +1,7 @@
 """Files, written so that a crash leaves the old content or the new one, and never half of either.
 
-It knows where files are (`DataFolder`) and how to write them, not what they mean. All of that blocks; `in_thread`
-takes it off the event loop. Beside it, `IdTable` holds in memory what there is much of.
+This room knows where files are (`DataFolder`) and how to write them, not what they mean. Everything here blocks;
+`in_thread` takes it off the event loop. `IdTable` is a compact table in memory.
 """
 
 # pyright: reportUnusedImport=false

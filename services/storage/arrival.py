@@ -1,4 +1,4 @@
-"""How a restored folder comes into its place: unpacked beside what will be there, checked, and moved in.
+"""The last step of a restore: a backup is unpacked inside the data folder, checked, and moved into place.
 
     .restoring/    being unpacked and checked: rubble, if whoever did it is gone
     .restored/     whole: what is in there belongs into the data folder
@@ -22,7 +22,7 @@ RESTORED = ".restored"
 
 
 def commit(root: Path) -> None:
-    """What was unpacked is whole, and is durable: let it be the content of the data folder."""
+    """Declare the unpacked files complete and durable: they become the content of the data folder."""
     with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
         files.sync_folder(root.parent)
     os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
@@ -30,7 +30,9 @@ def commit(root: Path) -> None:
 
 
 def settle(root: Path) -> None:
-    """Finish what a crash has cut off, or what was just committed. For the holder of the lock only. Raises OSError."""
+    """Finish a restore that was committed, even if a crash cut it off. Only for the holder of the lock. Raises
+    OSError.
+    """
     arrived = root / RESTORED
     if arrived.is_dir():
         for name in sorted(os.listdir(arrived)):  # noqa: PTH208 (as above)
@@ -42,7 +44,7 @@ def settle(root: Path) -> None:
 
 
 def drop(root: Path) -> None:
-    """Delete what was unpacked and not committed, however deep it is. Raises OSError."""
+    """Delete what was unpacked and not committed, at any depth. Raises OSError."""
     top = root / RESTORING
     if not top.is_dir():
         return

@@ -1,4 +1,6 @@
-"""Changes of files, and who is told of them first: a journal that keeps them elsewhere makes a folder a copy of it."""
+"""Changes to files, and the journal that records each before it is made on the disk, so that the folder can be rebuilt
+from the journal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Kind = Literal["replace", "append", "truncate", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What happens to one file.
+    """A change to one file.
 
     Attributes:
         path: relative to the folder, with `/`.
@@ -29,7 +31,7 @@ class FileChange:
     length: int = 0
 
     def apply(self, content: bytearray) -> None:
-        """Change the content of the file accordingly; `remove` leaves nothing.
+        """Apply the change to the content of the file; `remove` leaves nothing.
 
         Raises:
             ValueError: it is not the content that was changed.
@@ -41,10 +43,10 @@ class FileChange:
 
 
 class Journal(Protocol):
-    """Where a folder is kept: what it has taken counts, whether or not the disk has it."""
+    """A durable log of the changes to a folder. What it has accepted counts, whether or not the disk has it."""
 
     def commit(self, change: FileChange) -> None:
-        """Take a change, durably, before it is made on the disk. Called from any thread, one change after another.
+        """Record a change durably, before it is made on the disk. Called from any thread, one change after another.
 
         Raises:
             Exception: the change does not happen. An OSError is reported like one of the disk.
@@ -80,7 +82,9 @@ def journaled(root: Path, journal: Journal) -> Generator[None]:
 
 @contextlib.contextmanager
 def committed(kind: Kind, path: Path, data: bytes = b"", length: int = 0) -> Generator[bool]:
-    """Around a change on the disk, which must be made in the order of the journal. Gives whether there is a journal."""
+    """Make a change on the disk inside the block, after the journal has accepted it and in the journal's order. Yields
+    whether there is a journal.
+    """
     folder = None if not _folders else _of(path)
     if folder is None:
         yield False

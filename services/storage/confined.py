@@ -15,11 +15,11 @@ NEVER: Signature = (-1, -1, -1)
 
 
 class Outside(Exception):
-    """A name that leads out of its folder, or to something hidden; the message says which."""
+    """A name leads out of its folder, or to something hidden; the message says which."""
 
 
 def locate(folder: Path, name: str) -> Path:
-    """The file `name` (with `/` between folders) in `folder`, by its name alone: the disk is not asked.
+    """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk.
 
     Raises:
         Outside: the name is absolute, climbs (`..`), names something hidden, or holds a NUL or a backslash.
@@ -51,7 +51,7 @@ def signature(status: os.stat_result) -> Signature:
 
 
 def look(path: str | Path) -> Signature | None:
-    """The signature of a file; None when there is none, or it cannot be looked at. Takes a microsecond or two."""
+    """Return the signature of a file; None if there is none, or it cannot be accessed. Takes a microsecond or two."""
     try:
         return signature(os.stat(path))  # noqa: PTH116 (measured: half the cost)
     except OSError:
@@ -59,7 +59,7 @@ def look(path: str | Path) -> Signature | None:
 
 
 def read(folder: Path, path: Path, max_bytes: int) -> tuple[str, Signature, bool]:
-    """The text of `path`, wherever symlinks lead inside `folder`; blocking.
+    """Read the text of `path`, following symlinks as long as they stay inside `folder`; blocking.
 
     Bytes that are not UTF-8 become U+FFFD. Gives the text, the file's signature, and whether it was cut at
     `max_bytes`.

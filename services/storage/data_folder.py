@@ -1,4 +1,4 @@
-"""The data root: where everything is kept (SPEC, sections 3 to 7 and 10), and the lock of its one writer."""
+"""The layout of the data folder (SPEC, sections 3 to 7 and 10), and the lock of its one writer."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ class DataFolder:
     guilds = _Below("guilds")
 
     def guild_ids(self) -> list[int]:
-        """Of the folders there are, also without an entry in the configuration. Raises OSError."""
+        """Return the ids of the servers that have a folder here, even without an entry in the configuration. Raises
+        OSError.
+        """
         there = self.guilds.iterdir() if self.guilds.is_dir() else ()
         return sorted(int(path.name) for path in there if path.is_dir() and _GUILD.fullmatch(path.name))
 
@@ -105,7 +107,7 @@ class DataFolder:
 
 
 def close_to_others(places: Collection[Path], but: Collection[Path] = ()) -> int:
-    """Take the permissions of group and others from files and folders, and all that is in them.
+    """Remove the permissions of group and others from files and folders, recursively.
 
     What is in or leads to a place of `but` stays as it is; so do symlinks, and what belongs to somebody else. Gives how
     many were open.
@@ -168,7 +170,9 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
 
 
 def held_by_another(data_dir: Path) -> str | None:
-    """Why `lock` would be refused: by whom it is held. Writes nothing; a `lock` of this very moment may fail by it."""
+    """Say who holds the lock, so that `lock` would be refused; None if it is free. Writes nothing, but a `lock` at this
+    very moment may fail because of it.
+    """
     path = DataFolder(data_dir).lock_file
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -40,12 +40,12 @@ _numbers = itertools.count()
 
 
 def remedy(error: OSError) -> str:
-    """What the operator can do about a failure with a file."""
+    """Return advice for the operator about a failed file operation."""
     return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
 
 
 def why(error: OSError) -> str:
-    """Which file failed, how, and what can be done about it."""
+    """Return one line that names the file, the error and the remedy."""
     return f"{error.filename}: {error.strerror}; {remedy(error)}"
 
 
@@ -68,18 +68,19 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def renew(path: Path, data: bytes, *, flush: bool = True) -> None:
-    """`replace` that is durable only after a while: a power cut may bring back the old content, whole. For files that
-    are derived from others, and compared with them at every start. Without `flush` it may leave anything: for copies.
+    """Replace a file atomically, but durably only after a while: a power cut may bring back the old content, whole. For
+    files that are derived from others and compared with them at every start. Without `flush` a power cut may leave
+    anything: for copies.
     """
     with _named(path), committed("replace", path, data) as copied:
         _swap(path, data, flush=flush and not copied)
 
 
 def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
-    """Add `data` to the end of `path`, durably; gives the length of the file before. A missing file is made, with its
-    folders. `own_line`: begin a new line where a crash has left one without its end.
+    """Add `data` to the end of `path`, durably; returns the length of the file before. A missing file is made, with its
+    folders. `own_line`: begin a new line if a crash has left a line without its end.
 
-    When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
+    If the data cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
     several threads or processes wait for each other, so that none cuts off another's data.
     """
     with _named(path):
@@ -107,7 +108,7 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Generator[None]:
-    """Keep `append` away from `path` while it is read and `replace`d; of a missing file there is nothing to keep."""
+    """Keep `append` away from `path` while the block reads and replaces it. A missing file needs no lock."""
     with _named(path):
         try:
             descriptor = _locked(path, os.O_RDONLY)
@@ -257,7 +258,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Generator[None]:
-    """Names the file in errors: a call on a descriptor fails without a name, on a temporary file with the wrong one."""
+    """Put the file's path into errors: a call on a descriptor fails without a name, one on a temporary file with the
+    wrong one.
+    """
     try:
         yield
     except OSError as error:

@@ -48,7 +48,7 @@ def _ids(path: Path) -> set[int]:
 
 
 def read_object(path: Path) -> Record:
-    """A JSON object; an empty one where there is none, or it is damaged."""
+    """Read a JSON object; an empty one if there is no file, or it is damaged."""
     content = _object(read_text(path) or "{}")
     if content is None:
         log.warning("%s is damaged and taken for empty", path)
@@ -56,7 +56,7 @@ def read_object(path: Path) -> Record:
 
 
 def read_text(path: Path) -> str:
-    """Empty where there is no file."""
+    """Read a text file; empty if there is none."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def read_text(path: Path) -> str:
 
 @dataclass(slots=True)
 class LineEdits:
-    """How many lines `edit` has changed and dropped; `damaged` ones, which are no JSON object, stay as they are."""
+    """How many lines `edit` has changed and dropped; `damaged` lines, which are no JSON object, stay as they are."""
 
     changed: int = 0
     dropped: int = 0
@@ -82,7 +82,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
-    """Put each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
+    """Pass each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
 
     A missing file has no lines. Atomic; a file in which nothing changed is not written. Appends by this process or
     another wait meanwhile.

@@ -1,5 +1,5 @@
-"""Repairs a truncated last record: what a crash left at the end of a file is moved aside, so that what is appended next
-begins where something whole ends (Pitfall 48).
+"""Repairs a truncated last record: what a crash left at the end of a file is moved aside, so that the next append
+begins after something complete.
 
 Blocking. All raise OSError, as the system reported it.
 """
@@ -20,7 +20,7 @@ TAIL_BYTES = 1 << 16
 
 
 def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None:
-    """Move a truncated last record to `<file>.torn`, and report it; `what`: such as `line`.
+    """Move a truncated last record to `<file>.torn`, and log it; `what` names the record, such as `line`.
 
     `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
     """
@@ -45,7 +45,7 @@ def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None
 
 
 def tail(path: Path, length: int) -> bytes:
-    """The last `length` bytes of a file."""
+    """Return the last `length` bytes of a file."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - length))

@@ -1,4 +1,5 @@
-"""What the team has taught: the raw archive (tier 1), decisions about it, and the topics that follow (tier 2).
+"""Team knowledge: the raw archive of captured conversations (tier 1), decisions about them, and the topic files that
+follow from both (tier 2).
 
 How a pair travels:
 

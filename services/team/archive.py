@@ -1,4 +1,4 @@
-"""The grammar of the raw archive (SPEC 6, "Raw archive"), read and written side by side.
+"""The block format of the raw archive (SPEC 6, "Raw archive"): reading and writing.
 
     --- QA ---
     id: qa_20260201_031057.000000
@@ -57,7 +57,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PairTurn:
-    """One message. Line ends become line feeds, and the text `encodable`."""
+    """One message of a pair. Line ends are normalised to line feeds, and lone surrogates replaced."""
 
     speaker: Speaker
     text: str
@@ -68,7 +68,7 @@ class PairTurn:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One captured conversation. Raises Malformed if the fields do not fit together.
+    """One captured conversation. Raises Malformed if the fields are inconsistent.
 
     Attributes:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
@@ -99,7 +99,7 @@ class Pair:
 
 
 def encodable(text: str) -> str:
-    """`text` with U+FFFD for each half of a surrogate pair, which UTF-8 cannot hold."""
+    """Replace each half of a surrogate pair, which UTF-8 cannot hold, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -111,14 +111,14 @@ def render(pair: Pair) -> str:
 
 
 def render_block(headers: Iterable[str], values: Iterable[str], turns: Iterable[PairTurn]) -> str:
-    """`render`, with the given headers and their values."""
+    """Write a block with the given headers and values."""
     head = (f"{name}: {value}" for name, value in zip(headers, values, strict=True))
     said = (f"{turn.speaker}: {turn.text}".replace("\n", "\n" + _INDENT) for turn in turns)
     return "\n".join([MARKER, *head, *said]) + "\n\n"
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
-    """The values of `headers`, and the turns, in the lines between marker and empty line. Raises Malformed."""
+    """Read the lines between marker and empty line: returns the values of `headers`, and the turns. Raises Malformed."""
     values: list[str] = []
     for name, line in zip(headers, lines, strict=False):
         if not line.startswith(f"{name}: "):
@@ -139,7 +139,7 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
 
 
 def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
-    """The pair with these of its messages only; None: it has none of them. `messages`: None means all."""
+    """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all."""
     if messages is None:
         return pair
     kept = [at for at, message_id in enumerate(pair.message_ids) if message_id in messages]
@@ -154,7 +154,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
 
 
 def without(pair: Pair, author_id: int) -> Pair:
-    """The pair with `REMOVED` instead of the texts of one person."""
+    """Return the pair with the texts of one person replaced by `REMOVED`."""
     turns = tuple(
         replace(turn, text=REMOVED) if author == author_id else turn
         for author, turn in zip(pair.author_ids, pair.turns, strict=True)
@@ -163,7 +163,9 @@ def without(pair: Pair, author_id: int) -> Pair:
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of an archive file are complete blocks, and not truncated by a crash. Never splits a character."""
+    """Return the length in bytes of the complete blocks in an archive file; the rest was truncated by a crash. Never
+    splits a character.
+    """
     # A line feed ends the last line of a block, and another is its empty line. "\r\n": saved by an editor elsewhere.
     return max((data.rfind(end) + len(end) for end in (b"\n\n", b"\n\r\n") if end in data), default=0)
 
@@ -171,8 +173,8 @@ def sound_length(data: bytes) -> int:
 def parse(
     text: str, file: str = "archive", first_line: int = 1, warn: Callable[[str], object] = log.warning
 ) -> list[Pair]:
-    """The pairs in `text`, which begins at `first_line` of `file`. Skips malformed or truncated blocks, and tells of
-    each to `warn`, with the line that it begins at.
+    """Read the pairs in `text`, which begins at `first_line` of `file`. Malformed and truncated blocks are skipped and
+    reported to `warn` with their line.
     """
     whole, end, truncated = text.replace("\r\n", "\n").rpartition("\n\n")
     line = first_line
@@ -190,7 +192,9 @@ def parse(
 
 
 def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
-    """`text`, cut into its blocks, each with its pair or what is wrong with it; text before the first marker is one."""
+    """Split `text` into blocks, each with its pair or with what is wrong with it. Text before the first marker counts
+    as a block.
+    """
     starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
     pieces = [text[start:stop] for start, stop in pairwise(starts) if start < stop]
     return [(piece, _pair_in(piece)) for piece in pieces]
@@ -217,7 +221,7 @@ def _pair_in(piece: str) -> Pair | Malformed:
 
 
 def _is_earlier(lines: Sequence[str]) -> bool:
-    """Whether these lines, the first behind the marker, are those of an earlier program."""
+    """True if these lines, which follow the marker, were written by an earlier program."""
     return any(line.startswith("conversation_id: ") for line in lines[2:3])
 
 

@@ -1,6 +1,6 @@
 """The files of the raw archive, one for each ISO week (SPEC 6, "Raw archive"). Blocking.
 
-Raises everywhere: OSError, as the system reported it.
+All functions raise OSError as the system reports it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def week_files(folder: Path) -> list[Path]:
 
 
 def warn_once(line: str) -> None:
-    """Log a warning, unless this process has: an archive is read again and again."""
+    """Log a warning once in the life of the process: the archive is read again and again."""
     if line not in _warned:
         log.warning("%s", line)
         _warned[line] = None
@@ -61,24 +61,26 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file begins like one of an archive, of this program or an earlier one."""
+    """True if a file begins like an archive file, of this program or an earlier one."""
     with path.open("rb") as file:
         return file.read(len(MARKER) + 3).decode(errors="replace").removeprefix("\ufeff").startswith(MARKER)
 
 
 def pairs_of(path: Path) -> list[Pair]:
-    """The pairs of a file from elsewhere, whose last block may lack its final empty line."""
+    """Read the pairs of a file from elsewhere, whose last block may lack its final empty line."""
     return parse(path.read_bytes().decode(errors="replace").rstrip("\r\n") + "\n\n", str(path))
 
 
 def last_timestamp(folder: Path) -> str | None:
-    """That of the newest pair, read from the end of the newest file with one; None for an empty archive."""
+    """Return the timestamp of the newest pair, read from the end of the newest file that has one; None for an empty
+    archive.
+    """
     pairs = map(last_pair, reversed(week_files(folder)))
     return next((pair.timestamp for pair in pairs if pair is not None), None)
 
 
 def last_pair(path: Path) -> Pair | None:
-    """The last sound block of a file."""
+    """Return the last complete pair of a file; None if it has none."""
     size = path.stat().st_size
     length = tail_repair.TAIL_BYTES
     while True:
@@ -97,7 +99,7 @@ def repair_tail(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Position:
-    """How far a file has been read; `seen`: what it looked like at its end."""
+    """How far a file has been read. `seen`: its signature when its end was reached."""
 
     offset: int = 0
     line: int = 1
@@ -107,7 +109,7 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class StoredBlock:
-    """A block that was just appended to the file `name`, at `start` in bytes."""
+    """A block that was just appended to the archive file `name`, at byte `start`."""
 
     name: str
     start: int
@@ -123,7 +125,7 @@ def whatever(_pair: Pair) -> bool:
 
 
 class ArchiveReader:
-    """Gives the wanted pairs of an archive, oldest first. It keeps only the last chunk it read in memory."""
+    """Reads the wanted pairs of an archive, oldest first. Keeps only the last chunk that it read in memory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -136,7 +138,7 @@ class ArchiveReader:
         self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
 
     def survey(self, wanted: Wanted) -> Iterator[Pair]:
-        """Every pair of the archive, once. `oldest` will start at the first wanted pair of each file."""
+        """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
         self.rewind()
         self._look()
         for name in list(self._unread):
@@ -152,7 +154,9 @@ class ArchiveReader:
                 self._unread.remove(name)
 
     def oldest(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
-        """The first wanted pair that is `ready`. Opens no file if nothing was added since the last call."""
+        """Return the first wanted pair for which `ready` is true. Opens no file if nothing was added since the last
+        call.
+        """
         while True:
             if (found := self.peek(wanted, ready)) is not None:
                 return found
@@ -167,7 +171,7 @@ class ArchiveReader:
                 self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
     def peek(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
-        """`oldest`, if it is in memory; no disk access."""
+        """Do what `oldest` does, from memory only, without disk access."""
         while self._waiting and not wanted(self._waiting[0]):
             passed = self._waiting.popleft()
             if self._latest.get(passed.conversation_id) is passed:
@@ -175,16 +179,18 @@ class ArchiveReader:
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
     def waiting(self, wanted: Wanted) -> list[Pair]:
-        """The wanted pairs in memory."""
+        """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 
     def later(self, pair: Pair) -> Pair | None:
-        """A later capture of the conversation of a wanted pair, if one is in memory: the last."""
+        """Return the last capture of the same conversation in memory, if it is later than `pair`."""
         latest = self._latest.get(pair.conversation_id, pair)
         return latest if latest.key > pair.key else None
 
     def stored(self, block: StoredBlock) -> None:
-        """Take over a block that directly follows what was read last; others will be read from the disk."""
+        """Take over a block that was just appended, if it directly follows what was read last. Others will be read from
+        the disk.
+        """
         # So will the first block of a new week: the file before may hold something unread.
         position = self._positions.get(block.name)
         if position is not None and position.offset == block.start and not self._unread:
@@ -193,7 +199,7 @@ class ArchiveReader:
             self._wait([block.pair])
 
     def rewind(self) -> None:
-        """Start again: something that was read and not wanted is wanted now."""
+        """Start reading from the beginning again, since pairs that were skipped are wanted now."""
         self._folder_seen = None
         self._positions.clear()
         self._unread.clear()
@@ -201,7 +207,7 @@ class ArchiveReader:
         self._latest.clear()
 
     def find(self, keys: Iterable[Decimal]) -> dict[Decimal, Pair]:
-        """The pairs with these keys that exist; of two with the same, the first."""
+        """Find the pairs with these keys; of two with the same key, the first."""
         missing = set(keys)
         found: dict[Decimal, Pair] = {}
         likely = {qa_ids.week_file(key) for key in missing}

@@ -1,4 +1,6 @@
-"""Captures before they have an id, and which of them belong to one conversation (SPEC 6, "Extraction")."""
+"""Captured conversations before they are stored, and how captures of one conversation are joined (SPEC 6,
+"Extraction").
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a team member's part and the messages around it teach.
+    """A conversation to be stored: a team member's part, and the messages around it.
 
     Attributes:
         part: None if it had its outcome already, and the capture is tried again.
@@ -42,18 +44,20 @@ class Capture:
 
     @property
     def teaches(self) -> bool:
-        """Whether both the community and the team have said something."""
+        """True if both the community and the team have said something."""
         return {said.turn.speaker for said in self.said} == set(Speaker)
 
     @property
     def said_at(self) -> float:
-        """When the last message was written, seconds since 1970, UTC."""
+        """The time of the last message, in seconds since 1970, UTC."""
         return snowflake_time(self.said[-1].message_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image of a captured message: the `index`th, from 0. `line` is that of its placeholder: -1 is the last."""
+    """An image in a captured message, the `index`th from 0. `line`: the line of its placeholder, counted from the end
+    of the text; -1 is the last.
+    """
 
     message_id: int
     index: int
@@ -71,7 +75,7 @@ def digest(said: tuple[Said, ...]) -> bytes:
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:
-    """The images of a message, in order. Its text ends with a line for each attachment."""
+    """Return the images of a message, in order. The text of a captured message ends with one line for each attachment."""
     count = len(message.attachments)
     images = [(at - count, file) for at, file in enumerate(message.attachments) if file.is_image]
     return tuple(Picture(message.id, index, line, file) for index, (line, file) in enumerate(images))
@@ -79,10 +83,10 @@ def pictures_of(message: Message) -> tuple[Picture, ...]:
 
 @dataclass(slots=True)
 class _Known:
-    """A conversation: its last capture, the digest of what was said in it, and the messages for which it was the first
-    and that are no longer in that capture.
+    """A stored conversation: its last capture, the digest of its messages, and the messages that were first captured in
+    it and are no longer part of the last capture.
 
-    Most are never continued, so they are kept as in the archive, and packed: 500 bytes where objects take 2,000.
+    Most conversations are never continued, so the capture is kept compressed: 500 bytes, where objects take 2,000.
     """
 
     packed: bytes
@@ -101,14 +105,16 @@ def _packed(pair: Pair) -> bytes:
 
 
 class _First(NamedTuple):
-    """The conversation that a message was captured in first, by the number of that capture. Its messages share this."""
+    """The conversation that first captured a message, with the number of that capture. All messages of a capture share
+    one.
+    """
 
     number: int
     conversation_id: str
 
 
 class Captures:
-    """The recent captures: those outside threads, by message, and what was stored last of each conversation."""
+    """The recent captures: finds the stored conversation that a new capture continues."""
 
     def __init__(
         self, earlier: Iterable[Pair] = (), withheld: Callable[[int, str], bool] | None = None, *, kept: int = KEPT
@@ -130,9 +136,10 @@ class Captures:
         return len(self._known)
 
     def join(self, capture: Capture) -> Capture:
-        """The capture as part of the conversation that it continues, if any: the earliest with one of its messages of
-        community users. Two earlier conversations are not joined. Chains that begin with the same message of the team
-        (say, an announcement) are, as they have one id: otherwise readers would take the second for the whole.
+        """Join a capture with the stored conversation that it continues, if any: the earliest that holds one of its
+        community users' messages. Two stored conversations are never joined. Chains that begin with the same message
+        of the team, such as an announcement, have the same id and are joined; otherwise readers would take the later
+        one for the whole conversation.
         """
         conversation_id, linked = capture.conversation_id, list[int]()
         if conversation_id.startswith(REPLY):
@@ -152,7 +159,9 @@ class Captures:
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
     def stored_as(self, capture: Capture) -> str | None:
-        """The id of the conversation's last capture, if that is word for word the same, as after a crash."""
+        """Return the id of the conversation's last stored capture if it is word for word the same, as after a crash;
+        else None.
+        """
         known = self._known.get(capture.conversation_id)
         if known is not None:
             return known.pair.id if known.said == digest(capture.said) else None
@@ -160,7 +169,7 @@ class Captures:
         return pair_id if said == digest(capture.said) else None
 
     def remember(self, pair: Pair) -> None:
-        """Add a stored pair, in the order of the archive."""
+        """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest(tuple(said_in(pair)))
         if not conversation_id.startswith(REPLY):
             self._threads.pop(conversation_id, None)

@@ -1,4 +1,4 @@
-"""The library for operators (`--kb`): what it holds, and corrections by hand (SPEC 6). Blocking."""
+"""The team library for operators (`--kb`): overview, and removing and restoring pairs (SPEC 6). Blocking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.team.topics import Topic
 
 
 class OpenConflict(NamedTuple):
-    """Two pairs in force that contradict each other, the newer one first, as a model saw it."""
+    """Two pairs in force that contradict each other according to a model; the newer one first."""
 
     pair: Pair
     other: Pair
@@ -29,7 +29,7 @@ class OpenConflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a team library holds.
+    """The content of a team library.
 
     Attributes:
         topics, descriptions: by name.
@@ -52,7 +52,7 @@ class Overview:
 
 
 def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
-    """Read the library, also while another process writes it. `now`: seconds since 1970. Raises as `open_library`."""
+    """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
     start = state.begins_after(places, state.read(places.state), configured_cursor, now)
     decisions = DecisionLog(places.decisions).read()
     placement = Placement(decisions, start)

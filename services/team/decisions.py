@@ -1,4 +1,5 @@
-"""What was decided about each captured pair; together with the archive, all of tier 2 (SPEC 6, "Decisions").
+"""The log of decisions about captured pairs. Together with the archive it determines the topic files (SPEC 6,
+"Decisions").
 
     {"qa_id": "qa_20260201_031057.000000", "at": "2026-02-01T03:12:00.000Z", "action": "added", "topic": "gpu",
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}
@@ -49,7 +50,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a model says about a pair, by its id; in one short line."""
+    """A model's remark about a pair, in one short line."""
 
     id: str
     what: str
@@ -60,7 +61,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class FiledPiece:
-    """Messages of a pair that go into a topic without the others. Their ids are texts: too long for numbers in JSON."""
+    """Messages of a pair that go into a topic without the others. The ids are strings: they are too long for numbers in
+    JSON.
+    """
 
     message_ids: tuple[str, ...]
     topic: str
@@ -72,7 +75,7 @@ class FiledPiece:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One step taken on a pair.
+    """A decision about a pair.
 
     Attributes:
         at: RFC 3339, UTC.
@@ -99,16 +102,16 @@ class Decision:
 
     @property
     def key(self) -> Decimal:
-        """As `Pair.key`."""
+        """The instant of the pair's id; equal to `Pair.key`."""
         return qa_ids.instant(self.qa_id)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All that it names."""
+        """All topics that the decision names."""
         return tuple(dict.fromkeys(filter(None, (self.topic, *(piece.topic for piece in self.pieces)))))
 
     def with_topics(self, names: Mapping[str, str]) -> Decision:
-        """The same, with topics called as `names` says."""
+        """Return the decision with topics renamed as `names` says."""
         topic = None if self.topic is None else names.get(self.topic, self.topic)
         pieces = tuple(replace(piece, topic=names.get(piece.topic, piece.topic)) for piece in self.pieces)
         return replace(self, topic=topic, pieces=pieces)
@@ -148,12 +151,12 @@ def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Dec
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of a file of decisions are complete lines, and not truncated by a crash."""
+    """Return the length in bytes of the complete lines of a decisions file; the rest was truncated by a crash."""
     return data.rfind(b"\n") + 1
 
 
 def corrections(decisions: Iterable[Decision]) -> list[Decision]:
-    """The operators' last decision about each pair, in the order of the decisions: what a rebuild keeps."""
+    """Return the operators' last decision about each pair, in order. A rebuild keeps these."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:
         if each.by is By.OPERATOR:
@@ -171,14 +174,14 @@ class DecisionLog:
 
     @property
     def length(self) -> int:
-        """In bytes; 0 if there is no file."""
+        """The length of the file in bytes; 0 if there is none."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def content(self) -> bytes:
-        """Empty if there is no file."""
+        """Return the content of the file; empty if there is none."""
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
@@ -193,7 +196,9 @@ class DecisionLog:
         self._sound = True
 
     def forget(self, keys: AbstractSet[Decimal]) -> bool:
-        """Remove what was said about the pairs with these keys, or because of them. Gives whether there was any."""
+        """Remove the remarks about the pairs with these keys, and those made because of them. Returns True if there
+        were any.
+        """
         content = self.content()
         left = b"\n".join(_without_words(line, keys) for line in content.split(b"\n"))
         if left == content:
@@ -202,14 +207,14 @@ class DecisionLog:
         return True
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Call topics otherwise. A damaged line stays, as no reader uses it."""
+        """Rename topics in all decisions. Damaged lines stay as they are: no reader uses them."""
         content = self.content()
         left = b"\n".join(_renamed(line, names) for line in content.split(b"\n"))
         if left != content:
             files.replace(self.path, left)
 
     def append(self, *decisions: Decision) -> None:
-        """With one flush. When this returns, they are on the disk."""
+        """Append decisions with one flush. When this returns, they are on the disk."""
         if not self._sound:
             self.repair_tail()
         self._sound = False  # until the write has succeeded
@@ -259,7 +264,7 @@ def _renamed(line: bytes, names: Mapping[str, str]) -> bytes:
 
 
 def why_invalid(error: ValueError) -> str:
-    """In one line, without quoting the file."""
+    """Describe a validation error in one line, without quoting the file."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors(include_input=False, include_url=False)[0]

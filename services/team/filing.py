@@ -1,4 +1,4 @@
-"""What a decision says in full: which file of its topic a pair goes into, and which others it replaces (SPEC 6)."""
+"""Rules that complete a decision: which topic file a pair goes into, and which pairs it replaces (SPEC 6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ MOST_REMOVED = 3
 
 
 def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
-    """Those of `remove_ids`, which a model calls obsolete, that may go when `pair` joins `held` (Pitfall 10).
+    """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins
+    `held`.
 
     Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic with `pair` counted:
     one of one or two, two of three or four. Earlier captures of the same conversation do not count: the model has not
@@ -48,8 +49,8 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
 def allowed_remarks(
     pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
 ) -> tuple[Remark, ...]:
-    """Those of a model's `remarks` that say something about an older pair of the topic which is not `removed` anyway.
-    The others are logged. As with removals, earlier captures of the same conversation do not count.
+    """Return those of a model's `remarks` that are about an older pair of the topic which is not `removed` anyway. The
+    others are logged. As with removals, earlier captures of the same conversation do not count.
     """
     said = tuple(remarks)
     others = _others(pair, (each for each in held if each.id not in removed)) if said else {}
@@ -79,8 +80,8 @@ def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | s
 
 
 def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
-    """What of a pair goes into which topic, as a model says: ids of messages, and the topic's safe name. Empty: nothing
-    that both sides spoke in; then the pair is to be filed as a whole. Unknown ids are logged.
+    """Split a pair by topic, as a model says: `pieces` holds ids of messages and a safe topic name for each. Returns
+    nothing if no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
     """
     named: dict[str, set[int]] = {}
     known = {str(message_id): message_id for message_id in pair.message_ids}
@@ -97,7 +98,9 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
 
 
 def together(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
-    """One decision about a pair from those about its `parts`, one for each. It is added as far as they are."""
+    """Merge the decisions about the `parts` of a pair, one for each part, into one decision about the pair. It is
+    `added` with those parts that are.
+    """
     added = [
         (part, decision)
         for part, decision in zip(parts.values(), decisions, strict=True)
@@ -120,18 +123,19 @@ def _each_once(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
-    """The ids of the earlier captures of the same conversation, which `pair` contains (Pitfalls 13 and 15)."""
+    """Return the ids of the earlier captures of the same conversation, which `pair` contains."""
     return tuple(each.id for each in held if each.conversation_id == pair.conversation_id and each.key < pair.key)
 
 
 def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
-    """The names of the topic and its continuations, in order; none for a new one."""
+    """Return the names of a topic's files, the first and its continuations, in order; none for a new topic."""
     return files_of(first_of(_safe(topic), topics), topics)
 
 
 def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
-    """The decision with the topic file, of at most `max_chars` characters, that the pair goes into, and all that it
-    replaces; or `skipped`, if a later capture of its conversation is active. Raises ValueError: it names no topic.
+    """Complete a decision that adds a pair: with the topic file, of at most `max_chars` characters, that the pair goes
+    into, and with all pairs that it replaces. The decision becomes `skipped` if a later capture of the conversation
+    is active. Raises ValueError: it names no topic.
     """
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
@@ -152,7 +156,9 @@ def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> De
 
 
 def restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
-    """The decision with the topic file that the pair goes into; unchanged if it does not move."""
+    """Complete a decision that restores a pair: with the topic file that the pair goes into. Unchanged if the pair does
+    not move.
+    """
     placement = fold.placement
     topic = decision.topic or placement.last_topic.get(decision.key)
     if topic is None or placement.topic_of.get(decision.key) == topic:
@@ -163,7 +169,9 @@ def restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) ->
 
 
 def _filed(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_chars: int) -> Decision:
-    """In the first file of the topic that has room for the pair once the others have left it; so for each piece."""
+    """Choose, for the pair and each of its pieces, the first file of the topic that has room once the replaced pairs
+    have left.
+    """
     leaving = {qa_ids.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
     room: dict[str, int] = {}
     for held in (fold.active[key] for key in leaving if key in fold.active):
@@ -199,12 +207,12 @@ def _safe(name: str) -> str:
 
 
 def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> str:
-    """A name for a topic that has none of these words and is not `taken`; the same if it has none of them."""
+    """Return a topic name without these words that is not `taken`; the same name if it has none of them."""
     said = topic.split("-")
     kept = [word for word in said if word not in words]
     return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
 
 
 def keeps_its_name(topic: str, named_by_operator: Collection[str]) -> bool:
-    """Whether the configuration names this topic: renamed, it would lose what is said of it there."""
+    """True if the configuration refers to this topic: renamed, it would lose its settings."""
     return belongs_to(topic, named_by_operator)

@@ -32,7 +32,7 @@ Move = tuple[Decimal, str | None, str | None]
 
 
 class Placement:
-    """Where decisions put pairs, by their keys.
+    """Which pair is in which topic, after a sequence of decisions. Pairs are identified by their keys.
 
     Attributes:
         topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.
@@ -62,7 +62,7 @@ class Placement:
         return pair.key not in self.decided and (self._start is None or pair.key > self._start)
 
     def apply(self, decision: Decision) -> list[Move]:
-        """Take the next decision. Gives the moves it causes."""
+        """Apply the next decision. Returns the moves that it causes."""
         key = decision.key
         self.decided.add(key)
         self.failed.discard(key)
@@ -93,7 +93,7 @@ class Placement:
                 return self._restored(key, decision)
 
     def parts(self, key: Decimal) -> dict[str, frozenset[int] | None]:
-        """The topics that a pair is in, and which of its messages are in each; None: all of them."""
+        """Return the topics that a pair is in, and which of its messages are in each; None means all of them."""
         topic = self.topic_of.get(key)
         if topic is None:
             return {}
@@ -105,7 +105,9 @@ class Placement:
         return parts
 
     def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
-        """What of a pair no longer holds: the active pair because of which, and what, for each correction."""
+        """Return the corrections of a pair that are in force: for each, the active pair that made it, and what no
+        longer holds.
+        """
         found: list[tuple[Decimal, str]] = []
         for by, what in self.corrected.get(key, {}).items():
             standing: Decimal | None = by
@@ -116,7 +118,7 @@ class Placement:
         return found
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """As if all decisions had called topics so."""
+        """Rename topics as if all decisions had used the new names."""
         for places in (self.topic_of, self.last_topic):
             places.update((key, names[topic]) for key, topic in list(places.items()) if topic in names)
         for key, pieces in self.pieces.items():
@@ -167,7 +169,7 @@ class Placement:
 
 
 def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
-    """The topics that follow from archive and decisions, by name. Omits pairs in which no text of the team is left."""
+    """Compute the topics from archive and decisions, by name. Pairs in which no text of the team is left are omitted."""
     held: dict[str, dict[Decimal, Pair]] = {}
     for pair in pairs:
         for name, messages in placement.parts(pair.key).items():
@@ -181,7 +183,7 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
 
 
 def corrected_by(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> list[tuple[Pair, str]]:
-    """By whom of the `active` pairs it is superseded in part, and in what: only by later ones, oldest first."""
+    """Return the later of the `active` pairs that correct this one in part, and what each corrects; oldest first."""
     known = [(active[by], what) for by, what in placement.corrections(pair.key) if by in active]
     return sorted((each for each in known if place(each[0]) > place(pair)), key=lambda each: (place(each[0]), each[1]))
 
@@ -202,8 +204,8 @@ def _correct(topics: dict[str, Topic], placement: Placement, active: Mapping[Dec
 
 
 class TopicFold:
-    """The same, one decision after another. `topics` (by name) is replaced, not changed; `active` are their pairs, each
-    as a whole.
+    """Keeps the topics up to date, one decision after another. `topics` (by name) is replaced, never changed in place;
+    `active` holds the pairs that are in topics, each as a whole.
     """
 
     def __init__(self, placement: Placement, pairs: Iterable[Pair]) -> None:
@@ -223,12 +225,12 @@ class TopicFold:
         return self._captures.get(pair.conversation_id, {}).values()
 
     def later_capture(self, pair: Pair) -> Pair | None:
-        """The latest of them, if it is later."""
+        """Return the latest active capture of the same conversation, if it is later than `pair`."""
         latest = max(self.captures(pair), key=attrgetter("key"), default=pair)
         return latest if latest.key > pair.key else None
 
     def apply(self, decision: Decision, pair: Pair | None) -> set[str]:
-        """Take a decision about `pair`, if that is known. Gives the names of the topics that changed."""
+        """Apply a decision about `pair`, if that is known. Returns the names of the topics that changed."""
         changed: set[str] = set()
         topics = dict(self.topics)
         moves = self.placement.apply(decision)
@@ -256,7 +258,7 @@ class TopicFold:
         return changed
 
     def forget(self, author_id: int) -> list[str]:
-        """Take the texts of a person out of the topics. Gives the names of the topics that changed."""
+        """Remove a person's texts from the topics. Returns the names of the topics that changed."""
         topics = dict(self.topics)
         changed = [name for name, topic in topics.items() if topic.quotes(author_id)]
         for name in changed:
@@ -274,7 +276,7 @@ class TopicFold:
         return sorted({*changed, *corrected})
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Call topics otherwise, by names that no topic has."""
+        """Rename topics. No topic may have one of the new names."""
         self.placement.rename(names)
         renamed = (replace(topic, name=names.get(name, name)) for name, topic in self.topics.items())
         self.topics = {topic.name: topic for topic in sorted(renamed, key=attrgetter("name"))}

@@ -1,4 +1,4 @@
-"""When topics are described while there are pairs left to decide about (SPEC 6, "Team index").
+"""Decides when topics are described again while pairs are still being filed (SPEC 6, "Team index").
 
     pairs of a topic    1  2  3  4  5  6  7  8  9 …
     described           x  x     x           x
@@ -15,7 +15,7 @@ from services.team.topics import Topic
 
 
 class Growth:
-    """Follows the topics of a library, one decision after another.
+    """Schedules the descriptions of topics, one decision after another.
 
     Attributes:
         described: by name, each topic as it was when it was last to be described.
@@ -32,7 +32,7 @@ class Growth:
         self.described = dict(topics or {})
 
     def note(self, topics: Mapping[str, Topic], changed: Iterable[str]) -> None:
-        """Take the next decision: the topics after it, and the names of those that it changed."""
+        """Take in a decision: the `topics` after it, and the names of those that it `changed`."""
         self._decisions += 1
         for name in changed:
             topic = topics.get(name)
@@ -50,12 +50,14 @@ class Growth:
             self._grown.clear()
 
     def would_be_due(self, topics: Mapping[str, Topic], more: Mapping[str, int]) -> bool:
-        """Whether a topic would be described again if so many `more` pairs entered each of these `topics`, by name."""
+        """True if one of these `topics` would be due for a new description after the given number of pairs were added
+        to each, by name.
+        """
         names = [name for name in {*self._grown, *more} if name in topics and name in self.described]
         return any(self._doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
 
     def due(self) -> list[Topic]:
-        """What is to be described before the next decision, by name, each once."""
+        """Return the topics that are to be described before the next decision, by name, each once."""
         found = [self._due[name] for name in sorted(self._due)]
         self._due.clear()
         return found

@@ -23,7 +23,9 @@ _EARLIER = 100
 
 
 class TeamIndex:
-    """`entries`, in order of name: the description of each topic, or until there is one its name and first question."""
+    """The entries of the team index, in order of name: each topic with its description, or with its name and first
+    question until there is one.
+    """
 
     def __init__(self, index: Path, cache: Path, key: str) -> None:
         """`key`: the prompt and model that descriptions must come from."""
@@ -40,8 +42,8 @@ class TeamIndex:
         self._index_written = self._cache_written = False
 
     def load(self, topics: Mapping[str, Topic], earlier: Path | None = None) -> None:
-        """Start from the cache file; a missing one is an empty cache. What was described in the cache file `earlier`
-        is known as well. Raises OSError.
+        """Start from the cache file; a missing one is an empty cache. Descriptions in the cache file `earlier` are
+        known as well. Raises OSError.
         """
         found = _records_in(self._cache)
         for record in (*found.values(), *(_records_in(earlier).values() if earlier is not None else ())):
@@ -54,7 +56,7 @@ class TeamIndex:
         self.follow(topics, topics)
 
     def follow(self, names: Iterable[str], topics: Mapping[str, Topic]) -> None:
-        """Update the topics of these names, which have changed, come or gone."""
+        """Update the entries of these topics, which have changed, appeared or gone."""
         for name in names:
             if name in topics:
                 self._suspects[name] = topics[name]
@@ -103,8 +105,8 @@ class TeamIndex:
         return sorted(lacking, key=attrgetter("name"))
 
     def lacking(self, topics: Iterable[Topic], at: float) -> list[Topic]:
-        """Those whose description is not one of this content. Content that was described before, maybe under another
-        name, gets that description again.
+        """Return those topics whose description is not of their present content. Content that was described before,
+        perhaps under another name, gets that description again.
         """
         found: list[Topic] = []
         for topic in list(topics):
@@ -121,7 +123,7 @@ class TeamIndex:
 
     @property
     def written(self) -> bool:
-        """Whether both files are up to date."""
+        """True if both files are up to date."""
         return self._cache_written and self._index_written
 
     def write(self, at: float) -> None:

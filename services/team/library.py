@@ -1,4 +1,4 @@
-"""Tier 2 of team knowledge, and its one writer: what was decided, and the topics that follow (SPEC 6).
+"""The team library: the one writer of decisions, topic files, team index and state (SPEC 6).
 
     decide   decisions.jsonl  →  topic files  →  cache and index  →  state.json
 
@@ -61,16 +61,16 @@ class TeamLibrary:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """By name. A later change makes a new mapping."""
+        """The topics by name. A later change makes a new mapping."""
         return self.fold.topics
 
     def index(self) -> Sequence[IndexEntry]:
-        """An entry for each topic: its description; until there is one, its name and its first question."""
+        """Return an entry for each topic: its description, or its name and first question until there is one."""
         return self.team_index.entries
 
     def undecided(self, ready: Wanted = whatever) -> Pair | None:
-        """The oldest pair after the start cursor without a decision, of those that are `ready`. Raises OSError: the
-        archive cannot be read. What was put off is written where there is none.
+        """Return the oldest pair after the start cursor that has no decision and for which `ready` is true. If there is
+        none, decisions that were put off are written. Raises OSError: the archive cannot be read.
         """
         with self._lock:
             self._catch_up()
@@ -80,22 +80,22 @@ class TeamLibrary:
             return found
 
     def later(self, pair: Pair) -> Pair | None:
-        """A later capture of the conversation of an undecided pair, without a decision as well."""
+        """Return a later capture of the same conversation that is undecided as well, if one is in memory."""
         with self._lock:
             return self.reader.later(pair)
 
     @property
     def behind(self) -> bool:
-        """Whether files wait for what comes next."""
+        """True if decisions or descriptions were put off, so that files are not up to date."""
         return self._put_off > 0
 
     def waiting(self) -> Sequence[Pair]:
-        """Pairs without a decision: all, if none was `ready` when `undecided` last looked."""
+        """Return the undecided pairs in memory: all of them, if none was `ready` when `undecided` last looked."""
         with self._lock:
             return self.reader.waiting(self.fold.placement.is_undecided)
 
     def stored(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended to the archive. Never waits: a busy library will read it instead."""
+        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later instead."""
         if self._lock.acquire(blocking=False):
             try:
                 self.reader.stored(block)
@@ -103,12 +103,12 @@ class TeamLibrary:
                 self._lock.release()
 
     def held(self, topic: str) -> Sequence[Pair]:
-        """The pairs of the topic and its continuations, which one classified under this name would join."""
+        """Return the pairs of the topic and its continuations, which a pair filed under this name would join."""
         topics = self.fold.topics
         return [pair for name in filing.topic_files(topics, topic) for pair in topics[name].pairs]
 
     def corrections(self, pair: Pair) -> Sequence[Correction]:
-        """What later conversations have corrected in a pair."""
+        """Return the corrections of a pair by later conversations."""
         topics = (self.fold.topics.get(name) for name in self.fold.placement.parts(pair.key))
         return next((topic.corrections[pair.key] for topic in topics if topic and pair.key in topic.corrections), ())
 
@@ -119,7 +119,7 @@ class TeamLibrary:
             return self.fold.active.get(key) or self.reader.find([key]).get(key)
 
     def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
-        """Note a decision and carry it out. Gives the names of the topics that changed, were added or removed.
+        """Record a decision and carry it out. Returns the names of the topics that changed, were added or removed.
 
         A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
         noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
@@ -156,26 +156,26 @@ class TeamLibrary:
             return self._changed(changed, put_off=put_off)
 
     def undescribed(self) -> Sequence[Topic]:
-        """The topics without a description of their present content from the present prompt and model."""
+        """Return the topics without a description of their present content from the present prompt and model."""
         with self._lock:
             found = self.team_index.undescribed(self.time())
             self.flush()
             return found
 
     def described(self) -> Mapping[str, Topic]:
-        """The topics that have a description, be it of earlier content."""
+        """Return the topics that have a description, even if it is of earlier content."""
         topics = self.fold.topics
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def lacking(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """Those whose description is not one of this content, from the present prompt and model."""
+        """Return those topics whose description is not of their present content, from the present prompt and model."""
         with self._lock:
             found = self.team_index.lacking(topics, self.time())
             self._catch_up()
             return found
 
     def describe(self, topic: Topic, summary: str, key: str, *, put_off: bool = False) -> None:
-        """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from.
+        """Store a description of `topic` as `undescribed` returned it; `key` names the prompt and model that made it.
         `put_off`: as for `decide`.
         """
         with self._lock:
@@ -185,7 +185,7 @@ class TeamLibrary:
                 self._follow_up(put_off=put_off)
 
     def undescribe(self, author_id: int) -> None:
-        """Drop the descriptions of the topics with texts of this person, which they may repeat."""
+        """Drop the descriptions of all topics that hold texts of this person, since they may repeat them."""
         with self._lock:
             topics = self.fold.topics
             self.team_index.forget(name for name, topic in topics.items() if topic.quotes(author_id))
@@ -193,7 +193,9 @@ class TeamLibrary:
             self.flush()
 
     def forget(self, author_id: int) -> frozenset[str]:
-        """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
+        """Remove a person's texts, which are out of the archive already, from topics and descriptions. Returns the
+        names of the topics that changed.
+        """
         with self._lock:
             self._forgotten.add(author_id)
             self.flush()
@@ -209,7 +211,7 @@ class TeamLibrary:
             return self._changed(changed)
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Call topics otherwise, by names that neither a topic nor a decision has; also in decisions to come."""
+        """Rename topics, also in decisions to come. Neither a topic nor a decision may have one of the new names."""
         if not names:
             return
         with self._lock:
@@ -272,7 +274,7 @@ class TeamLibrary:
             self.flush()
 
     def _catch_up(self) -> None:
-        """Write what could not be written, unless it was put off."""
+        """Write what an earlier call could not write. What was put off on purpose stays put off."""
         if not self._put_off:
             self.flush()
 

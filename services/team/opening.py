@@ -1,5 +1,4 @@
-"""Opening a team library: what is on the disk is read, checked and repaired (SPEC 6, "Decisions", steps 1 and 4;
-Pitfalls 14 and 48).
+"""Opens a team library: reads, checks and repairs what is on the disk (SPEC 6, "Decisions", steps 1 and 4).
 
 Topic files are made what archive and decisions say. One that differs was either not written before a crash, and is
 written now; or somebody changed it, and it is kept as `<topic>.txt.rejected`.
@@ -89,7 +88,7 @@ def open_library(
 
 
 def examine(places: TeamPlaces, *, configured_cursor: str = "", now: float) -> None:
-    """Raises what `open_library` would, and changes nothing. `now`: seconds since 1970."""
+    """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
     start = state.begins_after(places, state.read(places.state), configured_cursor, now)
     noted = DecisionLog(places.decisions)
     placement = Placement(grammar.parse(noted.content(), str(noted.path)), start)
@@ -98,7 +97,9 @@ def examine(places: TeamPlaces, *, configured_cursor: str = "", now: float) -> N
 
 
 def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> int:
-    """How many pairs in topics are not among the `active` ones in `raw`. Raises LibraryUnusable: all (Pitfall 46)."""
+    """Return how many filed pairs are not among the `active` ones read from `raw`. Raises LibraryUnusable if all are
+    missing.
+    """
     missing = len(placement.topic_of) - len({pair.key for pair in active})
     if missing and not active:
         raise LibraryUnusable(
@@ -118,8 +119,8 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
 
 
 class _Held(NamedTuple):
-    """What a topic held at a time: the keys of its pairs, and which of their messages (None: all); which of them were
-    corrected by which pair, and in what.
+    """What a topic held at one time: its pairs, by key, with the messages that were in it (None: all); and the
+    corrections of these, each with the pair that made it.
     """
 
     parts: frozenset[tuple[Decimal, frozenset[int] | None]]
@@ -130,8 +131,8 @@ class _Held(NamedTuple):
         return frozenset(key for key, _ in self.parts)
 
     def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
-        """Whether these are the corrections of a block in a file of that time, possibly before people were forgotten.
-        `pairs`: those that the archive has, by their keys.
+        """True if the corrections of a block are those of that time, possibly before people were forgotten. `pairs`:
+        those in the archive, by key.
         """
         own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
         own = [(by, what) for by, what in own if place(by) > place(pair)]
@@ -144,14 +145,16 @@ class _Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """What topics held after each of the latest decisions: topic files are known to contain those of `filed`."""
+    """The content of topics after each of the latest decisions. Topic files are known to contain the decisions `filed`;
+    those of `since` came later.
+    """
 
     reader: ArchiveReader
     filed: Sequence[Decision]
     since: Sequence[Decision]
 
     def includes(self, topic: str, text: str) -> bool:
-        """Whether `text` was the topic's file at one of those times, possibly before people were forgotten."""
+        """True if `text` was the topic's file after one of these decisions, possibly before people were forgotten."""
         try:
             blocks = {qa_ids.instant(block.id): block for block in topics.parse(text)}
         except qa_ids.Malformed:
@@ -193,9 +196,7 @@ class TopicHistory:
 
 
 def _once_was(block: TopicBlock, pair: Pair) -> bool:
-    """Whether this was the block of a pair, possibly before a person's texts were taken out of it, or in the earlier
-    form.
-    """
+    """True if this was the block of a pair, possibly before a person's texts were removed, or in the earlier format."""
     if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
     left = block_of(pair)
@@ -212,7 +213,7 @@ def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:
-    """Make the files of `folder` those of the topics `held`; without `history`, whatever they are. Raises OSError."""
+    """Make the files in `folder` those of the topics `held`; without `history`, whatever they contain. Raises OSError."""
     files.clear_leftovers(folder)
     there = {path.stem: path for path in folder.glob("*.txt") if is_topic_name(path.stem)}
     for name in sorted({*there, *held}):

@@ -36,12 +36,14 @@ _NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
 
 
 class Damaged(ValueError):
-    """A file that holds no capture; the message says what is wrong with it."""
+    """A file that holds no valid capture; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A capture that was first tried at `since` (seconds since 1970), and its images that could be loaded so far."""
+    """A capture whose images are still to be described. It was first tried at `since` (seconds since 1970); `images`
+    are those that could be loaded so far.
+    """
 
     since: float
     capture: Capture
@@ -50,7 +52,7 @@ class Waiting:
 
     @property
     def name(self) -> str:
-        """That of its file: its first and its last message."""
+        """The name of its file, made of the ids of its first and last message."""
         return f"{self.capture.said[0].message_id}-{self.capture.said[-1].message_id}.capture"
 
 
@@ -160,21 +162,21 @@ class PendingFolder:
     folder: Path
 
     def keep(self, waiting: Waiting) -> None:
-        """When this returns, it is on the disk."""
+        """Store a capture. When this returns, it is on the disk."""
         files.replace(self.folder / waiting.name, render(waiting))
 
     def drop(self, waiting: Waiting) -> None:
         files.remove(self.folder / waiting.name)
 
     def is_empty(self) -> bool:
-        """Whether nothing waits. Never raises: where that cannot be told, something may."""
+        """True if nothing waits. Never raises: False where that cannot be told."""
         try:
             return not any(map(_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
         except OSError as error:
             return isinstance(error, FileNotFoundError)
 
     def all(self) -> list[Waiting]:
-        """The longest waiting first. Damaged files are logged and moved to `<file>.damaged`."""
+        """Return all waiting captures, the oldest first. Damaged files are logged and moved to `<file>.damaged`."""
         try:
             paths = sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
         except FileNotFoundError:

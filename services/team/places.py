@@ -1,4 +1,4 @@
-"""Where in Discord the pairs of the archive come from, so that an answer can link to the message that it quotes.
+"""The place in Discord of each archived pair, so that an answer can link to the message that it quotes.
 
 One JSON object a line: `{"qa_id", "guild_id", "channel_id", "message_id"}`, all texts. Only ids: no names, no words. A
 line that is lost costs a link.
@@ -16,7 +16,9 @@ from services.team.captures import Capture
 
 
 def place_line(qa_id: str, capture: Capture) -> str | None:
-    """The line for a stored capture, which leads to the team's last message in it; None where the server is unknown."""
+    """Return the line to store for a capture, which leads to the team's last message in it; None if the server is
+    unknown.
+    """
     part = capture.part
     if part is None or part.place.guild_id is None:
         return None
@@ -27,12 +29,14 @@ def place_line(qa_id: str, capture: Capture) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PairPlaces:
-    """The addresses of pairs, of which few are asked for: they are looked up in the file, and none is remembered."""
+    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for."""
 
     path: Path
 
     def address(self, qa_id: str) -> str | None:
-        """Blocking, for a moment: a thousand pairs take 150 kB. Of several lines about a pair the last counts."""
+        """Return the address of a pair's message; None if there is none. Blocking, for a moment: a thousand pairs take
+        150 kB. Of several lines about a pair the last counts.
+        """
         try:
             data = self.path.read_bytes()  # bytes, so that a line that is not UTF-8 costs only itself
         except OSError:

@@ -1,4 +1,4 @@
-"""Ids, time stamps and week files of QA pairs (SPEC 6, "Ids"). Functions raise BadId for what is none.
+"""Ids, timestamps and week files of QA pairs (SPEC 6, "Ids"). Functions raise BadId for anything else.
 
 An id is the time stamp of its capture (RFC 3339, UTC): `2026-02-01T03:10:56.228000Z` → `qa_20260201_031056.228000`.
 Ours have six digits of fraction. Others may have any number or none, so ids are compared as instants.
@@ -32,17 +32,17 @@ def qa_id(timestamp: str) -> str:
 
 
 def instant(pair_id: str) -> Decimal:
-    """When the pair with this id was captured, in exact seconds since 1970."""
+    """Return when the pair with this id was captured, in exact seconds since 1970."""
     return _instant(_ID, pair_id, "qa_20260201_031056.228000")
 
 
 def timestamp_instant(timestamp: str) -> Decimal:
-    """A time stamp in exact seconds since 1970."""
+    """Return a timestamp as exact seconds since 1970."""
     return _instant(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
 
 
 def check(pair_id: str, timestamp: str) -> Decimal:
-    """The instant that both name. Raises Malformed: one is not valid, or they name different ones."""
+    """Return the instant that id and timestamp both name. Raises Malformed: one is invalid, or they differ."""
     key = instant(pair_id)
     if key != timestamp_instant(timestamp):
         raise Malformed(f"id {pair_id} and timestamp {timestamp} differ")
@@ -50,7 +50,7 @@ def check(pair_id: str, timestamp: str) -> Decimal:
 
 
 def next_timestamp(now: float, last: str | None) -> str:
-    """The time stamp of a capture at `now` (seconds since 1970), given `last`, that of the newest pair.
+    """Return the timestamp for a capture at `now` (seconds since 1970); `last`: that of the newest pair.
 
     Time stamps of one archive strictly increase: it is a microsecond after `last` if the clock is not past that.
     """

@@ -1,4 +1,4 @@
-"""`--regen`: what a rebuild of tier 2 works through, and the folder that it builds in (SPEC 6). Blocking.
+"""`--regen`: plans a rebuild of tier 2, and manages the folder in which it is built (SPEC 6). Blocking.
 
     archive    → the fullest capture of each conversation, in order of `said_at`
     decisions  → the operators' last decision about each pair, which stays valid
@@ -41,8 +41,8 @@ WORDLESS = "nothing of the team is left in it"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A pair to decide about. It goes into the topic `uphold`, if an operator restored it there, whatever the curator
-    says. If the curator fails, it stays in the topic that it `was_in`.
+    """A pair to decide about. If an operator restored it, it goes into the topic `uphold`, whatever the curator says.
+    If the curator fails, it stays in the topic that it `was_in`.
     """
 
     pair: Pair
@@ -52,7 +52,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
-    """What a rebuild does: `tasks`, in order, and what needs no curator.
+    """The plan of a rebuild: the `tasks` of the curator, in order, and what needs no curator.
 
     Attributes:
         read, kept: pairs in the archive; of these, one for each conversation.
@@ -68,12 +68,12 @@ class RebuildPlan:
 
     @property
     def wordless(self) -> int:
-        """How many of `kept` are left out."""
+        """How many of `kept` are left out because no text of the team is left in them."""
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
 def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
-    """`decisions`: those of the live library."""
+    """Plan a rebuild from the archive's pairs and the decisions of the live library."""
     before = Placement(decisions)
     by_operators = corrections(decisions)
     restored = {each.key for each in by_operators if each.action is Action.RESTORED}
@@ -114,7 +114,7 @@ def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[s
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A build that can go on.
+    """A build that was begun, perhaps by an earlier run, and can go on.
 
     Attributes:
         at: when it was first begun, RFC 3339, UTC. All its decisions bear this time, as they become valid as one step,
@@ -126,7 +126,7 @@ class Begun:
     decided: tuple[tuple[Decision, ...], ...]
 
     def growth(self, plan: RebuildPlan) -> Growth:
-        """That of the library after these decisions."""
+        """Return the schedule of descriptions as it is after these decisions."""
         growth = Growth(EVERY)
         fold = TopicFold(Placement(plan.corrections), {})
         for task, own in zip(plan.tasks, self.decided, strict=False):
@@ -137,7 +137,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A library built in `folder`, next to the live one. All methods raise OSError."""
+    """A library that is built in `folder`, next to the live one. All methods raise OSError."""
 
     folder: Path
     live: TeamPlaces
@@ -174,7 +174,9 @@ class Build:
         return Begun(at, tuple(tuple(own) for own in valid))
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
-        """Decide about the pairs that were left out, so that no start takes them for new. For a library not in use."""
+        """Record a decision about each pair that was left out, so that no start takes it for a new one. Only for a
+        library that is not in use.
+        """
         lines = [render(Decision(pair_id, at, Action.SKIPPED, by, reason=why)) for pair_id, why in plan.left_out]
         if lines:
             files.append(self.places.decisions, "".join(lines).encode())
@@ -237,7 +239,9 @@ class Build:
 
 
 def keeping(task: Task, decision: Decision) -> Decision | None:
-    """A second decision, if the curator would leave out what an operator restored, or failed at what is live."""
+    """Return a second decision that keeps a pair in its topic, if the curator would leave out what an operator
+    restored, or failed about a pair that is in the live library.
+    """
     if decision.action is Action.ADDED:
         return None
     if task.uphold is not None:

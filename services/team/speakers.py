@@ -1,4 +1,4 @@
-"""Who speaks in a conversation, and to whom: labels that are no names (SPEC 6; CONVERSATIONS, "Who asked").
+"""Labels for the speakers of a conversation, and for whom they address, in place of names (SPEC 6).
 
     one asker       User, Team
     several         User A, User B, … in the order of their first words; Team (to User A) where that is known
@@ -27,7 +27,7 @@ def has_several_askers(pair: Pair) -> bool:
 
 
 def labels_of(pair: Pair) -> tuple[str, ...]:
-    """One for each turn. They stay the same when a person's texts are removed, but for the "(to …)" of others."""
+    """Return a label for each turn. When a person's texts are removed, only the "(to …)" of others may change."""
     askers = _askers(pair)
     if len(askers) <= 1:
         return tuple(turn.speaker.value for turn in pair.turns)
@@ -52,12 +52,12 @@ def labels_of(pair: Pair) -> tuple[str, ...]:
 
 
 def spoken(pair: Pair) -> list[tuple[str, PairTurn]]:
-    """The turns that are left, each with its label."""
+    """Return the turns that still have text, each with its label."""
     return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
 
 
 class Utterance(NamedTuple):
-    """What somebody said in one or more messages without a break."""
+    """One or more consecutive messages of one person."""
 
     label: str
     text: str
@@ -65,7 +65,9 @@ class Utterance(NamedTuple):
 
 
 def as_read(pair: Pair) -> list[Utterance]:
-    """What one person wrote without a break is one turn: many send a sentence in two messages."""
+    """Return the conversation with consecutive messages of one person joined: many people send a sentence in two
+    messages.
+    """
     said = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
     left = [(label, author, message, turn.text) for label, author, message, turn in said if turn.text not in _NOTHING]
     turns = ((label, list(own)) for (label, _), own in groupby(left, key=itemgetter(0, 1)))

@@ -1,5 +1,5 @@
-"""Where a team library is, and its `state.json`: how far the archive is filed, and where filing began (SPEC 6, step 1;
-Pitfall 46).
+"""The paths of a team library, and its `state.json`: how far the archive has been filed, and where filing began (SPEC
+6, step 1).
 
     {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
 
@@ -48,7 +48,7 @@ class TeamPlaces:
 
 @dataclass(frozen=True, slots=True)
 class TeamState:
-    """The content of the file, in its order."""
+    """The content of `state.json`, in the order of its fields."""
 
     last_processed_qa_id: str = ""
     start_qa_id: str = ""
@@ -59,7 +59,7 @@ class TeamState:
         return self.announced == digest(decisions)
 
     def start(self, *, begun: bool) -> str:
-        """The cursor before there were any decisions; `begun`: there are some now."""
+        """Return the cursor from before there were any decisions; `begun`: there are some now."""
         return self.start_qa_id if begun else self.last_processed_qa_id
 
 
@@ -71,7 +71,9 @@ def digest(decisions: bytes) -> str:
 
 
 def read(path: Path) -> TeamState:
-    """An empty state if there is no file. Raises OSError, and LibraryUnusable: it is damaged, or its ids are none."""
+    """Read the state file; an empty state if there is none. Raises OSError, and LibraryUnusable: it is damaged, or
+    holds invalid ids.
+    """
     try:
         state = _STATE.validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
@@ -89,9 +91,9 @@ def render(state: TeamState) -> bytes:
 
 
 def begins_after(places: TeamPlaces, state: TeamState, configured: str, now: float) -> Decimal | None:
-    """The start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no decision;
-    None: all do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id, or over a day newer
-    than the newest pair; or decisions have been lost.
+    """Return the start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no
+    decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
+    or is more than a day newer than the newest pair, or decisions have been lost.
     """
     if state.filed_bytes > 0 and not DecisionLog(places.decisions).length and not state.announces(b""):
         raise LibraryUnusable(

@@ -1,4 +1,4 @@
-"""Topics: what the team has said, by subject, and the grammar of their files (SPEC 6, "Decisions").
+"""Topics: what the team has said, by subject, and the format of their files (SPEC 6, "Decisions").
 
     --- QA ---
     id: qa_20260201_031057.000000
@@ -36,7 +36,7 @@ _MORE = ("said_at", "speakers", "superseded")
 
 
 class Correction(NamedTuple):
-    """A later conversation has corrected a pair in a part: when that was said, and what no longer holds."""
+    """The correction of part of a pair by a later conversation: when that took place, and what no longer holds."""
 
     said_at: str
     what: str
@@ -62,8 +62,8 @@ class TopicBlock:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Pairs or pieces of them, in order of `place`, and the corrections of some, by their keys. `_blocks`: the text of
-    each, if it is known already.
+    """A topic: its pairs, or pieces of pairs, in order of `place`, and the corrections of some, by key. `_blocks` holds
+    the text of each pair, if it is known already.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Topic:
         return Topic(self.name, pairs[:at] + pairs[at + 1 :], left, blocks[:at] + blocks[at + 1 :])
 
     def corrected(self, pair: Pair, corrections: tuple[Correction, ...]) -> Topic:
-        """With these corrections of a pair, instead of those that it had."""
+        """Return the topic with these corrections of a pair, in place of those that it had."""
         known = {key: each for key, each in self.corrections.items() if key != pair.key}
         if corrections:
             known[pair.key] = corrections
@@ -110,22 +110,22 @@ class Topic:
         return any(pair.key == key for pair in reversed(self.pairs))  # the newest are asked about
 
     def quotes(self, author_id: int) -> bool:
-        """Whether it holds anything that this person wrote."""
+        """True if the topic holds anything that this person wrote."""
         return any(pair != without(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
 def place(pair: Pair) -> tuple[Decimal, Decimal]:
-    """The order of pairs: by when the conversation took place, then by when it was captured."""
+    """The sort key of pairs: when the conversation took place, then when it was captured."""
     return qa_ids.timestamp_instant(pair.said_at), pair.key
 
 
 def teaches(pair: Pair) -> bool:
-    """Whether any text of the team is left in it."""
+    """True if any text of the team is left in the pair."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
 def is_exchange(pair: Pair) -> bool:
-    """Whether both sides have something in it."""
+    """True if both sides have text left in the pair."""
     return {turn.speaker for turn in pair.turns if turn.text != REMOVED} == set(Speaker)
 
 
@@ -149,7 +149,7 @@ def render(block: TopicBlock) -> str:
 
 
 def parse(text: str) -> list[TopicBlock]:
-    """The blocks of a topic file. Raises Malformed: it is none; the message names the line."""
+    """Read the blocks of a topic file. Raises Malformed, with the line: it is no topic file."""
     *pieces, rest = text.split("\n\n")
     if rest:
         raise Malformed(f"line {text.count(chr(10)) + 1}: the last block has no empty line that ends it")

@@ -1,5 +1,5 @@
-"""What the program says about itself: log lines, counts in words, how parts ended, why servers were not reached.
-Also the bounds of whatever listens. `exporter` serves metrics.
+"""Log lines, the record of outcomes, explanations of failed connections, and limits for everything that listens.
+`exporter` serves metrics.
 """
 
 # pyright: reportUnusedImport=false

@@ -1,5 +1,5 @@
-"""Why a server was not reached, in words that tell an operator where to look. It repeats no address, which may hold a
-password.
+"""Explains why a server could not be reached, in words that tell an operator what to check. Never repeats the address,
+which may hold a password.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ODD = "check the address, and that the server runs"
 
 
 def why_unreached(error: Exception) -> str:
-    """Completes "cannot be reached: "; with what to do about it."""
+    """Return the reason for a failed connection and what to do about it. Completes "cannot be reached: "."""
     import aiohttp  # noqa: PLC0415 (a tenth of a second that most commands do not need)
 
     cause = getattr(error, "os_error", error)

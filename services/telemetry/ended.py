@@ -1,5 +1,5 @@
-"""The record of how parts ended, one JSON object a line: what reports, the price of answers and the dashboard are
-made of. The one home of its form.
+"""The record of how parts ended, one JSON object a line. Reports, cost figures and the dashboard are made from it. Only
+this module knows its format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEPS = ("gate", "select", "load", "generate", "verify", "point", "hold")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How one part ended.
+    """The record of how one part ended.
 
     Attributes:
         at, seconds: when that was decided, since 1970; how long after its window closed.
@@ -57,7 +57,7 @@ class Ended:
 
     @property
     def day(self) -> str:
-        """In UTC, such as `2026-11-22`."""
+        """The date in UTC, such as `2026-11-22`."""
         return rfc3339(self.at)[:10]
 
     @property
@@ -69,7 +69,7 @@ class Ended:
 
 
 def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
-    """What is recorded of an outcome; `redact`: takes secrets out of a text."""
+    """Make the record of an outcome; `redact` removes secrets from a text."""
     part, steps = outcome.part, {step for step, _ in outcome.tokens}
     return Ended(
         at=outcome.at,
@@ -99,7 +99,7 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
 
 
 def _asks(outcome: Outcome) -> bool:
-    """Whether somebody asked the bot something, as far as the gate could tell."""
+    """True if somebody asked the bot something, as far as the gate could tell."""
     if outcome.part.author_type is AuthorType.TEAM_MEMBER or outcome.reason in _TEXTLESS:
         return False
     if outcome.result is OutcomeKind.REPLIED:
@@ -109,7 +109,7 @@ def _asks(outcome: Outcome) -> bool:
 
 
 def render_ended(entry: Ended) -> bytes:
-    """One line. What is empty is left out."""
+    """Write a record as one line. Empty fields are left out."""
     fields: dict[str, object] = {
         "at": rfc3339(entry.at),
         "outcome": entry.result,
@@ -136,7 +136,7 @@ def render_ended(entry: Ended) -> bytes:
 
 
 def parse_ended(line: bytes) -> Ended | None:
-    """None for what is no such line: a damaged one costs only itself."""
+    """Read one line; None if it is damaged, which costs only that line."""
     try:
         return _parsed(json.loads(line))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
@@ -168,7 +168,9 @@ def _parsed(row: dict[str, Any]) -> Ended:
 
 
 def _kept(step: str, decided: object) -> object:
-    """A model's own words may repeat a file, or what somebody else has said who is forgotten later."""
+    """Return what is recorded of a step's decision: without a model's own words, which may repeat a file, or a person
+    who is forgotten later.
+    """
     if step == "verify" and isinstance(decided, dict):
         verdict = cast("dict[str, Any]", decided)
         return {**verdict, "issues": len(verdict.get("issues", ()))}

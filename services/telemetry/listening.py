@@ -1,7 +1,7 @@
-"""One way to bound whatever listens on a port: connections, the time for a first request, descriptors, log lines.
+"""Limits for everything that listens on a port: connections, the time for a first request, file descriptors, log lines.
 
-A connection counts as one of a stranger until a request on it was `let_in`. Where all places are taken, the oldest
-connection of a stranger makes room; whoever was let in stays.
+A connection is anonymous until a request on it was authenticated (`let_in`). Where all places are taken, the oldest
+anonymous connection is closed; authenticated ones stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ log = logging.getLogger(__name__)
 
 
 def raise_descriptor_limit() -> None:
-    """Up to what the system allows this process: one connection to Discord must never wait for a scraper's."""
+    """Raise the limit of open files to what the system allows, so that a connection to Discord never waits for one of a
+    scraper.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -40,7 +42,9 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """So many leave `KEPT_BACK` descriptors, or half of all there are."""
+    """Return how many connections leave `KEPT_BACK` descriptors, or half of all there are, for the rest of the
+    process.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST
@@ -48,8 +52,8 @@ def most_connections() -> int:
 
 
 class FewLines(logging.Filter):
-    """Lets through `LINES_A_MINUTE`, and tells with the next one how many were left out. What a library makes of bytes
-    that a stranger sent comes without its traceback.
+    """A log filter that passes `LINES_A_MINUTE`, and adds to the next line how many were dropped. Errors of HTTP
+    libraries, which are about what a client sent, are logged without their traceback.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,7 +80,7 @@ class FewLines(logging.Filter):
 
 
 def few_lines_of(*loggers: str) -> None:
-    """Give each of these loggers the filter, once."""
+    """Add the filter to each of these loggers, once."""
     for logger in map(logging.getLogger, loggers):
         if not any(isinstance(each, FewLines) for each in logger.filters):
             logger.addFilter(FewLines())
@@ -98,8 +102,8 @@ class _Open:
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections to one listener, which `name` calls in the log. Belongs to one loop, of which `pace` seconds
-    pass in a real one, as in a replay.
+    """The open connections to one listener; `name` is what the log calls it. Belongs to one event loop. `pace`: how
+    many seconds of that loop pass in a real one, as in a replay.
     """
 
     name: str
@@ -111,22 +115,22 @@ class Connections:
     _told: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def bounded(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
-        """What makes a protocol of a server; and here one whose connection counts."""
+        """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
     def answered(self, peer: object) -> None:
-        """A request from this address, as `peername` of the transport has it, is answered."""
+        """Note that a request from this address, as in `peername` of the transport, was answered."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
 
     def let_in(self, peer: object) -> None:
-        """Somebody at this address has shown that they may ask."""
+        """Note that the client at this address is authenticated."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
             known.let_in = True
 
     def enter(self, transport: asyncio.BaseTransport) -> bool:
-        """Whether there is room."""
+        """Register a connection. Returns False if there is no room."""
         peer = _key(transport.get_extra_info("peername"))
         if len(self._open) >= self.most:
             stranger = next((each for each, known in self._open.items() if not known.let_in), None)
@@ -145,7 +149,7 @@ class Connections:
             self._open.pop(peer).deadline.cancel()
 
     def close(self) -> None:
-        """Say what is still to be said. No connection is closed."""
+        """Log what has not been logged yet. No connection is closed."""
         if self._told is not None:
             self._told.cancel()
             self._say()
@@ -177,7 +181,7 @@ def _key(peer: object) -> object:
 
 
 class _Counted(asyncio.Protocol):
-    """Hands on what happens to a connection, if there is room for it."""
+    """Passes on the events of a connection, if there is room for it."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner

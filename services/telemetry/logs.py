@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def number_of(count: int, thing: str, things: str = "") -> str:
-    """`1 file`, `2 files`; `things`: the plural, where an s is not enough."""
+    """Return a number with its noun: `1 file`, `2 files`. `things`: the plural, if adding an s is not enough."""
     return f"{count} {thing if count == 1 else things or f'{thing}s'}"
 
 
@@ -49,7 +49,7 @@ def fields() -> dict[str, str]:
 
 
 def about_message(message: Message) -> dict[str, dict[str, str]]:
-    """`extra` for a log line about a message that belongs to no part yet."""
+    """Return `extra` for a log line about a message that belongs to no part yet."""
     ids = {
         "platform": "discord",
         "guild_id": str(message.guild_id or ""),
@@ -104,7 +104,9 @@ def _unwritten(record: logging.LogRecord) -> None:
 
 
 def _leave_out_what_no_line_shows() -> None:
-    """Where in the code a line was logged, by which thread and process: finding out takes time."""
+    """Stop logging from looking up the source line, thread and process of each record: no line shows them, and the
+    look-up takes time.
+    """
     # "Optimization" in the logging HOWTO of Python.
     logging._srcfile = None  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]  # noqa: SLF001
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

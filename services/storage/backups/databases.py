@@ -1,4 +1,4 @@
-"""Copies of SQLite files that are in use, made by SQLite itself."""
+"""Copies SQLite files that are in use, by means of SQLite itself."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class DamagedDatabase(Exception):
 
 
 def is_one(path: Path, head: bytes) -> bool:
-    """Whether a file is a database; `head`: its first bytes. One that was just made may have none."""
+    """True if a file is a database; `head`: its first bytes. A database that was just made may have none."""
     return head.startswith(HEADER) or (path.suffix == SUFFIX and not head)
 
 
 def is_beside_one(path: Path) -> bool:
-    """Whether a file is SQLite's own, beside a database: without that it is nothing, and copies of that hold it."""
+    """True if a file is one that SQLite keeps beside a database (`-wal`, `-shm`, `-journal`): a copy of the database
+    contains it already.
+    """
     base = next((path.name.removesuffix(tail) for tail in _BESIDE if path.name.endswith(tail)), None)
     if not base:
         return False
@@ -43,7 +45,7 @@ def is_beside_one(path: Path) -> bool:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Make `target`, which must not exist, what `source` holds at one moment; checked.
+    """Copy the database `source`, as it is at one moment, to `target`, which must not exist; the copy is checked.
 
     Nothing is written beside `source`, unless a process has it open or was killed with it open.
 

@@ -1,4 +1,4 @@
-"""What a backup says that it holds, read and written side by side; and which names it may hold.
+"""The manifest of a backup: its format, and which names of files it may contain.
 
 {"millrace_backup": 1, "made_at": "2026-02-01T03:10:56.000Z", "folders": ["knowledge-base/sources"],
  "files": [{"path": "state/seen.json", "size": 12, "mtime_ns": 1769915456000000000, "sha256": "9f86…"}]}
@@ -40,7 +40,7 @@ class BadBackup(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """One file; `path` from the data folder on, with `/`."""
+    """One file; `path` is relative to the data folder, with `/`."""
 
     path: str
     size: Annotated[int, Field(ge=0, le=1 << 62)]
@@ -52,7 +52,7 @@ class CopiedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`made_at`: when the copying began. `folders`: those that hold no file."""
+    """The list of files in a backup. `made_at`: when the copying began. `folders`: those that hold no file."""
 
     made_at: str
     files: Annotated[tuple[CopiedFile, ...], FailFast()] = ()
@@ -109,8 +109,8 @@ def _check(files: Sequence[str], folders: Sequence[str]) -> None:
 
 
 def is_sound(path: str) -> bool:
-    """Whether a path leads below the folder that it starts at, and to nothing that is the lock's or a restore's; so
-    that every command can walk there.
+    """True if a relative path stays inside the folder, avoids the names of the lock and of restores, and is short
+    enough for every command to handle.
     """
     steps = path.split("/")
     if _UNSOUND.search(path) or steps[0] in _RESERVED:

@@ -1,4 +1,4 @@
-"""A backup is brought back: read through, unpacked into a folder of its own, compared, and then moved into place."""
+"""Restores a backup: checks it, unpacks it into a folder of its own, compares the files, and moves them into place."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FolderInUse(Exception):
 
 
 def restore(file: Path, root: Path, count: CopyCount | None = None) -> Manifest:
-    """Make `root`, which is locked by the caller and holds nothing else, what it was when the backup was made. Gives
-    what the backup says of itself.
+    """Make `root` what it was when the backup was made. `root` must be locked by the caller and empty. Returns the
+    manifest of the backup.
 
-    All of it is unpacked and compared first; after a crash at any moment `root` is empty or, once its lock is taken
-    again, complete. What is made is for its owner alone.
+    All of it is unpacked and compared first. After a crash at any moment `root` is empty or, once its lock is taken
+    again, complete. Files and folders are made for their owner alone.
 
     Raises:
         FolderInUse: something is there.
@@ -76,7 +76,7 @@ def _opened(file: Path) -> Generator[tuple[zipfile.ZipFile, Manifest]]:
 
 @contextlib.contextmanager
 def _reading() -> Generator[None]:
-    """What `zipfile` raises where an archive is damaged becomes a BadBackup."""
+    """Turn what `zipfile` raises about a damaged archive into a BadBackup."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError) as error:

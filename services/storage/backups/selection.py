@@ -1,4 +1,4 @@
-"""Which files a backup copies, and in which order."""
+"""Selects the files of a backup, and their order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PASSED_OVER = {".lock", arrival.RESTORING, arrival.RESTORED, "lost+found"}
 
 @dataclass(frozen=True, slots=True)
 class CopyOrder:
-    """The reverse of the order in which the program writes.
+    """The order in which files are copied: the reverse of the order in which the program writes.
 
     It writes what counts, and after that what relies on it: an answer's record, then the mark that its question is
     done; a capture, then the decision about it, then the topic. Copied the other way round, whatever relies on
@@ -39,7 +39,7 @@ class CopyOrder:
 
 @dataclass(frozen=True, slots=True)
 class SelectedFile:
-    """A file to be copied, where it is and what it is called in the backup."""
+    """A file to be copied, and its name in the backup."""
 
     path: Path
     name: str
@@ -47,7 +47,7 @@ class SelectedFile:
 
 @dataclass(slots=True)
 class Selection:
-    """Goes through a folder.
+    """Walks a folder in the order of the copy.
 
     Attributes:
         folders: those that hold nothing, by their names in the backup.
@@ -61,7 +61,7 @@ class Selection:
     _done: set[Path] = field(default_factory=set[Path], init=False)
 
     def __iter__(self) -> Iterator[SelectedFile]:
-        """What is there when its turn comes, each file once. Raises OSError: a folder cannot be read."""
+        """Yield each file once, as it is when its turn comes. Raises OSError: a folder cannot be read."""
         held_back = set(self.order.last)
         self._done = {*self.order.without, *held_back}
         for place in self.order.first:

@@ -1,4 +1,4 @@
-"""A backup is written: beside its place under another name, flushed to the disk, and renamed."""
+"""Writes a backup: into a temporary file beside its place, flushed to the disk, and renamed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _FILE_MODE = stat.S_IFREG | 0o600
 
 
 class BackupRefused(Exception):
-    """A backup cannot be written to this file: half a line that says why, fit to follow the file's name."""
+    """A backup cannot be written to this file. The message is half a line that follows the file's name."""
 
 
 @dataclass(slots=True)
 class CopyCount:
-    """How far it is; read by other threads.
+    """The progress of a backup or restore; read by other threads.
 
     Attributes:
         files, size: what was copied, in bytes before packing.
@@ -50,7 +50,7 @@ class CopyCount:
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What was made.
+    """The result of a backup.
 
     Attributes:
         size: of the backup, in bytes.
@@ -65,13 +65,13 @@ class BackedUp:
 
 
 def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyCount | None = None) -> BackedUp:
-    """Copy the data folder `root` into `file`, which is replaced if it is a backup. Needs no lock.
+    """Copy the data folder `root` into `file`. An existing `file` is replaced if it is a backup. Needs no lock.
 
-    Nobody who writes the folder waits for it, but for an append to a file whose length is being looked at.
+    Writers of the folder do not wait, except for an append to a file whose length is being read.
 
     Raises:
         BackupRefused: `file` must not, or cannot, be written; nothing was done.
-        OSError: something cannot be read, or the disk is full. Nothing is left of it then.
+        OSError: something cannot be read, or the disk is full. Nothing is left of the backup then.
     """
     file = Path(os.path.realpath(file))
     if len(os.fsencode(f"{_COPY_PREFIX}{file.name}-journal")) > _NAME_BYTES:
@@ -106,7 +106,7 @@ def _check_replaceable(file: Path) -> None:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Delete what backups that were killed have left in `folder`: it holds what people wrote, and is seen by nobody."""
+    """Delete what killed backups have left in `folder`: hidden files that contain what people wrote."""
     for path in folder.glob(f"{files.LEFTOVER_PREFIX}*"):
         with contextlib.suppress(OSError, BackupRefused):  # gone, or somebody else's
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -125,9 +125,10 @@ def clear_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def unfinished(file: Path) -> Generator[int]:
-    """A descriptor of what becomes `file` when the block ends, and of nothing when it raises.
+    """Open a temporary file that becomes `file` when the block ends, and is deleted when it raises. Yields its
+    descriptor.
 
-    Its name is always the same, so that what a killed process left is used again. A lock keeps others from it.
+    Its name is always the same, so that what a killed process left is used again. A lock keeps other processes from it.
     """
     temporary = file.with_name(f"{files.LEFTOVER_PREFIX}{file.name}")
     try:
@@ -167,7 +168,9 @@ def hold(descriptor: int, temporary: Path) -> None:
 
 @dataclass(slots=True)
 class _Output:
-    """Where the archive goes: front to back, which needs no seeking. Errors name the file that was asked for."""
+    """The file that the archive is written to, front to back, without seeking. Errors name the file that was asked
+    for.
+    """
 
     file: Path
     descriptor: int

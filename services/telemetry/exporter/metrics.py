@@ -40,7 +40,7 @@ _LEFT_ALONE = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
 
 
 class Metrics:
-    """A registry of its own, so that two runs in one process never meet."""
+    """The metrics of one run, in a registry of its own, so that two runs in one process never meet."""
 
     def __init__(self, role: str = "") -> None:
         """`role`: what this process does where others do the rest; a label of all that it tells. Empty: it does all."""
@@ -76,7 +76,7 @@ class Metrics:
             self._routing.labels(Destination.NOTHING).inc()
 
     def gauge(self, operator: str, count: int) -> None:
-        """How many items an operator works on (`operators.step.Gauge`)."""
+        """Set how many items an operator works on (`operators.step.Gauge`)."""
         if operator == OPEN_BATCHES:
             self._open.set(count)
         else:
@@ -95,7 +95,7 @@ class Metrics:
         self._tokens.labels(step, kind).inc(count)
 
     def owned(self, partitions: Mapping[int, int]) -> None:
-        """The partitions that this process owns now, with the messages that are in flight. For one that has a role."""
+        """Set the partitions that this process owns, each with its messages in flight. For a process with a role."""
         self._partitions.set(len(partitions))
         self._of_partition.clear()
         for partition, count in partitions.items():
@@ -129,7 +129,7 @@ class Metrics:
 
 
 class _Labelled(Collector):
-    """What a registry holds, with labels that are the same for all of it."""
+    """Adds constant labels to everything in a registry."""
 
     def __init__(self, registry: CollectorRegistry, labels: Mapping[str, str]) -> None:
         self._registry, self._labels = registry, labels
