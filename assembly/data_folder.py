@@ -34,7 +34,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
-from services.storage import DataFolder, close_to_others, files, lock
+from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
 from services.telemetry import number_of
 from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
@@ -57,7 +57,7 @@ def data_folder_locked(settings: Settings, command: str) -> Generator[None]:
                 server.kb.sources_dir.mkdir(parents=True, exist_ok=True)  # where its documents are put
         kbs = [each.kb for each in (settings, *settings.servers.values())]
         documents = {path for kb in kbs for path in (kb.sources_dir, kb.links_file_path)}
-        closed = close_to_others(private_paths(settings), documents)
+        closed = make_private(private_paths(settings), documents)
         if closed:
             what = number_of(closed, "file or folder", "files and folders")
             log.info("%s: %s could be read by other users, and cannot any more", settings.app.data_dir, what)

@@ -50,11 +50,11 @@ from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
 from services.privacy import (
     Forgotten,
-    forget_everywhere,
+    add_document_counts,
+    collect_texts,
+    find_remaining_words,
+    forget_in_all_servers,
     has_written,
-    note_documents,
-    still_held,
-    texts_everywhere,
 )
 from services.search import language_of
 from services.storage import in_thread
@@ -140,14 +140,14 @@ class Privacy:
             about = await in_thread(surroundings, self.settings, running=True)
         alone = [await in_thread(open_learned, each) for each in gone]
         shared, servers = self.taught.learned, [*(server.learned for server in self.servers), *alone]
-        texts = await in_thread(texts_everywhere, [shared, *servers], user_id, self.others)
+        texts = await in_thread(collect_texts, [shared, *servers], user_id, self.others)
         async with self._without_copies(user_id, gone):
-            done = await in_thread(forget_everywhere, shared, servers, user_id, texts, about)
+            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, about)
         folder = self.parts.state.folder
         if self.documents is not None:
-            note_documents(done, folder, *await self.documents.forget(user_id))
+            add_document_counts(done, folder, *await self.documents.forget(user_id))
         if about is not None:
-            done.left += await in_thread(still_held, folder.root, texts, about.documents, done.left)
+            done.left += await in_thread(find_remaining_words, folder.root, texts, about.documents, done.left)
         done.usage = done.usage or counted
         return done
 

@@ -30,7 +30,7 @@ from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
 from services.search.embedding import REMEDY, installed
-from services.storage import DataFolder, held_by_another, why
+from services.storage import DataFolder, lock_refusal, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
 from settings import (
@@ -424,7 +424,7 @@ def lock_row(settings: Settings) -> Finding:
     """Check that no other process holds the data folder, which would refuse a start."""
     root = settings.app.data_dir
     try:
-        trouble = held_by_another(root)
+        trouble = lock_refusal(root)
     except OSError as error:
         trouble = why(error)
     return judged("app.data_dir", trouble, "no other process writes there")

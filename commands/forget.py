@@ -20,11 +20,11 @@ from services.documents import Runbooks, Tombstones, drop_topics, forget_evidenc
 from services.documents.store import StoreUnavailable
 from services.privacy import (
     Forgotten,
-    forget_everywhere,
+    add_document_counts,
+    collect_texts,
+    find_remaining_words,
+    forget_in_all_servers,
     has_written,
-    note_documents,
-    still_held,
-    texts_everywhere,
 )
 from services.storage import DataFolder, in_thread
 from services.telemetry import number_of
@@ -77,14 +77,14 @@ def forget(settings: Settings, user_id: int) -> int:
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
         learned = [open_learned(each) for each in everywhere(settings)]
-        texts, about = texts_everywhere(learned, user_id), surroundings(settings)
-        done = forget_everywhere(learned[0], learned[1:], user_id, texts, about)
+        texts, about = collect_texts(learned, user_id), surroundings(settings)
+        done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
         done.copies, done.left = copies, [*left, *done.left]
         try:
-            note_documents(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
+            add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
-        done.left += still_held(root, texts, about.documents, done.left)
+        done.left += find_remaining_words(root, texts, about.documents, done.left)
         show(Console(), user_id, done)
     return DONE
 

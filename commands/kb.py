@@ -14,7 +14,7 @@ from assembly.team import open_team, team_places
 from clock import rfc3339
 from commands.arguments import DONE
 from services.knowledge import is_topic_name, topic_name
-from services.team import Overview, Pair, corrections, overview, spoken
+from services.team import Overview, Pair, corrections, labelled_turns, overview
 from services.telemetry import number_of
 from settings import Settings
 from sinks.terminal import one_line, visible_lines
@@ -107,7 +107,7 @@ def _shown(found: Overview, asked: str) -> Iterator[str]:
         for by, what in found.corrected.get(pair.id, ()):
             [shown] = visible_lines(what)
             yield f"{_INDENT}[superseded in part by {by.id}, said {_minute(by)}: {shown}]"
-        for label, turn in spoken(pair):
+        for label, turn in labelled_turns(pair):
             first, *rest = visible_lines(turn.text)
             yield f"{_INDENT}{label}: {first}"
             yield from (f"{_INDENT}  {line}".rstrip() for line in rest)

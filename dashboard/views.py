@@ -17,7 +17,7 @@ from reporting.cost import Costs, Expense
 from reporting.report import Gap, reason_of
 from services.knowledge import bare_name
 from services.search import Found
-from services.team import Overview, Pair, spoken
+from services.team import Overview, Pair, labelled_turns
 from services.telemetry import Ended, number_of
 
 SHOWN = 100
@@ -466,7 +466,7 @@ def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], 
     for by, what in held.corrected.get(pair.id, ()):
         says = f": {showing.text(what)}" if showing.texts else ""
         notes.append(f"superseded in part by {by.id}{says}")
-    turns = [PairTurnView(label, showing.text(turn.text)) for label, turn in spoken(pair)]
+    turns = [PairTurnView(label, showing.text(turn.text)) for label, turn in labelled_turns(pair)]
     return PairView(pair.id, said_at(pair), address(pair.id) or "", turns, notes)
 
 

@@ -24,9 +24,9 @@ from services.team import (
     Topic,
     allowed_remarks,
     allowed_removals,
+    merge_decisions,
     parts_by_topic,
     replaced_by,
-    together,
 )
 
 TRIES = 3  # of one pair (SPEC 6)
@@ -112,7 +112,7 @@ def study(
                     decision = found
                 else:
                     decided = [await integrated(part, topic) for topic, part in found.items()]
-                    decision = together(pair, found, decided)
+                    decision = merge_decisions(pair, found, decided)
             except NOT_NOW:
                 raise
             except Exception as error:

@@ -19,9 +19,9 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
-from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
+from services.conversations.tracking import Follower
 from services.discord.protocols import Fetcher
 
 START = 1_767_225_600.0

@@ -12,7 +12,7 @@ from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
-from services.team import qa_ids
+from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import By
 
@@ -27,7 +27,7 @@ def pair(number: int, asked: str = "why?", answered: str = "so.", *, conversatio
     timestamp = rfc3339(START + number, digits=6)
     first = 1000 * (number if conversation is None else conversation)
     return Pair(
-        id=qa_ids.qa_id(timestamp),
+        id=archive.qa_id(timestamp),
         timestamp=timestamp,
         said_at=timestamp,
         conversation_id=f"reply_{first}",

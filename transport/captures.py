@@ -24,7 +24,7 @@ from clock.timeouts import Backoff
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Capture, Waiting, pending
+from services.team import Capture, Waiting, captures
 from transport.connection import AWAY, streams_of
 from transport.lease import Lease
 from transport.streams import CAPTURES, MESSAGE_ID, NOT_DELETED
@@ -52,7 +52,7 @@ class CaptureSender:
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
-        data = pending.render(Waiting(now(), capture, ()))
+        data = captures.render_pending(Waiting(now(), capture, ()))
         # The same messages, captured again by another worker after a crash, are known.
         message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
         headers = {MESSAGE_ID: message_id, PART: rendered_part(part)}
@@ -179,9 +179,9 @@ class CaptureReceiver:
         self._numbers += 1
         headers = cast("Mapping[str, str]", message.headers or {})
         try:
-            capture = pending.parse(message.data).capture
+            capture = captures.parse_pending(message.data).capture
             part = parsed_part(headers[PART], self._numbers)
-        except (pending.Damaged, KeyError, ValueError) as error:
+        except (captures.DamagedCapture, KeyError, ValueError) as error:
             log.error("a capture cannot be read, and stays where it is: %s", error)  # noqa: TRY400 (a line for the operator)
             return
         self._waiting[self._numbers] = message
@@ -203,8 +203,8 @@ class CaptureReceiver:
 def takes_part(data: bytes, user_id: int) -> bool:
     """Whether a person has written something of a capture as it is handed over."""
     try:
-        capture = pending.parse(data).capture
-    except pending.Damaged:
+        capture = captures.parse_pending(data).capture
+    except captures.DamagedCapture:
         return False
     return any(said.author_id == user_id for said in capture.said)
 

@@ -513,7 +513,7 @@ def write_if_changed(root: Path, path: str, content: bytes) -> bool:
             return False
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         _clear_way(root, file)
-    files.renew(file, content, flush=False)
+    files.replace_derived(file, content, flush=False)
     return True
 
 

@@ -43,7 +43,7 @@ from clock import now
 from services.conversations import Mark, read_marks, read_posts, read_started, render_marks
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text
-from services.storage.backups import DamagedDatabase, databases
+from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
@@ -100,7 +100,7 @@ async def origin_of(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
 
 
 def write_origin(root: Path, origin: FolderOrigin) -> None:
-    files.renew(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
+    files.replace_derived(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
 
 
 def read_origin(root: Path) -> FolderOrigin:
@@ -294,7 +294,7 @@ def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
             if path not in SHARED:
                 holders[path].append(root / path)
     for path, parts in holders.items():
-        files.renew(into / path, _merged(DataFolder(into), into / path, parts), flush=False)
+        files.replace_derived(into / path, _merged(DataFolder(into), into / path, parts), flush=False)
     return holders.keys()
 
 
@@ -377,14 +377,14 @@ async def download_people(streams: JetStreamContext, folder: DataFolder, parts: 
         ids = {int(key.removeprefix(prefix)) for key in known if key.startswith(prefix)}
         ids = ids.union(*(json_state.read_ids(each) for each in own))
         if ids:
-            files.renew(path, json_state.render_ids(ids), flush=False)
+            files.replace_derived(path, json_state.render_ids(ids), flush=False)
     gone = _gone(known)
     if any(gone.values()):
-        files.renew(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
+        files.replace_derived(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
     keys = [each.feedback_key.read_bytes() for each in parts if each.feedback_key.exists()]
     key = known.get(FEEDBACK_KEY) or next(iter(keys), None)
     if key is not None:
-        files.renew(folder.feedback_key, key, flush=False)
+        files.replace_derived(folder.feedback_key, key, flush=False)
 
 
 def _tombstones(kept: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -419,7 +419,7 @@ async def download_budgets(streams: JetStreamContext, folder: DataFolder) -> Non
     paths = _usage(folder, [int(group) for group in found if group.isdecimal()])
     for group, spent in found.items():
         if group in paths:
-            files.renew(paths[group], render_spent(spent), flush=False)
+            files.replace_derived(paths[group], render_spent(spent), flush=False)
 
 
 def _usage(folder: DataFolder, servers: Collection[int]) -> Mapping[str, Path]:
@@ -499,14 +499,14 @@ def _packed(path: Path) -> bytes:
     with TemporaryDirectory() as scratch:
         copy = Path(scratch, path.name)
         try:
-            databases.copy(path, copy)  # with what is in its log
+            writing.copy_database(path, copy)  # with what is in its log
         except DamagedDatabase as error:
             raise DamagedDatabase(f"{path}: {error}") from None
         return zlib.compress(copy.read_bytes(), LEVEL)
 
 
 def _unpack(path: Path, content: bytes) -> None:
-    files.renew(path, zlib.decompress(content), flush=False)
+    files.replace_derived(path, zlib.decompress(content), flush=False)
 
 
 @dataclass(slots=True)
@@ -601,7 +601,7 @@ def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, 
     parts = {scope(number): scratch / scope(number) for number in range(layout.partitions)}
     for number, contents in Splitter(folder, layout.partitions).split().items():
         for path, content in contents.items():
-            files.renew(parts[scope(number)] / path, content, flush=False)
+            files.replace_derived(parts[scope(number)] / path, content, flush=False)
     return parts
 
 
@@ -692,7 +692,7 @@ async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
     marks, met = read_marks(folder.seen), await guild_watermarks(streams)
     missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
     if missing:
-        files.renew(folder.seen, render_marks({**met, **marks}), flush=False)
+        files.replace_derived(folder.seen, render_marks({**met, **marks}), flush=False)
 
 
 def _flush(root: Path) -> None:

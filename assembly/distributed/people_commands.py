@@ -24,7 +24,7 @@ from services.conversations import phrases
 from services.discord import Dispatch
 from services.discord.slash import Call, Commands
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, has_written, new_pseudonym_key, note_documents
+from services.privacy import Forgotten, add_document_counts, has_written, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
 from transport.locks import claim_once
@@ -82,7 +82,7 @@ class PeopleServices:
         await self.parts.state.record.forget(user_id)
         done.usage = await self.parts.services.budget.forget(user_id)
         if self.documents is not None:
-            note_documents(done, self.parts.state.folder, *await self.documents.forget(user_id))
+            add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))
         return done
 
     def on_progress(self, request: ForgetRequest) -> None:

@@ -22,8 +22,7 @@ from benchmarks.evaluation.taught import taught
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
 from model.messages import AuthorType, Message, Place, PlaceKind
-from services.conversations.follow_rules import FollowRules
-from services.conversations.following import Follower
+from services.conversations.tracking import Follower, FollowRules
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 

@@ -19,7 +19,7 @@ from yarl import URL
 
 from assembly import Unusable
 from dashboard import AccessControl
-from services.telemetry import BACKLOG, Connections, few_lines_of, most_connections
+from services.telemetry import BACKLOG, Connections, limit_log_lines, most_connections
 
 PATH = "/mcp"
 MOST_BYTES = 256 * 1024
@@ -131,7 +131,7 @@ async def serve_http(
     app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None], connections: Connections
 ) -> None:
     """Serve until `stopped` is done. `connections`: those of the listener."""
-    few_lines_of("uvicorn.error", "asyncio")
+    limit_log_lines("uvicorn.error", "asyncio")
     config = uvicorn.Config(
         app,
         log_config=None,

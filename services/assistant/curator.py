@@ -17,7 +17,7 @@ from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.search import ranked
 from services.storage import in_thread
-from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker, as_read
+from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker, utterances_of
 
 
 class ImageSummary(BaseModel):
@@ -138,7 +138,7 @@ def _topic(named: str, ids: Sequence[str]) -> str:
 def _messages(named: Sequence[str], pair: Pair) -> list[str]:
     """The ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
     by_name = {str(message_id): [str(message_id)] for message_id in pair.message_ids}
-    by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(as_read(pair))}
+    by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(utterances_of(pair))}
     known, unknown = resolve_ids(named, by_name)
     return [*dict.fromkeys(message_id for each in known for message_id in by_name[each]), *unknown]
 

@@ -12,7 +12,7 @@ from services.assistant import rules as fixed
 from services.assistant.citations import conversation_label
 from services.knowledge import IndexEntry, pair_ids, topic_for_model
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Correction, Pair, as_read, has_several_askers
+from services.team import Correction, Pair, has_several_askers, utterances_of
 
 
 def holds_runbook(files: Sequence[str]) -> bool:
@@ -47,7 +47,7 @@ def pair_fields(
     yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
     for each in corrections:
         yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.what)
-    turns = as_read(pair)
+    turns = utterances_of(pair)
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
     room = PAIR_CHARS - sum(map(len, texts))
     at = len(texts) // 2

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from model.batches import Part
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
-from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People
+from services.conversations.tracking import Follower
 from services.discord import render
 
 THREAD_MESSAGES = 200  # how much of a thread is read, newest first

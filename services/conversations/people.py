@@ -1,26 +1,28 @@
-"""People: who is in the team, who opted out, who may view a thread, and whom the team is helping now."""
+"""People: who is in the team, who opted out, who may view a thread, whom the team is helping now, and who is typing."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from clock import run_blocking
 from model.batches import Key
-from model.events import Event, Ready
+from model.events import Event, Ready, Typing
 from model.messages import Author, AuthorType, Message
 from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed
 from services.storage import files, json_state
 
-REMEMBERED = 20_000  # people whose type is kept in memory; those seen longest ago are forgotten first
-HELPED = 10_000  # places and people of which the times of replies are kept; those of longest ago are forgotten first
-TIMES = 16  # kept of each, newest last: a part is judged a while after it was written, when more has been said
+KNOWN_PEOPLE = 20_000  # people whose type is kept in memory; those seen longest ago are forgotten first
+KNOWN_HELPED = (
+    10_000  # places and people of which the times of replies are kept; those of longest ago are forgotten first
+)
+REPLY_TIMES = 16  # kept of each, newest last: a part is judged a while after it was written, when more has been said
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +106,7 @@ class People:
         kind = AuthorType.COMMUNITY_USER if outside else AuthorType.TEAM_MEMBER
         self._seen[owner, user_id] = kind
         self._seen.move_to_end((owner, user_id))
-        if len(self._seen) > REMEMBERED:
+        if len(self._seen) > KNOWN_PEOPLE:
             self._seen.popitem(last=False)
         return kind
 
@@ -153,17 +155,17 @@ class TeamActivity:
         if message.reply_to is not None and self._people.is_team(message.author, self._history.guild_of(message)):
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
-                _put(self._helped, Key(message.channel_id, target.author.id), message.at)
+                _add_reply_time(self._helped, Key(message.channel_id, target.author.id), message.at)
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
         """True if a team member replied to this person in this place between `since` and `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
 
 
-def _put(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -> None:
-    remembered[key] = (*remembered.get(key, ()), at)[-TIMES:]  # most have one: a deque takes 600 bytes at least
+def _add_reply_time(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -> None:
+    remembered[key] = (*remembered.get(key, ()), at)[-REPLY_TIMES:]  # most have one: a deque takes 600 bytes at least
     remembered.move_to_end(key)
-    if len(remembered) > HELPED:
+    if len(remembered) > KNOWN_HELPED:
         remembered.popitem(last=False)
 
 
@@ -215,13 +217,67 @@ class OptOuts:
 
     async def _save(self) -> None:
         async with self._turn:
-            await run_blocking(_replace, self._path, json_state.render_ids(self._ids))
+            await run_blocking(_replace_opt_outs, self._path, json_state.render_ids(self._ids))
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_opt_outs(path: Path, content: bytes) -> None:
     if json_state.ids_are_damaged(path):
         # A person may still be able to read the ids in it.
         aside = path.with_name(f"{path.name}.damaged")
         files.replace(aside, path.read_bytes())
         log.error("%s is damaged: kept as %s; repair it by hand", path, aside.name)
     files.replace(path, content)
+
+
+TYPING_SECONDS = 15.0
+"""Somebody types until this long after it was last heard of. Discord's clients repeat it about every ten seconds, for
+as long as it is shown (API reference, "Trigger Typing Indicator"); half as long again outlasts a late one."""
+TELLS_SECONDS = 600.0
+"""Whoever was heard typing this recently has a client that tells. Not for ever: the same person may write from another
+one, or after the connection was lost."""
+KNOWN_TYPISTS = 20_000  # people and places; those heard longest ago are forgotten first
+
+
+class Typists:
+    """Remembers who was typing lately, by place; in memory only, and for ten minutes at most.
+
+    Many clients never report typing, and many recordings hold no such events. So the absence of typing means something
+    only for people who were seen typing.
+    """
+
+    def __init__(self, people: People, guild_of: Callable[[int], int | None] = lambda _place_id: None) -> None:
+        """`guild_of`: the server of a place; None: not known."""
+        self._people = people
+        self._guild_of = guild_of
+        self._heard: OrderedDict[Key, float] = OrderedDict()
+        self._team: OrderedDict[Key, float] = OrderedDict()
+
+    def heard(self, event: Typing) -> None:
+        """Take in a typing event; each once, in the order received."""
+        key = Key(event.channel_id, event.author.id)
+        _add_typing_time(self._heard, key, event.at, TELLS_SECONDS)
+        if self._people.is_team(event.author, self._guild_of(event.channel_id)):
+            _add_typing_time(self._team, key, event.at, TYPING_SECONDS)
+
+    def posted(self, message: Message) -> None:
+        """Take in a message: its author no longer counts as typing."""
+        if self._team:
+            self._team.pop(Key(message.channel_id, message.author.id), None)
+
+    def tells(self, key: Key, at: float) -> bool:
+        """True if typing events of this author arrived from this place within `TELLS_SECONDS` before `at`, or since."""
+        return self._heard.get(key, float("-inf")) >= at - TELLS_SECONDS
+
+    def team_types_until(self, place_ids: Collection[int]) -> float:
+        """Return the time at which the last team member who types in one of the places counts as having stopped; far in
+        the past if nobody types.
+        """
+        times = (at for key, at in self._team.items() if key.place_id in place_ids)
+        return max(times, default=float("-inf")) + TYPING_SECONDS
+
+
+def _add_typing_time(remembered: OrderedDict[Key, float], key: Key, at: float, seconds: float) -> None:
+    remembered[key] = at
+    remembered.move_to_end(key)
+    while remembered[next(iter(remembered))] < at - seconds or len(remembered) > KNOWN_TYPISTS:
+        remembered.popitem(last=False)

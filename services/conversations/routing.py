@@ -10,11 +10,10 @@ from model.batches import Destination, Part
 from model.messages import AuthorType, Message, PlaceKind
 from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
-from services.conversations.following import Follower
 from services.conversations.history import History
-from services.conversations.outbox import Outbox
 from services.conversations.people import People, TeamActivity
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Outbox, Post, Posts
+from services.conversations.tracking import Follower
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,9 @@ TABLE: tuple[Row, ...] = (
 
 
 async def destination(facts: PartFacts) -> Destination:
-    """Look up where the table sends a part. Raises `LookupFailed` if Discord could not be asked for what a row needs."""
+    """Look up where the table sends a part. Raises `LookupFailed` if Discord could not be asked for what a row
+    needs.
+    """
     for author_type, places, condition, to in TABLE:
         fits = facts.part.author_type is author_type and facts.part.place.kind in places
         if fits and (condition is None or await condition(facts)):

@@ -223,7 +223,7 @@ class Repositories:
     def _keep(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
         for path, data in texts.items():
             # With a byte more than may be read, a file that is too large is told from one that is not.
-            files.renew(self._path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
+            files.replace_derived(self._path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
 
     def _examine(self, name: str, record: GitRecord | None, at: str) -> list[GitRecord | LeftOut | Trouble]:
         facts = GitFacts(name, self._blobs.get(name, ""))

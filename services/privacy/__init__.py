@@ -1,8 +1,16 @@
 """`--forget` and `/privacy forget`: find and remove what is kept of a person."""
 
 # pyright: reportUnusedImport=false
-from services.privacy.everywhere import Learned, forget_everywhere, texts_everywhere
-from services.privacy.forgetting import Forgotten, has_written, note_documents
-from services.privacy.pseudonyms import new_pseudonym_key, pseudonym, pseudonym_key
-from services.privacy.strangers import Surroundings
-from services.privacy.sweep import still_held
+from services.privacy.forgetting import (
+    Forgotten,
+    Learned,
+    add_document_counts,
+    collect_texts,
+    forget_in_all_servers,
+    has_written,
+    new_pseudonym_key,
+    pseudonym,
+    pseudonym_key,
+)
+from services.privacy.text_match import find_remaining_words
+from services.privacy.unknown_files import Surroundings

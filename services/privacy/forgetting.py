@@ -1,31 +1,92 @@
-"""Finds and removes what is kept of a person (SPEC 5, "Privacy").
-
-Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
-helps to find the rest goes last: first recordings, votes, usage and the descriptions of topics, which are found by what
-the person wrote and was answered; then archive, topics and posts. After a crash, running it again finishes the work.
-"""
+"""Finds and removes what is kept of a person, in the data that all servers share and in that of each server."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from services.conversations import forget_started, read_posts
 from services.llm import read_spent, render_spent
-from services.privacy import ends
-from services.privacy.exchanges import drop_exchanges
-from services.privacy.pseudonyms import pseudonym
-from services.privacy.recorded import Recorded, attachments_of, clear, look_through
-from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
+from services.privacy.recordings import (
+    Recorded,
+    attachments_of,
+    drop_exchanges,
+    find_in_recording,
+    remove_from_recording,
+)
 from services.privacy.text_match import TextMatch, words_of
+from services.privacy.unknown_files import Kind, Surroundings, kind_of, logs_among, named, strangers
 from services.storage import DataFolder, Record, edit, files
-from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, filing
-from services.telemetry import number_of
+from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, library
+from services.telemetry import number_of, parse_ended
+
+
+def pseudonym(key: bytes, user_id: int) -> str:
+    """Return the pseudonym of a person, the same each time on one installation. Only the owner of its `key` can trace
+    it back.
+    """
+    return hmac.new(key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def pseudonym_key(path: Path) -> bytes:
+    """The key of an installation, made where there is none yet. Blocking. Raises OSError."""
+    if not path.exists():
+        files.replace(path, new_pseudonym_key())
+    return path.read_bytes()
+
+
+def new_pseudonym_key() -> bytes:
+    """Make a key, for an installation that has none yet."""
+    return secrets.token_hex(32).encode()
+
+
+def outcome_files(folder: DataFolder) -> list[Path]:
+    return sorted(folder.outcomes.glob("*.jsonl"))
+
+
+def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
+    """Return what the person asked, including questions without a reply."""
+    for path in outcome_files(folder):
+        entries = (parse_ended(line) for line in path.read_bytes().splitlines())
+        yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
+
+
+def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
+    """Return an edit for `storage.edit`: it drops the records of the person's parts. Others may have repeated the
+    person's words: such a question becomes `[removed]`.
+    """
+
+    def change(row: Record) -> Record | None:
+        if row.get("author_id") == str(user_id):
+            return None
+        return {**row, "question": REMOVED} if match.found_in(str(row.get("question", ""))) else row
+
+    return change
+
+
+def rename_topics(folder: DataFolder, ids: Mapping[str, str]) -> None:
+    """Replace the ids of sources in recorded outcomes, votes and posts. `ids`: the new ids by the old ones."""
+    for path in (folder.feedback, folder.posts, *outcome_files(folder)) if ids else ():
+        edit(path, lambda row: cast("Record", _replaced(row, ids)))
+
+
+def _replaced(value: object, ids: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return ids.get(value, value)
+    if isinstance(value, list):
+        return [_replaced(each, ids) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {ids.get(name, name): _replaced(each, ids) for name, each in cast("dict[str, Any]", value).items()}
+    return value
+
 
 NAME_CHARS = 3
 """Of a word that a topic may be called by."""
@@ -71,7 +132,7 @@ class Forgotten:
         return any(value for name, value in asdict(self).items() if name != "left")
 
 
-def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:
+def add_document_counts(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:
     """Add how many of a person's documents were deleted, and name where passages of them may remain."""
     done.files, done.runbooks = files, runbooks
     if (files or runbooks) and folder.llm_recordings.is_dir():
@@ -118,7 +179,7 @@ def forget(
     others = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in others.recordings.values() for text in found.texts]
     names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
-    fixed = {topic for topic in names if team is None or filing.keeps_its_name(topic, named_by_operator)}
+    fixed = {topic for topic in names if team is None or library.is_named_by_operator(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     renamed = {topic: name for topic, name in names.items() if topic not in fixed}
@@ -126,21 +187,21 @@ def forget(
     dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
     done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
     for path, found in others.recordings.items():
-        done.recorded += clear(path, user_id, found, TextMatch(texts))
+        done.recorded += remove_from_recording(path, user_id, found, TextMatch(texts))
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     spent = read_spent(folder.usage)
     done.usage = spent.forget(user_id)
     if done.usage:
         files.replace(folder.usage, render_spent(spent))
-    without = ends.without(user_id, TextMatch(texts))
-    done.ends = sum(sum(_edit(path, without, done)) for path in ends.files_of(folder))
-    ends.rename_topics(folder, ids)
+    without = outcomes_without(user_id, TextMatch(texts))
+    done.ends = sum(sum(_edit(path, without, done)) for path in outcome_files(folder))
+    rename_topics(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
         team.rename(renamed)
     for path in sorted(raw.glob("*.txt")):
-        with files.alone(path):
+        with files.locked_for_edit(path):
             _forget_turns(path, user_id, done)
     if team is not None:
         done.topics = len(team.forget(user_id))
@@ -160,7 +221,7 @@ def forget(
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
     """Collect what a person wrote, from a data folder and a raw archive. Blocking. Raises OSError."""
     asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
-    return [*_written_by(raw, user_id), *asked, *ends.asked_by(folder, user_id)]
+    return [*_written_by(raw, user_id), *asked, *questions_of(folder, user_id)]
 
 
 def _edit(path: Path, change: Callable[[Record], Record | None], done: Forgotten) -> tuple[int, int]:
@@ -215,7 +276,7 @@ def _looked_through(
     kinds = {path: kind_of(path) for path in paths if path not in logs}
     about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
     for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
-        found = about.recordings[path] = look_through(path, user_id)
+        found = about.recordings[path] = find_in_recording(path, user_id)
         if found.damaged:
             done.left.append(f"{path}: {number_of(found.damaged, 'damaged line')}")
     saved = {attachments_of(path) for path in about.recordings}
@@ -244,7 +305,7 @@ def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts:
     own, taken = words_of(texts, NAME_CHARS), {topic for topics in filed.values() for topic in topics}
     names: dict[str, str] = {}
     for topic in sorted(theirs):
-        if (name := filing.name_without(topic, own - left[topic], {*taken, *names.values()})) != topic:
+        if (name := library.name_without(topic, own - left[topic], {*taken, *names.values()})) != topic:
             names[topic] = name
     return names
 
@@ -309,3 +370,40 @@ def _authors(path: Path) -> set[int] | None:
         return {int(said["author_id"]) for said in head["said"]}
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+class Learned(NamedTuple):
+    """The knowledge of one team: its data folder, its raw archive, and its library (None: topics are left alone).
+    Topics in `named_by_operator` keep their names.
+    """
+
+    folder: DataFolder
+    raw: Path
+    team: TeamLibrary | None = None
+    named_by_operator: Collection[str] = ()
+
+
+def collect_texts(learned: Sequence[Learned], user_id: int, others: Sequence[Path] = ()) -> list[str]:
+    """Collect what a person wrote, before anything is removed. `others`: further archives, which are only read.
+    Blocking. Raises OSError.
+    """
+    texts = [text for each in learned for text in texts_in(each.folder, each.raw, user_id)]
+    return [*texts, *(text for each in others for text in texts_in(learned[0].folder, each, user_id))]
+
+
+def forget_in_all_servers(
+    shared: Learned,
+    servers: Sequence[Learned],
+    user_id: int,
+    texts: list[str],
+    surroundings: Surroundings | None = None,
+) -> Forgotten:
+    """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
+    wrote; texts found in recordings are added to it.
+    """
+    for server in servers:
+        files.remove_folder(server.folder.regeneration)  # or it would be named, and gone by then
+    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, texts, shared.named_by_operator)
+    for server in servers:
+        done.add(forget(server.folder, server.raw, user_id, server.team, None, texts, server.named_by_operator))
+    return done

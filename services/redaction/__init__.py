@@ -4,7 +4,13 @@ One `Redactor` serves logs, prompts, captures and evidence.
 """
 
 # pyright: reportUnusedImport=false
-from services.redaction.names import Path, is_placeholder, leads_to_secret
-from services.redaction.redactor import Redactor
-from services.redaction.runs import end_of_run, run_of
-from services.redaction.shapes import CODE_SHAPES, DOCUMENTATION_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES, label
+from services.redaction.named_secrets import Path, end_of_run, is_placeholder, leads_to_secret, run_of
+from services.redaction.redactor import (
+    CODE_SHAPES,
+    DOCUMENTATION_SHAPES,
+    MARKUP_SHAPES,
+    PERSONAL_SHAPES,
+    SHAPES,
+    Redactor,
+    label,
+)

@@ -1,17 +1,253 @@
-"""The one redactor: secrets become fixed labels in logs, captures, evidence and prompts (SPEC 5, "Secrets").
-
-Known values, given at start-up, go first, then everything that has the shape of a secret. The number of lines stays, so
-that line numbers in evidence and captures keep their meaning.
-"""
+"""The redactor: replaces known secrets, and everything that has the shape of a secret, with fixed labels."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import quote
 
-from services.redaction.shapes import DOCUMENTATION_SHAPES, LABELS, SHAPES, Shape, label
+from services.redaction.named_secrets import BREAK_CHARS, NAMES, PLACEHOLDER, Span, end_of_run, named_secrets, run_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of secret.
+
+    Attributes:
+        label: What takes the place of each.
+        markers: A text without any of these, in lower case, holds none: far cheaper than a pattern.
+        hint: Must be found as well, in lower case. It begins with a few letters, so that the search is fast.
+        spans: Start and end of each in a text.
+    """
+
+    label: str
+    markers: tuple[str, ...]
+    hint: re.Pattern[str]
+    spans: Callable[[str], Iterator[Span]]
+
+    def possible(self, lowered: str) -> bool:
+        for marker in self.markers:  # a loop: any() costs as much again
+            if marker in lowered:
+                return self.hint.search(lowered) is not None
+        return False
+
+    def replaced(self, text: str) -> tuple[str, int]:
+        """Replace each secret in `text` by the label, in each of its lines. Returns the text, and how many there
+        were.
+        """
+        parts: list[str] = []
+        at = count = 0
+        for start, end in self.spans(text):
+            lines = text[start:end].splitlines(keepends=True)
+            parts += [text[at:start], *(self.label + line[len(line.rstrip(BREAK_CHARS)) :] for line in lines)]
+            at, count = end, count + 1
+        return "".join([*parts, text[at:]]), count
+
+
+def label(name: str) -> str:
+    return f"[redacted: {name}]"
+
+
+def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
+    """`patterns` are tried in turn. What a group `kept` at the beginning matches is not hidden."""
+    joined = "|".join(patterns)
+    pattern = re.compile(joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})")
+
+    def spans(text: str) -> Iterator[Span]:
+        return ((match.end("kept"), match.end()) for match in pattern.finditer(text))
+
+    return Shape(label(name), tuple(markers.split()), re.compile(hint), spans)
+
+
+_NAME_MARKERS = "pass pwd credential secret token key string"
+_NAME_HINT = re.compile(
+    r"(?:pass(?:w(?:or)?d|phrase)?|pwd|credential|secret|token|key|string|value|b(?:ase)?64|hash)s?"
+    r"(?:\\?[\"'`]\]?)?[ \t]{0,20}(?:[=:]|string\b)"
+)
+_NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
+_SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = re.compile(
+    r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
+    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+)
+_KEY_MATERIAL = run_of(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Find private keys. Of one whose end is missing, take as much as looks like key material."""
+    at = 0
+    while begun := _KEY_BEGINS.search(text, at):
+        whole = _KEY_ENDS.match(text, begun.end())
+        at = whole.end() if whole else end_of_run(_KEY_MATERIAL, text, begun.end())
+        yield begun.start(), at
+
+
+_ARGUMENT = re.compile(
+    rf"\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
+    rf"[ \t]{{0,9}}[bBrRuUfF]{{0,2}}(?P<mark>[\"'])(?!{PLACEHOLDER}|(?P=mark))"
+)
+_TO_MARK = {mark: run_of(rf"[^\\{mark}\n]++|\\[^\n]") for mark in "\"'"}
+_ARGUMENT_ENDS = re.compile(r"[\"'][ \t]{0,9}[,)]")
+
+
+def _arguments(text: str) -> Iterator[Span]:
+    """Find secrets in calls of functions whose first argument is a name and the next its value."""
+    at = 0
+    while begun := _ARGUMENT.search(text, at):
+        at = begun.end()
+        end = end_of_run(_TO_MARK[begun["mark"]], text, at)
+        if end > at and _ARGUMENT_ENDS.match(text, end):
+            yield at, end
+            at = end
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys),
+    _shape(
+        "webhook",
+        "webhooks/ interactions/ hooks.slack.com",
+        r"https?://(?:[a-z]{1,20}\.)?discord(?:app)?\.com/api/(?:v[0-9]+/)?(?:webhooks|interactions)/[0-9]+/[\w-]+",
+        r"https?://hooks\.slack\.com/[\w/-]+",
+    ),
+    _shape(
+        "discord token",
+        ".",
+        # A snowflake in base 64 (hence M, N or O), a time stamp, a signature (Discord API reference, "Authentication").
+        r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,50}(?![\w-])",
+        r"(?<![\w-])mfa\.[\w-]{60,}",
+        hint=r"\.[\w-]{5,7}\.[\w-]{25}|mfa\.",
+    ),
+    _shape(
+        "api key",
+        "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
+        # Of letters alone it is one when it says whose it is, or they are mixed as in no name.
+        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
+        r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
+        r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
+        r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{10,}",
+        r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{5,}\.[\w-]*",
+    ),
+    _shape(
+        "secret",
+        "authorization",
+        r"(?P<kept>(?i:authorization)(?:\\?[\"'])?[ \t]{0,20}[:=][ \t]{0,20}(?:\\?[\"'])?"
+        rf"(?!(?:{_SCHEME})?{PLACEHOLDER})(?:{_SCHEME})?)[^\s\"'\\]+",
+    ),
+    _shape(
+        "secret",
+        "bearer",
+        rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
+        r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
+    ),
+    _NAMED,
+    Shape(label("secret"), tuple(_NAME_MARKERS.split()), re.compile(""), _arguments),
+    _shape(
+        "secret",
+        "://",
+        r"(?P<kept>://)(?:\[redacted: [a-z ]{1,20}\]|[^\s/:@]){0,100}:(?!\[redacted: )[^\s/@]{1,200}(?=@)",
+    ),
+)
+
+CODE_SHAPES = tuple(
+    replace(shape, spans=partial(named_secrets, code=True)) if shape is _NAMED else shape for shape in SHAPES
+)
+"""For programs, where `token: str` and `token = next(tokens)` are no secrets."""
+
+_sample = re.compile(
+    r"example|sample|dummy|placeholder|your|replace|x{4}|\*{3}|\.{3}|(?P<one>[\w*.-])(?P=one){5}|012345|123456|abcdef",
+    re.IGNORECASE,
+).search
+
+
+def _no_samples(shape: Shape) -> Shape:
+    """Return `shape` without the made-up tokens of documentation, which people recognise as such."""
+
+    def spans(text: str) -> Iterator[Span]:
+        return ((start, end) for start, end in shape.spans(text) if not _sample(text, start, end))
+
+    return replace(shape, spans=spans)
+
+
+_TOKENS = frozenset(map(label, ("discord token", "webhook", "api key")))
+DOCUMENTATION_SHAPES = tuple(_no_samples(shape) for shape in SHAPES if shape.label in _TOKENS)
+"""For published documentation: tokens that can be told by their own form, wherever they stand."""
+
+_NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
+"""What an element has that counts or switches something."""
+_ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
+
+MARKUP_SHAPES: tuple[Shape, ...] = (
+    _shape(
+        "secret",
+        "</",
+        rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
+        rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
+        rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_NO_WORD}|(?<=<(?i:credentials)>){_NO_WORD})[^<]*[^<\s](?=\s*</)",
+    ),
+    _shape(
+        "secret",
+        "value",
+        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}{NAMES}\"\s{{1,9}}value=\")(?!{PLACEHOLDER})[^\"]+",
+    ),
+)
+"""For documents in XML, whose elements are named after what they hold."""
+
+_NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
+
+_ALONE = r"(?<![\w.+/:=#-])(?<![0-9][ ,;|])"
+_UNIT = (
+    r"(?:%|(?:[num\u00b5\u03bc]?s|secs?|seconds?|[kKMGT]?i?B|bytes?|rows?"
+    r"|records?|lines?|items?|events?|requests?|ops|Hz)(?!\w))"
+)
+_NO_UNIT = rf"(?!(?:[ .-][0-9]{{1,8}}){{0,4}}[ \t]{{0,2}}{_UNIT})"
+"""What is measured or counted is no telephone."""
+_NO_MORE = rf"(?![\w.-]?\w)(?![ ,;|]{{1,2}}[0-9]){_NO_UNIT}"
+"""Of numbers side by side, none is one of a telephone."""
+
+PERSONAL_SHAPES: tuple[Shape, ...] = (
+    _shape(
+        "email",
+        "@",
+        # Neither a version (`left-pad@1.3.0-rc.x`), nor a unit of systemd, nor the user of a repository.
+        r"(?<![\w.+%-])(?!git@)[\w.+%-]{1,64}@(?![0-9]+\.[0-9])"
+        rf"(?:(?!{_NO_DOMAIN})[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_NO_DOMAIN})[A-Za-z]{{2,24}}(?![\w@])",
+    ),
+    _shape(
+        "phone number",
+        "+ ( - . 0",
+        # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
+        r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
+        r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
+        rf"[0-9]{{2,8}}(?:[ .-][0-9]{{2,8}}){{0,4}}(?![\w.-]?\w){_NO_UNIT}",
+        rf"(?<![\w+.-])\+[1-9][0-9]{{9,14}}(?![\w.-]?\w){_NO_UNIT}",
+        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
+        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
+        # Within a country, with a zero in front: an area code and the rest, in one or in groups. In one piece it could
+        # be any id.
+        rf"(?=[0(]){_ALONE}(?:0(?=(?:[ /-]?[0-9]){{8,10}}(?![ /-]?[0-9]))[1-9][0-9]{{1,4}}"
+        r"(?:[ /-][0-9]{6,8}|[ /-][0-9]{2,4}(?:[ -][0-9]{2,4}){1,3})"
+        r"|0[1-9](?: [0-9]{2}){4}|0[2378] [0-9]{4} [0-9]{4}"
+        rf"|\(0[1-9][0-9]{{0,4}}\)[ /-]?[0-9]{{3,8}}(?:[ -][0-9]{{2,6}}){{0,2}}){_NO_MORE}",
+    ),
+    _shape(
+        "phone number",
+        "tel phone fax whatsapp mobile cell",
+        # Said to be one: in one piece as well.
+        r"(?P<kept>(?<![\w-])(?i:tel(?:efon|ephone)?|(?:tele)?phone|fax|whatsapp|mobile|cell)"
+        r"(?:[ _-]?(?i:number|nr|no))?\W{0,4}(?<![0-9]))"
+        r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
+    ),
+)
+"""Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
+
+LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
+
 
 MIN_KNOWN_CHARS = 6
 """Shorter values ("none", "test") are no secrets, and hiding them would hide ordinary words."""
@@ -24,7 +260,7 @@ class Redactor:
     def __init__(self, known: Iterable[str] = (), shapes: Sequence[Shape] = SHAPES) -> None:
         """`known`: the values of the configured secrets. Each line of a value counts as one."""
         self._shapes = tuple(shapes)
-        values = {form for value in known for line in value.splitlines() for form in _forms(line.strip())}
+        values = {form for value in known for line in value.splitlines() for form in _written_forms(line.strip())}
         # A secret that is part of a label could never be taken out. Longest first: one may begin with another.
         usable = {value for value in values if not any(value in fixed for fixed in (KNOWN, *LABELS))}
         self._values = sorted(usable, key=lambda value: (-len(value), value))
@@ -58,7 +294,7 @@ class Redactor:
         return text, counts
 
 
-def _forms(value: str) -> set[str]:
+def _written_forms(value: str) -> set[str]:
     """Return the ways in which a value can be written in a text: as it is, in a URL, in JSON."""
     if len(value) < MIN_KNOWN_CHARS:
         return set()

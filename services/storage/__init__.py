@@ -5,10 +5,9 @@ This room knows where files are (`DataFolder`) and how to write them, not what t
 """
 
 # pyright: reportUnusedImport=false
-from services.storage import confined, files, json_state, tail_repair
-from services.storage.changes import FileChange
+from services.storage import confined, files, json_state
 from services.storage.confined import Outside, Signature
-from services.storage.data_folder import DataFolder, FolderBusy, close_to_others, held_by_another, lock
-from services.storage.files import in_thread, remedy, why
+from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
+from services.storage.files import FileChange, in_thread, remedy, why
 from services.storage.id_table import IdTable
 from services.storage.json_state import Record, edit, read_object, read_records, read_text

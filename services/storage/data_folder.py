@@ -1,4 +1,6 @@
-"""The layout of the data folder (SPEC, sections 3 to 7 and 10), and the lock of its one writer."""
+"""Layout of the data folder, the lock of its one writer, and the last step of a restore, which moves a restored folder
+into place.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import fcntl
 import json
 import os
 import re
+import secrets
+import shutil
 import stat
 import time
 from collections.abc import Collection, Generator
@@ -15,7 +19,53 @@ from pathlib import Path
 from typing import cast
 
 from clock import rfc3339
-from services.storage import arrival
+from services.storage import files
+
+RESTORING = ".restoring"
+RESTORED = ".restored"
+
+
+def commit_restored(root: Path) -> None:
+    """Declare the unpacked files complete and durable: they become the content of the data folder."""
+    with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
+        files.sync_folder(root.parent)
+    os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
+    files.sync_folder(root)
+
+
+def finish_restore(root: Path) -> None:
+    """Finish a restore that was committed, even if a crash cut it off. Only for the holder of the lock. Raises
+    OSError.
+    """
+    arrived = root / RESTORED
+    if arrived.is_dir():
+        for name in sorted(os.listdir(arrived)):  # noqa: PTH208 (as above)
+            os.rename(arrived / name, root / name)  # noqa: PTH104 (as above)
+        files.sync_folder(root)
+        os.rmdir(arrived)  # noqa: PTH106 (as above)
+        files.sync_folder(root)
+    drop_unfinished_restore(root)
+
+
+def drop_unfinished_restore(root: Path) -> None:
+    """Delete what was unpacked and not committed, at any depth. Raises OSError."""
+    top = root / RESTORING
+    if not top.is_dir():
+        return
+    # Folders come up step by step: a walk down would end at the longest path, or in too many calls.
+    while inside := [path for path in top.iterdir() if _is_folder(path)]:
+        for folder in inside:
+            for path in list(folder.iterdir()):
+                if _is_folder(path):
+                    os.rename(path, top / f".lifted-{secrets.token_hex(8)}")  # noqa: PTH104 (as above)
+                else:
+                    os.unlink(path)  # noqa: PTH108 (as above)
+            os.rmdir(folder)  # noqa: PTH106 (as above)
+    shutil.rmtree(top)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 class _Below:
@@ -106,17 +156,17 @@ class DataFolder:
     pending = _Below("team-knowledge", "pending")
 
 
-def close_to_others(places: Collection[Path], but: Collection[Path] = ()) -> int:
+def make_private(places: Collection[Path], but: Collection[Path] = ()) -> int:
     """Remove the permissions of group and others from files and folders, recursively.
 
     What is in or leads to a place of `but` stays as it is; so do symlinks, and what belongs to somebody else. Gives how
     many were open.
     """
     kept = {os.path.realpath(place) for place in but}
-    return sum(_close(Path(os.path.realpath(place)), kept) for place in places)
+    return sum(_make_private(Path(os.path.realpath(place)), kept) for place in places)
 
 
-def _close(path: Path, kept: Collection[str]) -> int:
+def _make_private(path: Path, kept: Collection[str]) -> int:
     if str(path) in kept:
         return 0
     try:
@@ -130,7 +180,7 @@ def _close(path: Path, kept: Collection[str]) -> int:
         inside = sorted(path.iterdir()) if stat.S_ISDIR(status.st_mode) else []
     except OSError:
         return 0  # gone meanwhile, or of another user
-    return is_open + sum(_close(each, kept) for each in inside)
+    return is_open + sum(_make_private(each, kept) for each in inside)
 
 
 class FolderBusy(Exception):
@@ -155,12 +205,12 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise FolderBusy(_busy(data_dir, path)) from None
+            raise FolderBusy(_who_holds_it(data_dir, path)) from None
         holder = {"pid": os.getpid(), "command": purpose, "since": rfc3339(time.time())}
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode() + b"\n", 0)
         try:
-            arrival.settle(data_dir)  # a restore that a crash has cut off
+            finish_restore(data_dir)  # a restore that a crash has cut off
             yield
         finally:
             # The file stays: deleting it would let two processes lock two files of one name.
@@ -169,7 +219,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         os.close(descriptor)
 
 
-def held_by_another(data_dir: Path) -> str | None:
+def lock_refusal(data_dir: Path) -> str | None:
     """Say who holds the lock, so that `lock` would be refused; None if it is free. Writes nothing, but a `lock` at this
     very moment may fail because of it.
     """
@@ -181,13 +231,13 @@ def held_by_another(data_dir: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _busy(data_dir, path)
+        return _who_holds_it(data_dir, path)
     finally:
         os.close(descriptor)
     return None
 
 
-def _busy(data_dir: Path, path: Path) -> str:
+def _who_holds_it(data_dir: Path, path: Path) -> str:
     try:
         content: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

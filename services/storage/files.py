@@ -1,10 +1,5 @@
-"""Files are written one way: after a power cut between any two steps, the old content or the new is there, whole.
-
-`replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
-`move_aside` gives it another name, `remove_folder` deletes all that is in it. All block: `clock.run_blocking` keeps
-them off the event loop. All raise OSError as the system reported it, with the path of the file that was to be written.
-
-In a `journaled` folder a change is handed to the journal first; the disk is a copy then, which is not flushed.
+"""Writes files so that after a power cut the old or the new content is there, whole: replace, append, truncate,
+remove, repair of a truncated tail; and the journal that records changes of a folder first.
 """
 
 from __future__ import annotations
@@ -14,15 +9,110 @@ import contextlib
 import errno
 import fcntl
 import itertools
+import logging
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, Protocol, TypeVar
 
-from services.storage.changes import committed, is_journaled
-from services.storage.changes import journaled as journaled  # noqa: PLC0414 (for whoever makes such a folder)
+ChangeKind = Literal["replace", "append", "truncate", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A change to one file.
+
+    Attributes:
+        path: relative to the folder, with `/`.
+        data: the whole content after `replace`; what `append` adds.
+        length: of the file before `append`; of what `truncate` leaves. Whatever lies behind it goes with either.
+    """
+
+    kind: ChangeKind
+    path: str
+    data: bytes = b""
+    length: int = 0
+
+    def apply(self, content: bytearray) -> None:
+        """Apply the change to the content of the file; `remove` leaves nothing.
+
+        Raises:
+            ValueError: it is not the content that was changed.
+        """
+        if len(content) < self.length:
+            raise ValueError(f"{self.path}: {len(content)} bytes, where {self.length} were changed")
+        del content[self.length :]
+        content += self.data
+
+
+class Journal(Protocol):
+    """A durable log of the changes to a folder. What it has accepted counts, whether or not the disk has it."""
+
+    def commit(self, change: FileChange) -> None:
+        """Record a change durably, before it is made on the disk. Called from any thread, one change after another.
+
+        Raises:
+            Exception: the change does not happen. An OSError is reported like one of the disk.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Journaled:
+    root: str
+    journal: Journal
+    turn: threading.Lock
+
+
+_folders: tuple[_Journaled, ...] = ()
+
+
+@contextlib.contextmanager
+def journaled(root: Path, journal: Journal) -> Generator[None]:
+    """Hand each change below `root` to `journal` first, for as long as the block runs.
+
+    What `services.storage.files` writes there is not flushed to the disk: after a crash the folder is made again from
+    the journal.
+    """
+    global _folders  # noqa: PLW0603 (writers know their paths only)
+    folder = _Journaled(os.path.abspath(root), journal, threading.Lock())  # noqa: PTH100 (`absolute` leaves `..` in)
+    _folders = (*_folders, folder)
+    try:
+        yield
+    finally:
+        _folders = tuple(each for each in _folders if each is not folder)
+
+
+@contextlib.contextmanager
+def committed(kind: ChangeKind, path: Path, data: bytes = b"", length: int = 0) -> Generator[bool]:
+    """Make a change on the disk inside the block, after the journal has accepted it and in the journal's order. Yields
+    whether there is a journal.
+    """
+    folder = None if not _folders else _journaled_folder(path)
+    if folder is None:
+        yield False
+        return
+    found, name = folder
+    with found.turn:
+        found.journal.commit(FileChange(kind, name, data, length))
+        yield True
+
+
+def is_journaled(path: Path) -> bool:
+    return bool(_folders) and _journaled_folder(path) is not None
+
+
+def _journaled_folder(path: Path) -> tuple[_Journaled, str] | None:
+    full = os.path.abspath(path)  # noqa: PTH100 (as above)
+    for folder in _folders:
+        if full.startswith(f"{folder.root}{os.sep}"):
+            return folder, full[len(folder.root) + 1 :]
+    return None
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,19 +151,19 @@ def replace(path: Path, data: bytes) -> None:
     Missing folders are made; what is made is for its owner alone. A file behind a symlink is replaced there, and
     permissions are kept.
     """
-    with _named(path), committed("replace", path, data) as copied:
-        folder = _swap(path, data, flush=not copied)
+    with _naming_file(path), committed("replace", path, data) as copied:
+        folder = _replace_atomically(path, data, flush=not copied)
         if not copied:
             sync_folder(folder)
 
 
-def renew(path: Path, data: bytes, *, flush: bool = True) -> None:
+def replace_derived(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Replace a file atomically, but durably only after a while: a power cut may bring back the old content, whole. For
     files that are derived from others and compared with them at every start. Without `flush` a power cut may leave
     anything: for copies.
     """
-    with _named(path), committed("replace", path, data) as copied:
-        _swap(path, data, flush=flush and not copied)
+    with _naming_file(path), committed("replace", path, data) as copied:
+        _replace_atomically(path, data, flush=flush and not copied)
 
 
 def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
@@ -83,7 +173,7 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
     If the data cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
     several threads or processes wait for each other, so that none cuts off another's data.
     """
-    with _named(path):
+    with _naming_file(path):
         _make_folder(path.parent)
         descriptor = _locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
@@ -107,9 +197,9 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Generator[None]:
+def locked_for_edit(path: Path) -> Generator[None]:
     """Keep `append` away from `path` while the block reads and replaces it. A missing file needs no lock."""
-    with _named(path):
+    with _naming_file(path):
         try:
             descriptor = _locked(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -123,7 +213,7 @@ def alone(path: Path) -> Generator[None]:
 
 def truncate(path: Path, length: int) -> None:
     """Cut a file back to `length` bytes, durably."""
-    with _named(path):
+    with _naming_file(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             with committed("truncate", path, length=length) as copied:
@@ -138,7 +228,7 @@ def remove(path: Path) -> None:
     """Delete a file, durably, if it is there."""
     if is_journaled(path) and not os.path.lexists(path):
         return
-    with _named(path), contextlib.suppress(FileNotFoundError), committed("remove", path) as copied:
+    with _naming_file(path), contextlib.suppress(FileNotFoundError), committed("remove", path) as copied:
         os.unlink(path)  # noqa: PTH108 (as above)
         if not copied:
             sync_folder(path.parent)
@@ -154,7 +244,7 @@ def remove_folder(folder: Path) -> None:
 
 def move_aside(path: Path, ending: str) -> Path:
     """Add `ending` to the name of a file, and a number where that name is taken; durably. Gives the new path."""
-    with _named(path):
+    with _naming_file(path):
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
         if is_journaled(path):  # which knows no other names: a crash between the two leaves both
@@ -173,7 +263,7 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def _swap(path: Path, data: bytes, *, flush: bool) -> Path:
+def _replace_atomically(path: Path, data: bytes, *, flush: bool) -> Path:
     """Gives the folder in which a name now leads to new content."""
     target, mode = path, None
     with contextlib.suppress(FileNotFoundError):
@@ -257,7 +347,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Generator[None]:
+def _naming_file(path: Path) -> Generator[None]:
     """Put the file's path into errors: a call on a descriptor fails without a name, one on a temporary file with the
     wrong one.
     """
@@ -266,3 +356,42 @@ def _named(path: Path) -> Generator[None]:
     except OSError as error:
         error.filename, error.filename2 = str(path), None
         raise
+
+
+log = logging.getLogger(__name__)
+
+TAIL_BYTES = 1 << 16
+"""Read from the end of a file at first; a last record that is longer costs further, longer reads."""
+
+
+def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> None:
+    """Move a truncated last record to `<file>.torn`, and log it; `what` names the record, such as `line`.
+
+    `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    length = TAIL_BYTES
+    sound = sound_length(data := read_tail(path, length))
+    while not sound and length < size:
+        length *= 2
+        sound = sound_length(data := read_tail(path, length))
+    truncated = data[sound:]
+    if not truncated:
+        return
+    aside = path.with_name(f"{path.name}.torn")
+    # First there, then away from here: a crash between the two leaves it twice, never lost.
+    append(aside, truncated + b"\n")
+    truncate(path, size - len(truncated))
+    size = len(truncated)
+    log.warning("%s: a truncated last %s (%d bytes, left by a crash) was moved to %s", path, what, size, aside.name)
+
+
+def read_tail(path: Path, length: int) -> bytes:
+    """Return the last `length` bytes of a file."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - length))
+        return file.read()

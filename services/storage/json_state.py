@@ -92,7 +92,7 @@ def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
     """
     edits = LineEdits()
     kept: list[bytes] = []
-    with files.alone(path):
+    with files.locked_for_edit(path):
         try:
             lines = path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:

@@ -20,19 +20,46 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, archive_files, corrections, filing, pending, qa_ids, rebuilding, state
-from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
+from services.team import archive, archive_files, captures, corrections, library, rebuilding
+from services.team.archive import (
+    MARKER,
+    REMOVED,
+    Pair,
+    PairTurn,
+    Speaker,
+    has_several_askers,
+    labelled_turns,
+    utterances_of,
+)
 from services.team.archive_files import StoredBlock
-from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
+from services.team.captures import (
+    REPLY,
+    Capture,
+    Captures,
+    PairPlaces,
+    PendingFolder,
+    Picture,
+    Said,
+    Waiting,
+    pictures_of,
+    place_line,
+    said_in,
+)
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.filing import allowed_remarks, allowed_removals, parts_by_topic, replaced_by, together, topic_files
-from services.team.growth import Growth
-from services.team.library import TeamLibrary
+from services.team.index import Growth
+from services.team.library import (
+    LibraryUnusable,
+    LibraryUnwritable,
+    TeamLibrary,
+    TeamPlaces,
+    allowed_remarks,
+    allowed_removals,
+    merge_decisions,
+    parts_by_topic,
+    replaced_by,
+    topic_files,
+)
 from services.team.opening import examine, open_library
-from services.team.pending import PendingFolder, Waiting
-from services.team.places import PairPlaces, place_line
 from services.team.rebuilding import Build, RebuildPlan, Task
-from services.team.speakers import as_read, has_several_askers, spoken
-from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces
 from services.team.topics import Correction, Topic

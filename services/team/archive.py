@@ -1,23 +1,5 @@
-"""The block format of the raw archive (SPEC 6, "Raw archive"): reading and writing.
-
-    --- QA ---
-    id: qa_20260201_031057.000000
-    timestamp: 2026-02-01T03:10:57.000000Z
-    said_at: 2026-02-01T03:09:41.120000Z
-    conversation_id: thread_1458745245675032710
-    message_ids: 1458745245675032711, 1458745245675032712
-    author_ids: 311, 902
-    User: My node shows GPU not detected
-    Team: Run this:
-      nvidia-smi
-                        (an empty line ends the block)
-
-The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
-it (Pitfall 5). The only empty line of a block is its last, so a block truncated by a crash is recognised (Pitfall 48).
-
-Blocks of an earlier program have neither `said_at` nor `author_ids`, perhaps `msg_` before each message id, and
-perhaps one turn for several messages of a person. They are read as if the conversation had ended when it was captured,
-with `UNKNOWN` authors and empty turns for the other messages; written again, they have the present form.
+"""Captured question-answer pairs: their ids and timestamps, the block format of the raw archive, and labels for their
+speakers.
 """
 
 from __future__ import annotations
@@ -27,12 +9,86 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
-from itertools import pairwise
+from functools import lru_cache
+from itertools import groupby, pairwise
+from operator import itemgetter
+from string import ascii_uppercase
+from typing import NamedTuple
 
-from services.team import qa_ids
-from services.team.qa_ids import Malformed
+from clock import rfc3339
+
+_TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,30}))?Z")
+_QA_ID = re.compile(r"qa_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,30}))?")
+
+
+class Malformed(ValueError):
+    """A block cannot be read, or the fields of a pair do not fit together; the message says why."""
+
+
+class BadId(Malformed):
+    """Not the id of a pair, or not a time stamp: the message shows it and the form expected."""
+
+
+def qa_id(timestamp: str) -> str:
+    """The id of the pair captured at `timestamp`, with as many digits of fraction."""
+    timestamp_instant(timestamp)
+    return "qa_" + timestamp.removesuffix("Z").replace("-", "").replace(":", "").replace("T", "_")
+
+
+def instant(pair_id: str) -> Decimal:
+    """Return when the pair with this id was captured, in exact seconds since 1970."""
+    return _instant_in(_QA_ID, pair_id, "qa_20260201_031056.228000")
+
+
+def timestamp_instant(timestamp: str) -> Decimal:
+    """Return a timestamp as exact seconds since 1970."""
+    return _instant_in(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
+
+
+def checked_instant(pair_id: str, timestamp: str) -> Decimal:
+    """Return the instant that id and timestamp both name. Raises Malformed: one is invalid, or they differ."""
+    key = instant(pair_id)
+    if key != timestamp_instant(timestamp):
+        raise Malformed(f"id {pair_id} and timestamp {timestamp} differ")
+    return key
+
+
+def next_timestamp(now: float, last: str | None) -> str:
+    """Return the timestamp for a capture at `now` (seconds since 1970); `last`: that of the newest pair.
+
+    Time stamps of one archive strictly increase: it is a microsecond after `last` if the clock is not past that.
+    """
+    timestamp = rfc3339(now, digits=6)
+    if last is None or timestamp_instant(timestamp) > (before := timestamp_instant(last)):
+        return timestamp
+    micros = int(before * 1_000_000) + 1
+    whole = datetime.fromtimestamp(micros // 1_000_000, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{micros % 1_000_000:06d}Z"
+
+
+def week_file(captured: Decimal) -> str:
+    """The archive file of a capture at this instant: its ISO year and week, in UTC."""
+    year, week, _ = datetime.fromtimestamp(int(captured), UTC).isocalendar()
+    return f"{year}-W{week:02d}.txt"
+
+
+@lru_cache(maxsize=512)  # pairs know theirs; decisions and texts ask about the newest
+def _instant_in(form: re.Pattern[str], text: str, example: str) -> Decimal:
+    found = form.fullmatch(text)
+    if found is None:
+        raise BadId(f"{text!r} is not of the form {example}")
+    *fields, fraction = found.groups()
+    year, month, day, hour, minute, second = map(int, fields)
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError as error:
+        raise BadId(f"{text!r} is no time: {error}") from None
+    # Made from digits, not by arithmetic, which would round.
+    return Decimal(f"{int(moment.timestamp())}.{fraction or 0}")
+
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +143,8 @@ class Pair:
     key: Decimal = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        qa_ids.timestamp_instant(self.said_at)
-        object.__setattr__(self, "key", qa_ids.check(self.id, self.timestamp))
+        timestamp_instant(self.said_at)
+        object.__setattr__(self, "key", checked_instant(self.id, self.timestamp))
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
         if not _CONVERSATION.fullmatch(self.conversation_id):
@@ -118,7 +174,9 @@ def render_block(headers: Iterable[str], values: Iterable[str], turns: Iterable[
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
-    """Read the lines between marker and empty line: returns the values of `headers`, and the turns. Raises Malformed."""
+    """Read the lines between marker and empty line: returns the values of `headers`, and the turns. Raises
+    Malformed.
+    """
     values: list[str] = []
     for name, line in zip(headers, lines, strict=False):
         if not line.startswith(f"{name}: "):
@@ -240,3 +298,74 @@ def _snowflakes(text: str) -> tuple[int, ...]:
     if max(ids) >> 64:
         raise Malformed(f"{max(ids)} is no id: it has more than 64 bits")
     return ids
+
+
+_OPENING = re.compile(r"@([^\s,:;.!?]+)")
+
+_NOTHING = frozenset({"", REMOVED})
+"""Texts that say nothing: of people who were forgotten, and of messages that earlier programs kept empty."""
+
+
+def has_several_askers(pair: Pair) -> bool:
+    return len(_askers(pair)) > 1
+
+
+def labels_of(pair: Pair) -> tuple[str, ...]:
+    """Return a label for each turn. When a person's texts are removed, only the "(to …)" of others may change."""
+    askers = _askers(pair)
+    if len(askers) <= 1:
+        return tuple(turn.speaker.value for turn in pair.turns)
+    user_label = {author: f"{Speaker.USER} {_letter(at)}" for at, author in enumerate(askers)}
+    so_far: set[str] = set()
+    mentioned: dict[str, str] = {}
+    labels: list[str] = []
+    for author, turn in zip(pair.author_ids, pair.turns, strict=True):
+        if turn.speaker is Speaker.USER:
+            labels.append(user_label[author])
+            so_far.add(user_label[author])
+            continue
+        opening = _OPENING.match(turn.text)
+        name = opening[1].casefold() if opening else ""
+        to = mentioned.get(name)
+        if to is None and len(so_far) == 1:
+            (to,) = so_far
+            if name:
+                mentioned[name] = to
+        labels.append(f"{Speaker.TEAM} (to {to})" if to else Speaker.TEAM.value)
+    return tuple(labels)
+
+
+def labelled_turns(pair: Pair) -> list[tuple[str, PairTurn]]:
+    """Return the turns that still have text, each with its label."""
+    return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
+
+
+class Utterance(NamedTuple):
+    """One or more consecutive messages of one person."""
+
+    label: str
+    text: str
+    message_ids: tuple[int, ...]
+
+
+def utterances_of(pair: Pair) -> list[Utterance]:
+    """Return the conversation with consecutive messages of one person joined: many people send a sentence in two
+    messages.
+    """
+    said = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
+    left = [(label, author, message, turn.text) for label, author, message, turn in said if turn.text not in _NOTHING]
+    turns = ((label, list(own)) for (label, _), own in groupby(left, key=itemgetter(0, 1)))
+    return [
+        Utterance(label, "\n".join(text for *_, text in own), tuple(message for _, _, message, _ in own))
+        for label, own in turns
+    ]
+
+
+def _askers(pair: Pair) -> list[int]:
+    """The users, in the order of their first words."""
+    said = zip(pair.author_ids, pair.turns, strict=True)
+    return list(dict.fromkeys(author for author, turn in said if turn.speaker is Speaker.USER))
+
+
+def _letter(place: int) -> str:
+    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)

@@ -15,8 +15,8 @@ from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 
-from services.storage import Signature, confined, tail_repair
-from services.team import qa_ids
+from services.storage import Signature, confined, files
+from services.team import archive
 from services.team.archive import MARKER, Pair, blocks, parse, sound_length
 
 CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
@@ -82,9 +82,9 @@ def last_timestamp(folder: Path) -> str | None:
 def last_pair(path: Path) -> Pair | None:
     """Return the last complete pair of a file; None if it has none."""
     size = path.stat().st_size
-    length = tail_repair.TAIL_BYTES
+    length = files.TAIL_BYTES
     while True:
-        data = tail_repair.tail(path, length)
+        data = files.read_tail(path, length)
         found = [pair for _, pair in blocks(data[: sound_length(data)].decode(errors="replace"))]
         pairs = [pair for pair in found if isinstance(pair, Pair)]
         if pairs or length >= size:
@@ -94,7 +94,7 @@ def last_pair(path: Path) -> Pair | None:
 
 def repair_tail(path: Path) -> None:
     """Move a truncated last block, left by a crash, to `<file>.torn`, and log it."""
-    tail_repair.cut_off(path, sound_length, "block")
+    files.repair_tail(path, sound_length, "block")
 
 
 @dataclass(slots=True)
@@ -210,7 +210,7 @@ class ArchiveReader:
         """Find the pairs with these keys; of two with the same key, the first."""
         missing = set(keys)
         found: dict[Decimal, Pair] = {}
-        likely = {qa_ids.week_file(key) for key in missing}
+        likely = {archive.week_file(key) for key in missing}
         for path in sorted(week_files(self._folder), key=lambda path: path.name not in likely):
             position = _Position()
             while missing and (pairs := self._read(path.name, position)) is not None:

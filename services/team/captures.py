@@ -1,22 +1,32 @@
-"""Captured conversations before they are stored, and how captures of one conversation are joined (SPEC 6,
-"Extraction").
+"""Captures before they are stored: how captures of one conversation are joined, the files in which captures wait for
+image descriptions, and the links from stored pairs to Discord.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
+import os
+import re
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from clock import from_rfc3339, rfc3339
 from model.batches import Part
-from model.messages import Attachment, Message, snowflake_time
-from services.storage import IdTable
+from model.conversations import Image
+from model.messages import Attachment, Message, discord_address, snowflake_time
+from services.storage import IdTable, files
 from services.team import archive
-from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive import Pair, PairTurn, Speaker, encodable
+from services.team.decisions import why_invalid
 
-KEPT = 2_000  # conversations in memory; the least recently captured are dropped first
+KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
 REPLY = "reply_"  # prefix of the conversation ids of captures outside threads
 
 
@@ -70,12 +80,14 @@ def said_in(pair: Pair) -> list[Said]:
     return [Said(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
 
 
-def digest(said: tuple[Said, ...]) -> bytes:
+def digest_of_messages(said: tuple[Said, ...]) -> bytes:
     return hashlib.blake2b(repr(said).encode(), digest_size=16).digest()
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:
-    """Return the images of a message, in order. The text of a captured message ends with one line for each attachment."""
+    """Return the images of a message, in order. The text of a captured message ends with one line for each
+    attachment.
+    """
     count = len(message.attachments)
     images = [(at - count, file) for at, file in enumerate(message.attachments) if file.is_image]
     return tuple(Picture(message.id, index, line, file) for index, (line, file) in enumerate(images))
@@ -100,7 +112,7 @@ class _Known:
         return pair
 
 
-def _packed(pair: Pair) -> bytes:
+def _pack(pair: Pair) -> bytes:
     return zlib.compress(archive.render(pair).encode())
 
 
@@ -117,7 +129,11 @@ class Captures:
     """The recent captures: finds the stored conversation that a new capture continues."""
 
     def __init__(
-        self, earlier: Iterable[Pair] = (), withheld: Callable[[int, str], bool] | None = None, *, kept: int = KEPT
+        self,
+        earlier: Iterable[Pair] = (),
+        withheld: Callable[[int, str], bool] | None = None,
+        *,
+        kept: int = KEPT_CONVERSATIONS,
     ) -> None:
         """`earlier`: the pairs of the archive, oldest first. `withheld`: whether an author's text must not be captured
         again, since the author has opted out meanwhile.
@@ -164,13 +180,13 @@ class Captures:
         """
         known = self._known.get(capture.conversation_id)
         if known is not None:
-            return known.pair.id if known.said == digest(capture.said) else None
+            return known.pair.id if known.said == digest_of_messages(capture.said) else None
         pair_id, said = self._threads.get(capture.conversation_id, (None, b""))
-        return pair_id if said == digest(capture.said) else None
+        return pair_id if said == digest_of_messages(capture.said) else None
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
-        conversation_id, said = pair.conversation_id, digest(tuple(said_in(pair)))
+        conversation_id, said = pair.conversation_id, digest_of_messages(tuple(said_in(pair)))
         if not conversation_id.startswith(REPLY):
             self._threads.pop(conversation_id, None)
             self._threads[conversation_id] = pair.id, said
@@ -184,7 +200,7 @@ class Captures:
                 self._first.put(message_id, first)
         known = self._known.pop(conversation_id, None)
         left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
-        self._known[conversation_id] = _Known(_packed(pair), said, left)
+        self._known[conversation_id] = _Known(_pack(pair), said, left)
         if len(self._known) > self._kept:
             for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
                 self._first.discard(message_id)
@@ -201,4 +217,212 @@ class Captures:
             pair = known.pair
             said = zip(pair.author_ids, pair.turns, strict=True)
             turns = tuple(replace(turn, text=instead) if author == author_id else turn for author, turn in said)
-            known.packed = _packed(replace(pair, turns=turns))
+            known.packed = _pack(replace(pair, turns=turns))
+
+
+log = logging.getLogger(__name__)
+
+_PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
+
+
+class DamagedCapture(ValueError):
+    """A file that holds no valid capture; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A capture whose images are still to be described. It was first tried at `since` (seconds since 1970); `images`
+    are those that could be loaded so far.
+    """
+
+    since: float
+    capture: Capture
+    pictures: tuple[Picture, ...]
+    images: Mapping[Picture, Image] = field(default_factory=dict[Picture, Image])
+
+    @property
+    def name(self) -> str:
+        """The name of its file, made of the ids of its first and last message."""
+        return f"{self.capture.said[0].message_id}-{self.capture.said[-1].message_id}.capture"
+
+
+_Id = Annotated[int, Field(strict=False, ge=0, lt=10**20)]  # a string, as no JSON number is safe with so many digits
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Attachment(_Record):
+    id: _Id
+    filename: str
+    size: int
+    url: str
+    content_type: str | None
+
+
+class _Picture(_Record):
+    message_id: _Id
+    index: Annotated[int, Field(ge=0)]
+    line: Annotated[int, Field(lt=0)]
+    attachment: _Attachment
+    media_type: str
+    bytes: Annotated[int, Field(ge=0)] | None  # None: it could not be loaded
+    sha256: str
+
+
+class _Said(_Record):
+    message_id: _Id
+    author_id: _Id
+    speaker: Speaker
+    text: str
+
+
+class _Head(_Record):
+    since: str
+    conversation_id: Annotated[str, Field(pattern=r"^(?:thread|reply)_[0-9]{1,20}$")] | None
+    continues: _Id | None = None  # written by earlier versions
+    said: Annotated[list[_Said], Field(min_length=1)]
+    pictures: list[_Picture]
+
+
+def render_pending(waiting: Waiting) -> bytes:
+    capture = waiting.capture
+    contents = [waiting.images.get(picture) for picture in waiting.pictures]
+    head = {
+        "since": rfc3339(waiting.since, digits=6),
+        "conversation_id": capture.conversation_id,
+        "said": [
+            {"message_id": str(each.message_id), "author_id": str(each.author_id), **asdict(each.turn)}
+            for each in capture.said
+        ],
+        "pictures": [
+            asdict(picture, dict_factory=_with_text_ids)
+            | {
+                "media_type": "" if image is None else image.media_type,
+                "bytes": None if image is None else len(image.data),
+                "sha256": "" if image is None else hashlib.sha256(image.data).hexdigest(),
+            }
+            for picture, image in zip(waiting.pictures, contents, strict=True)
+        ],
+    }
+    line = encodable(json.dumps(head, ensure_ascii=False, separators=(",", ":"))) + "\n"
+    return b"".join([line.encode(), *(image.data for image in contents if image is not None)])
+
+
+def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
+    return {name: str(value) if name in {"id", "message_id"} else value for name, value in fields}
+
+
+def parse_pending(data: bytes) -> Waiting:
+    """The inverse of `render_pending`. Raises Damaged."""
+    line, end, rest = data.partition(b"\n")
+    if not end:
+        raise DamagedCapture("its first line has no end")
+    try:
+        head = _Head.model_validate_json(line)
+        since = from_rfc3339(head.since)
+    except ValueError as error:
+        raise DamagedCapture(f"its first line: {why_invalid(error)}") from None
+    said = tuple(Said(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said)
+    lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
+    pictures: list[Picture] = []
+    images: dict[Picture, Image] = {}
+    for each in head.pictures:
+        file = Attachment(**dict(each.attachment))
+        picture = Picture(each.message_id, each.index, each.line, file)
+        if -picture.line > lengths.get(picture.message_id, 0):
+            raise DamagedCapture(f"attachment {file.id} has no place in a message")
+        pictures.append(picture)
+        if each.bytes is not None:
+            content, rest = rest[: each.bytes], rest[each.bytes :]
+            if hashlib.sha256(content).hexdigest() != each.sha256:
+                raise DamagedCapture(f"the content of attachment {file.id} is not what was stored")
+            images[picture] = Image(file.filename, each.media_type, content)
+    if rest:
+        raise DamagedCapture("there is more in it than was stored")
+    conversation_id = head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}"
+    return Waiting(since, Capture(None, conversation_id, said), tuple(pictures), images)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFolder:
+    """The captures that wait, on disk. Blocking. Raises OSError, as the system reported it."""
+
+    folder: Path
+
+    def keep(self, waiting: Waiting) -> None:
+        """Store a capture. When this returns, it is on the disk."""
+        files.replace(self.folder / waiting.name, render_pending(waiting))
+
+    def drop(self, waiting: Waiting) -> None:
+        files.remove(self.folder / waiting.name)
+
+    def is_empty(self) -> bool:
+        """True if nothing waits. Never raises: False where that cannot be told."""
+        try:
+            return not any(map(_PENDING_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
+
+    def all(self) -> list[Waiting]:
+        """Return all waiting captures, the oldest first. Damaged files are logged and moved to `<file>.damaged`."""
+        try:
+            paths = sorted(
+                path for path in self.folder.iterdir() if _PENDING_NAME.fullmatch(path.name) and path.is_file()
+            )
+        except FileNotFoundError:
+            return []
+        found: list[Waiting] = []
+        for path in paths:
+            try:
+                found.append(parse_pending(path.read_bytes()))
+            except DamagedCapture as error:
+                aside = files.move_aside(path, ".damaged")
+                log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
+        return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
+
+
+def place_line(qa_id: str, capture: Capture) -> str | None:
+    """Return the line to store for a capture, which leads to the team's last message in it; None if the server is
+    unknown.
+    """
+    part = capture.part
+    if part is None or part.place.guild_id is None:
+        return None
+    answers = [said.message_id for said in capture.said if said.turn.speaker is Speaker.TEAM]
+    ids = {"guild_id": part.place.guild_id, "channel_id": part.place.id, "message_id": answers[-1]}
+    return json.dumps({"qa_id": qa_id, **{name: str(value) for name, value in ids.items()}}) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PairPlaces:
+    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for."""
+
+    path: Path
+
+    def address(self, qa_id: str) -> str | None:
+        """Return the address of a pair's message; None if there is none. Blocking, for a moment: a thousand pairs take
+        150 kB. Of several lines about a pair the last counts.
+        """
+        try:
+            data = self.path.read_bytes()  # bytes, so that a line that is not UTF-8 costs only itself
+        except OSError:
+            return None
+        named, end = qa_id.encode(), len(data)
+        while (at := data.rfind(named, 0, end)) >= 0:
+            end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+            found = _address(data[end : stop if stop >= 0 else None], qa_id)
+            if found is not None:
+                return found
+        return None
+
+
+def _address(line: bytes, qa_id: str) -> str | None:
+    try:
+        found = json.loads(line)
+        if found["qa_id"] != qa_id:
+            return None
+        return discord_address(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None  # torn by a crash, or edited

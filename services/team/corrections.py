@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from services.team import qa_ids, state
+from services.team import archive
+from services.team import library as team_library
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Action, By, Decision, DecisionLog
-from services.team.fold import Placement, corrected_by, fold
 from services.team.index import TeamIndex
-from services.team.library import TeamLibrary
+from services.team.library import TeamLibrary, TeamPlaces
 from services.team.opening import count_missing
-from services.team.state import TeamPlaces
-from services.team.topics import Topic
+from services.team.topics import Placement, Topic, corrections_of, fold
 
 
 class OpenConflict(NamedTuple):
@@ -53,7 +52,7 @@ class Overview:
 
 def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
     """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
-    start = state.begins_after(places, state.read(places.state), configured_cursor, now)
+    start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
     decisions = DecisionLog(places.decisions).read()
     placement = Placement(decisions, start)
     active: list[Pair] = []
@@ -79,7 +78,7 @@ def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview
         descriptions,
         tuple(removed),
         {in_force[key].id: _taken_out(each, in_force) for key, each in added.items()},
-        {pair.id: tuple(corrected_by(pair, placement, in_force)) for pair in in_force.values()},
+        {pair.id: tuple(corrections_of(pair, placement, in_force)) for pair in in_force.values()},
         tuple(_open(added.values(), in_force)),
         captured,
         undecided,
@@ -89,13 +88,13 @@ def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview
 
 def _taken_out(decision: Decision, in_force: Mapping[Decimal, Pair]) -> tuple[str, ...]:
     gone = dict.fromkeys((*decision.replaces, *decision.remove_ids))
-    return tuple(each for each in gone if qa_ids.instant(each) not in in_force)
+    return tuple(each for each in gone if archive.instant(each) not in in_force)
 
 
 def _open(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterator[OpenConflict]:
     for decision in added:
         for remark in decision.conflicts:
-            other = in_force.get(qa_ids.instant(remark.id))
+            other = in_force.get(archive.instant(remark.id))
             if other is not None:
                 yield OpenConflict(in_force[decision.key], other, remark.what)
 
@@ -143,7 +142,7 @@ def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
 def _pair(library: TeamLibrary, pair_id: str) -> Pair:
     try:
         pair = library.pair(pair_id)
-    except qa_ids.BadId as error:
+    except archive.BadId as error:
         raise CorrectionRefused(str(error)) from None
     if pair is None:
         raise CorrectionRefused(f"{library.places.raw} holds no conversation {pair_id}; --kb show TOPIC shows the ids")

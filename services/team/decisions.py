@@ -25,8 +25,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from clock import from_rfc3339
 from services.knowledge import is_topic_name
-from services.storage import files, tail_repair
-from services.team import qa_ids
+from services.storage import files
+from services.team import archive
 from services.team.archive import REMOVED, encodable
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Decision:
     @property
     def key(self) -> Decimal:
         """The instant of the pair's id; equal to `Pair.key`."""
-        return qa_ids.instant(self.qa_id)
+        return archive.instant(self.qa_id)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ class DecisionLog:
 
     def repair_tail(self) -> None:
         """Move a truncated last line aside."""
-        tail_repair.cut_off(self.path, sound_length, "line")
+        files.repair_tail(self.path, sound_length, "line")
         self._sound = True
 
     def forget(self, keys: AbstractSet[Decimal]) -> bool:
@@ -225,7 +225,7 @@ class DecisionLog:
 def _check(decision: Decision) -> None:
     remarks = (each.id for each in (*decision.superseded_parts, *decision.conflicts))
     for pair_id in (decision.qa_id, *decision.remove_ids, *decision.replaces, *remarks):
-        qa_ids.instant(pair_id)
+        archive.instant(pair_id)
     from_rfc3339(decision.at)
     for topic in (decision.topic, *(piece.topic for piece in decision.pieces)):
         if topic is not None and not is_topic_name(topic):
@@ -246,7 +246,7 @@ def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:
 
     def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
         return tuple(
-            replace(each, what=REMOVED) if {decision.key, qa_ids.instant(each.id)} & keys else each for each in remarks
+            replace(each, what=REMOVED) if {decision.key, archive.instant(each.id)} & keys else each for each in remarks
         )
 
     changed = replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))

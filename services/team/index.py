@@ -1,9 +1,4 @@
-"""The team index and the cache of topic descriptions, on disk (SPEC 6, "Team index"; 7). Their grammars are those of
-`services.knowledge`: `index_file` and `cache`.
-
-Blocking; for the one writer. Both files follow from the topics and their descriptions, so the next start repairs what a
-crash leaves undone.
-"""
+"""The team index and the cache of topic descriptions, on disk, and the schedule by which topics are described again."""
 
 from __future__ import annotations
 
@@ -17,8 +12,64 @@ from services.storage import files
 from services.team.archive import REMOVED, Speaker
 from services.team.topics import Topic
 
+
+class Growth:
+    """Schedules the descriptions of topics, one decision after another.
+
+    Attributes:
+        described: by name, each topic as it was when it was last to be described.
+    """
+
+    def __init__(self, every: int = 1, topics: Mapping[str, Topic] | None = None) -> None:
+        """`every`: a topic that has doubled is described after each so many decisions; a new one at once. `topics`:
+        those that are there, and count as described.
+        """
+        self._every = every
+        self._decisions = 0
+        self._grown: dict[str, Topic] = {}  # topics that have changed since
+        self._due: dict[str, Topic] = {}
+        self.described = dict(topics or {})
+
+    def note(self, topics: Mapping[str, Topic], changed: Iterable[str]) -> None:
+        """Take in a decision: the `topics` after it, and the names of those that it `changed`."""
+        self._decisions += 1
+        for name in changed:
+            topic = topics.get(name)
+            if topic is None:
+                for each in (self.described, self._grown, self._due):
+                    each.pop(name, None)
+            elif name in self.described:
+                self._grown[name] = topic
+            else:
+                self._describe(topic)
+        if self._decisions % self._every == 0:
+            for topic in self._grown.values():
+                if self._doubled(topic.name, len(topic.pairs)):
+                    self._describe(topic)
+            self._grown.clear()
+
+    def would_be_due(self, topics: Mapping[str, Topic], more: Mapping[str, int]) -> bool:
+        """True if one of these `topics` would be due for a new description after the given number of pairs were added
+        to each, by name.
+        """
+        names = [name for name in {*self._grown, *more} if name in topics and name in self.described]
+        return any(self._doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
+
+    def due(self) -> list[Topic]:
+        """Return the topics that are to be described before the next decision, by name, each once."""
+        found = [self._due[name] for name in sorted(self._due)]
+        self._due.clear()
+        return found
+
+    def _doubled(self, name: str, pairs: int) -> bool:
+        return pairs >= 2 * len(self.described[name].pairs)
+
+    def _describe(self, topic: Topic) -> None:
+        self.described[topic.name] = self._due[topic.name] = topic
+
+
 _QUESTION_CHARS = 200
-_EARLIER = 100
+_KEPT_EARLIER = 100
 """Descriptions of content that no topic has any more. A topic has it again where the newest pair is taken out of it."""
 
 
@@ -130,12 +181,12 @@ class TeamIndex:
         """Bring both files up to date, the cache first. Raises OSError."""
         if not self._cache_written:
             lines = (self._lines[name] for name in sorted(self._lines))
-            files.renew(self._cache, cache.render(lines, rfc3339(at)))
+            files.replace_derived(self._cache, cache.render(lines, rfc3339(at)))
             self._cache_written = True
         if not self._index_written:
             data = index_file.render(self.entries).encode()
             if (self._index.read_bytes() if self._index.exists() else b"") != data:
-                files.renew(self._index, data)
+                files.replace_derived(self._index, data)
             self._index_written = True
 
     def _drop_record(self, name: str) -> None:
@@ -149,7 +200,7 @@ class TeamIndex:
         record = self._records.get(file)
         if record is not None and record.described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
-            if len(self._earlier) > _EARLIER:
+            if len(self._earlier) > _KEPT_EARLIER:
                 del self._earlier[next(iter(self._earlier))]
 
     def _enter(self, topic: Topic) -> None:

@@ -1,32 +1,342 @@
-"""The team library: the one writer of decisions, topic files, team index and state (SPEC 6).
-
-    decide   decisions.jsonl  →  topic files  →  cache and index  →  state.json
-
-The first is what counts. If a crash or a full disk prevents the rest, the next call or the next start writes it. All
-methods block, and may be called from any thread, also at the same time.
+"""The team library: the one writer of decisions, topic files, team index and state; with the rules that complete a
+decision (which topic file a pair goes into, what it replaces).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
 
-from services.knowledge import IndexEntry
+from pydantic import TypeAdapter, ValidationError
+
+from services.knowledge import IndexEntry, belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from services.storage import files
-from services.team import filing, qa_ids
-from services.team import state as team_state
-from services.team.archive import Pair
+from services.team import archive, archive_files
+from services.team.archive import Pair, part_of
 from services.team.archive_files import ArchiveReader, StoredBlock, Wanted, whatever
-from services.team.decisions import Action, Decision, DecisionLog
-from services.team.fold import Placement, TopicFold
+from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.state import LibraryUnwritable, TeamPlaces, TeamState
-from services.team.topics import Correction, Topic
+from services.team.topics import (
+    Correction,
+    Placement,
+    Topic,
+    TopicFold,
+    is_exchange,
+    render_block_of_topic,
+    sort_key,
+    topic_block,
+)
 
-TOGETHER = 64
+MOST_AHEAD = 86_400  # seconds that a cursor may be newer than the newest pair
+
+
+class LibraryUnusable(Exception):
+    """The library cannot be opened: one readable line that names file or key, and the remedy."""
+
+
+class LibraryUnwritable(Exception):
+    """Something was not written, and may be later: one readable line that names the file and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlaces:
+    """The files and folders of a library. `raw` is the archive, tier 1, which the library only reads."""
+
+    raw: Path
+    decisions: Path
+    topics: Path
+    index: Path
+    cache: Path
+    state: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TeamState:
+    """The content of `state.json`, in the order of its fields."""
+
+    last_processed_qa_id: str = ""
+    start_qa_id: str = ""
+    filed_bytes: int = 0
+    announced: str = ""
+
+    def announces(self, decisions: bytes) -> bool:
+        return self.announced == digest_of_decisions(decisions)
+
+    def start(self, *, begun: bool) -> str:
+        """Return the cursor from before there were any decisions; `begun`: there are some now."""
+        return self.start_qa_id if begun else self.last_processed_qa_id
+
+
+_STATE = TypeAdapter(TeamState)
+
+
+def digest_of_decisions(decisions: bytes) -> str:
+    return hashlib.sha256(decisions).hexdigest()
+
+
+def read_state(path: Path) -> TeamState:
+    """Read the state file; an empty state if there is none. Raises OSError, and LibraryUnusable: it is damaged, or
+    holds invalid ids.
+    """
+    try:
+        state = _STATE.validate_json(path.read_bytes(), strict=True)
+    except FileNotFoundError:
+        return TeamState()
+    except ValidationError:
+        raise LibraryUnusable(f'{path}: no {{"last_processed_qa_id": "…"}}; correct it, or delete it') from None
+    for pair_id in (state.last_processed_qa_id, state.start_qa_id):
+        _cursor_instant(pair_id, f"{path}: last_processed_qa_id")
+    return state
+
+
+def render_state(state: TeamState) -> bytes:
+    content = {name: value for name, value in asdict(state).items() if name != "announced" or value}
+    return json.dumps(content).encode() + b"\n"
+
+
+def start_cursor(places: TeamPlaces, state: TeamState, configured: str, now: float) -> Decimal | None:
+    """Return the start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no
+    decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
+    or is more than a day newer than the newest pair, or decisions have been lost.
+    """
+    if state.filed_bytes > 0 and not DecisionLog(places.decisions).length and not state.announces(b""):
+        raise LibraryUnusable(
+            f"{places.decisions} is missing or empty, and {places.state} says that there were decisions; "
+            "put it back, or delete the state file and have all captured conversations filed again"
+        )
+    newest = archive_files.last_timestamp(places.raw)
+    limit = MOST_AHEAD + (Decimal(now) if newest is None else archive.timestamp_instant(newest))
+    found = state.start(begun=places.decisions.exists())
+    cursors = {"kb.qa_raw_last_processed_id": configured, f"{places.state}: last_processed_qa_id": found}
+    keys = {where: key for where, pair_id in cursors.items() if (key := _cursor_instant(pair_id, where)) is not None}
+    for where, key in keys.items():
+        if key > limit:
+            raise LibraryUnusable(
+                f"{where}: {cursors[where]} is more than a day newer than the newest captured conversation, "
+                "so that nothing would be learned; correct it, or empty it"
+            )
+    return max(keys.values(), default=None)
+
+
+def _cursor_instant(pair_id: str, where: str) -> Decimal | None:
+    try:
+        return archive.instant(pair_id) if pair_id else None
+    except archive.BadId as error:
+        raise LibraryUnusable(f"{where}: {error}; correct it, or empty it") from None
+
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+MOST_REMOVED = 3
+
+
+def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins
+    `held`.
+
+    Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic with `pair` counted:
+    one of one or two, two of three or four. Earlier captures of the same conversation do not count: the model has not
+    seen them. The others are logged.
+    """
+    if not remove_ids:
+        return ()
+    others = _others(pair, held)
+    most = min(MOST_REMOVED, (len(others) + 1) // 2)
+    allowed: dict[str, None] = {}
+    for pair_id in remove_ids:
+        found = _older(pair, others, pair_id)
+        if isinstance(found, Pair) and found.id not in allowed and len(allowed) >= most:
+            found = f"of {len(others)} pairs at most {most} may go at once"
+        if isinstance(found, Pair):
+            allowed[found.id] = None
+        else:
+            log.warning("%s does not remove %.80r: %s", pair.id, pair_id, found)
+    return tuple(allowed)
+
+
+def allowed_remarks(
+    pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
+) -> tuple[Remark, ...]:
+    """Return those of a model's `remarks` that are about an older pair of the topic which is not `removed` anyway. The
+    others are logged. As with removals, earlier captures of the same conversation do not count.
+    """
+    said = tuple(remarks)
+    others = _others(pair, (each for each in held if each.id not in removed)) if said else {}
+    kept: list[Remark] = []
+    for remark in said:
+        found = _older(pair, others, remark.id) if remark.what else "it says nothing"
+        if isinstance(found, Pair):
+            kept.append(Remark(found.id, remark.what))
+        else:
+            log.warning("%s: a remark about %.80r is dropped: %s", pair.id, remark.id, found)
+    return tuple(kept)
+
+
+def _others(pair: Pair, held: Iterable[Pair]) -> dict[Decimal, Pair]:
+    return {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+
+
+def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
+    """The one with this id; or why there is none that is older than `pair`."""
+    try:
+        found = others.get(archive.instant(pair_id.strip()))
+    except archive.BadId:
+        found = None
+    if found is None:
+        return "it is not in the topic"
+    return found if sort_key(found) < sort_key(pair) else "it is not older"
+
+
+def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
+    """Split a pair by topic, as a model says: `pieces` holds ids of messages and a safe topic name for each. Returns
+    nothing if no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
+    """
+    named: dict[str, set[int]] = {}
+    known = {str(message_id): message_id for message_id in pair.message_ids}
+    for message_ids, topic in pieces:
+        unknown = [each for each in message_ids if each not in known]
+        if unknown:
+            log.warning("%s: not messages of it: %.200r", pair.id, unknown)
+        named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
+    parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
+    whole = {topic: part for topic, part in parts.items() if part is not None and is_exchange(part)}
+    if named and not whole:
+        log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
+    return whole
+
+
+def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
+    """Merge the decisions about the `parts` of a pair, one for each part, into one decision about the pair. It is
+    `complete_added` with those parts that are.
+    """
+    complete_added = [
+        (part, decision)
+        for part, decision in zip(parts.values(), decisions, strict=True)
+        if decision.action is Action.ADDED
+    ]
+    whole = len(complete_added) == 1 and complete_added[0][0] == pair
+    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in complete_added)
+    return replace(
+        complete_added[0][1] if complete_added else decisions[0],
+        remove_ids=_each_once(each.remove_ids for each in decisions),
+        replaces=_each_once(each.replaces for _, each in complete_added),
+        superseded_parts=_each_once(each.superseded_parts for _, each in complete_added),
+        conflicts=_each_once(each.conflicts for _, each in complete_added),
+        pieces=() if whole else tuple(pieces),
+    )
+
+
+def _each_once(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(each for group in groups for each in group))
+
+
+def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
+    """Return the ids of the earlier captures of the same conversation, which `pair` contains."""
+    return tuple(each.id for each in held if each.conversation_id == pair.conversation_id and each.key < pair.key)
+
+
+def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
+    """Return the names of a topic's files, the first and its continuations, in order; none for a new topic."""
+    return files_of(first_of(_safe(topic), topics), topics)
+
+
+def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
+    """Complete a decision that adds a pair: with the topic file, of at most `max_chars` characters, that the pair goes
+    into, and with all pairs that it replaces. The decision becomes `skipped` if a later capture of the conversation
+    is active. Raises ValueError: it names no topic.
+    """
+    if not decision.topic:
+        raise ValueError(f"{decision.qa_id} is added to no topic")
+    if (later := fold.later_capture(pair)) is not None:
+        reason = f"{later.id} is a later capture of the same conversation"
+        return replace(
+            decision,
+            action=Action.SKIPPED,
+            topic=None,
+            remove_ids=(),
+            reason=reason,
+            superseded_parts=(),
+            conflicts=(),
+            pieces=(),
+        )
+    replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
+    return _with_topic_files(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
+
+
+def complete_restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
+    """Complete a decision that restores a pair: with the topic file that the pair goes into. Unchanged if the pair does
+    not move.
+    """
+    placement = fold.placement
+    topic = decision.topic or placement.last_topic.get(decision.key)
+    if topic is None or placement.topic_of.get(decision.key) == topic:
+        return decision
+    if placement.last_topic.get(decision.key) == topic:
+        decision = replace(decision, pieces=placement.pieces.get(decision.key, ()))
+    return _with_topic_files(fold, decision, topic, pair, max_chars)
+
+
+def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_chars: int) -> Decision:
+    """Choose, for the pair and each of its pieces, the first file of the topic that has room once the replaced pairs
+    have left.
+    """
+    leaving = {archive.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
+    room: dict[str, int] = {}
+    for held in (fold.active[key] for key in leaving if key in fold.active):
+        for name, messages in fold.placement.parts(held.key).items():
+            room[name] = room.get(name, 0) + _rendered_length(part_of(held, messages))
+
+    def file_for(topic: str, part: Pair | None) -> str:
+        there = topic_files(fold.topics, topic)
+        for name in there:
+            left = len(fold.topics[name].text) - room.get(name, 0)
+            if left <= 0 or left + _rendered_length(part) <= max_chars:
+                return name
+        if not there:
+            return _safe(topic)
+        following = next_file(there[0], fold.topics)
+        # If the name cannot grow any more, a long file is better than a decision that cannot be read.
+        return following if is_topic_name(following) else there[-1]
+
+    if not decision.pieces:
+        return replace(decision, topic=file_for(topic, pair))
+    pieces = tuple(
+        replace(piece, topic=file_for(piece.topic, part_of(pair, piece.messages))) for piece in decision.pieces
+    )
+    return replace(decision, topic=pieces[0].topic, pieces=pieces)
+
+
+def _rendered_length(pair: Pair | None) -> int:
+    return len(render_block_of_topic(topic_block(pair))) if pair is not None else 0
+
+
+def _safe(name: str) -> str:
+    return name if is_topic_name(name) else topic_name(name)
+
+
+def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> str:
+    """Return a topic name without these words that is not `taken`; the same name if it has none of them."""
+    said = topic.split("-")
+    kept = [word for word in said if word not in words]
+    return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
+
+
+def is_named_by_operator(topic: str, named_by_operator: Collection[str]) -> bool:
+    """True if the configuration refers to this topic: renamed, it would lose its settings."""
+    return belongs_to(topic, named_by_operator)
+
+
+MOST_PUT_OFF = 64
 """Decisions and descriptions that are put off at most."""
 
 
@@ -95,7 +405,9 @@ class TeamLibrary:
             return self.reader.waiting(self.fold.placement.is_undecided)
 
     def stored(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later instead."""
+        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later
+        instead.
+        """
         if self._lock.acquire(blocking=False):
             try:
                 self.reader.stored(block)
@@ -105,7 +417,7 @@ class TeamLibrary:
     def held(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations, which a pair filed under this name would join."""
         topics = self.fold.topics
-        return [pair for name in filing.topic_files(topics, topic) for pair in topics[name].pairs]
+        return [pair for name in topic_files(topics, topic) for pair in topics[name].pairs]
 
     def corrections(self, pair: Pair) -> Sequence[Correction]:
         """Return the corrections of a pair by later conversations."""
@@ -114,7 +426,7 @@ class TeamLibrary:
 
     def pair(self, pair_id: str) -> Pair | None:
         """A pair of the archive, if it is there. Raises BadId, OSError."""
-        key = qa_ids.instant(pair_id)
+        key = archive.instant(pair_id)
         with self._lock:
             return self.fold.active.get(key) or self.reader.find([key]).get(key)
 
@@ -124,7 +436,7 @@ class TeamLibrary:
         A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
         noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
         not, and is skipped if there is a later one. `pair` saves searching for it. `put_off`: it is written with
-        the next ones, of at most `TOGETHER`, and so is what follows from them, after it; a crash may undo it.
+        the next ones, of at most `MOST_PUT_OFF`, and so is what follows from them, after it; a crash may undo it.
 
         Raises:
             UnknownPair: it is to go into a topic, and is not in the archive.
@@ -141,13 +453,13 @@ class TeamLibrary:
             if decision.action is Action.ADDED:
                 if pair is None:
                     raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
-                decision = filing.added(self.fold, decision, pair, self.max_topic_chars)
+                decision = complete_added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
-                decision = filing.restored(self.fold, decision, pair, self.max_topic_chars)
+                decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
             if put_off:
                 self._unnoted.append(decision)
             else:
-                with _writing(f"The decision about {decision.qa_id} was not noted"):
+                with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
                     self._note(decision)
             changed = self.fold.apply(decision, pair)
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
@@ -202,7 +514,7 @@ class TeamLibrary:
             # What it has in memory may be such texts: it reads everything again.
             archived = self.reader.survey(self.fold.placement.is_undecided)
             theirs = {pair.key for pair in archived if author_id in pair.author_ids}
-            with _writing("Its words stay in the decisions until this is done again"):
+            with _reporting_write_errors("Its words stay in the decisions until this is done again"):
                 if self.decisions.forget(theirs):
                     self.fold.placement.corrected = Placement(self.decisions.read()).corrected
                     self._state_written = False
@@ -216,7 +528,7 @@ class TeamLibrary:
             return
         with self._lock:
             self.flush()
-            with _writing("Topics keep their names until this is done again"):
+            with _reporting_write_errors("Topics keep their names until this is done again"):
                 # First: a file whose name no decision has would be taken for somebody's own.
                 for name in names:
                     files.remove(self.places.topics / f"{name}.txt")
@@ -233,22 +545,24 @@ class TeamLibrary:
         if self._flushed:
             return
         if self._unnoted:
-            with _writing(f"What was decided about {self._unnoted[0].qa_id} is noted at the next opportunity"):
+            with _reporting_write_errors(
+                f"What was decided about {self._unnoted[0].qa_id} is noted at the next opportunity"
+            ):
                 self._note()
-        with _writing("What was decided is noted; this is written at the next opportunity"):
+        with _reporting_write_errors("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
                 path = self.places.topics / f"{name}.txt"
                 topic = self.fold.topics.get(name)
                 if topic is None:
                     files.remove(path)
                 else:
-                    files.renew(path, topic.text.encode())
+                    files.replace_derived(path, topic.text.encode())
                 self._unwritten.discard(name)
             self.team_index.write(self.time())
             newest = self.fold.placement.newest or self.state.last_processed_qa_id
             state = TeamState(newest, self.state.start_qa_id, self.decisions.length)
             if newest and state != self.state:
-                files.renew(self.places.state, team_state.render(state))
+                files.replace_derived(self.places.state, render_state(state))
                 self.state = state
             self._state_written = True
 
@@ -268,7 +582,7 @@ class TeamLibrary:
         return frozenset(names)
 
     def _follow_up(self, *, put_off: bool) -> None:
-        if put_off and self._put_off + 1 < TOGETHER:
+        if put_off and self._put_off + 1 < MOST_PUT_OFF:
             self._put_off += 1
         else:
             self.flush()
@@ -284,7 +598,7 @@ class TeamLibrary:
 
 
 @contextmanager
-def _writing(what: str) -> Generator[None]:
+def _reporting_write_errors(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:

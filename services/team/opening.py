@@ -17,16 +17,15 @@ from typing import NamedTuple
 
 from services.knowledge import is_topic_name
 from services.storage import files
+from services.team import archive, topics
 from services.team import decisions as grammar
-from services.team import qa_ids, state, topics
+from services.team import library as team_library
 from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
-from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
-from services.team.library import TeamLibrary
-from services.team.state import LibraryUnusable, TeamPlaces, TeamState
-from services.team.topics import Topic, TopicBlock, block_of, place, teaches
+from services.team.library import LibraryUnusable, TeamLibrary, TeamPlaces, TeamState
+from services.team.topics import Placement, Topic, TopicBlock, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +47,8 @@ def open_library(
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
-    known = state.read(places.state)
-    start = state.begins_after(places, known, configured_cursor, time())
+    known = team_library.read_state(places.state)
+    start = team_library.start_cursor(places, known, configured_cursor, time())
     begun = places.decisions.exists()
     found = known.start(begun=begun)
     for folder in {places.raw, *(file.parent for file in (noted.path, places.index, places.cache, places.state))}:
@@ -60,7 +59,7 @@ def open_library(
     elif found != known.start_qa_id:
         # From now on the state file names the newest decided id, and this besides.
         known = TeamState(known.last_processed_qa_id, found)
-        files.replace(places.state, state.render(known))
+        files.replace(places.state, team_library.render_state(known))
     reader = ArchiveReader(places.raw)
     content = noted.content()
     filed, since = _split(content, str(noted.path), known.filed_bytes)
@@ -89,7 +88,7 @@ def open_library(
 
 def examine(places: TeamPlaces, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
-    start = state.begins_after(places, state.read(places.state), configured_cursor, now)
+    start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
     noted = DecisionLog(places.decisions)
     placement = Placement(grammar.parse(noted.content(), str(noted.path)), start)
     pairs = ArchiveReader(places.raw).survey(placement.is_undecided)
@@ -135,12 +134,12 @@ class _Held(NamedTuple):
         those in the archive, by key.
         """
         own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
-        own = [(by, what) for by, what in own if place(by) > place(pair)]
+        own = [(by, what) for by, what in own if sort_key(by) > sort_key(pair)]
         known = {(by.said_at, what) for by, what in own}
         dates = {each.said_at for each in block.corrections}
         return all(
             (each.said_at, each.what) in known or (each.said_at, REMOVED) in known for each in block.corrections
-        ) and all(by.said_at in dates for by, _ in own if teaches(by))
+        ) and all(by.said_at in dates for by, _ in own if has_team_text(by))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +155,10 @@ class TopicHistory:
     def includes(self, topic: str, text: str) -> bool:
         """True if `text` was the topic's file after one of these decisions, possibly before people were forgotten."""
         try:
-            blocks = {qa_ids.instant(block.id): block for block in topics.parse(text)}
-        except qa_ids.Malformed:
+            blocks = {archive.instant(block.id): block for block in topics.parse_topic(text)}
+        except archive.Malformed:
             return False
-        if "".join(map(topics.render, blocks.values())) != text:
+        if "".join(map(topics.render_block_of_topic, blocks.values())) != text:
             return False
         return any(self._were(blocks, then) for then in self._held(topic) if blocks.keys() <= then.keys)
 
@@ -168,9 +167,9 @@ class TopicHistory:
         found = self.reader.find(then.keys)
         parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
         pairs = {key: part for key, part in parts.items() if part is not None}
-        if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
+        if any(has_team_text(pair) for key, pair in pairs.items() if key not in blocks):
             return False
-        order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
+        order = [key for key in sorted(pairs, key=lambda key: sort_key(pairs[key])) if key in blocks]
         if order != [key for key in blocks if key in pairs]:
             return False
         known = found | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
@@ -199,7 +198,7 @@ def _once_was(block: TopicBlock, pair: Pair) -> bool:
     """True if this was the block of a pair, possibly before a person's texts were removed, or in the earlier format."""
     if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
-    left = block_of(pair)
+    left = topic_block(pair)
     if block.said_at is None:
         left = replace(left, speakers=())
     turns = iter(_said_by(block))
@@ -213,7 +212,9 @@ def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:
-    """Make the files in `folder` those of the topics `held`; without `history`, whatever they contain. Raises OSError."""
+    """Make the files in `folder` those of the topics `held`; without `history`, whatever they contain. Raises
+    OSError.
+    """
     files.clear_leftovers(folder)
     there = {path.stem: path for path in folder.glob("*.txt") if is_topic_name(path.stem)}
     for name in sorted({*there, *held}):

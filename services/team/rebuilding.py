@@ -22,13 +22,12 @@ from typing import cast
 
 from services.knowledge import hash_text
 from services.storage import files
-from services.team import archive, state
+from services.team import archive, library
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, DecisionLog, corrections, render
-from services.team.fold import Placement, TopicFold
-from services.team.growth import Growth
-from services.team.state import TeamPlaces
-from services.team.topics import place, teaches
+from services.team.index import Growth
+from services.team.library import TeamPlaces
+from services.team.topics import Placement, TopicFold, has_team_text, sort_key
 
 log = logging.getLogger(__name__)
 
@@ -82,12 +81,12 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     for key, pair in longest.items():
         if key in before.withdrawn:
             continue
-        if teaches(pair):
+        if has_team_text(pair):
             topic = before.topic_of.get(key)
             tasks.append(Task(pair, topic if key in restored else None, topic))
         else:
             left_out[pair.id] = WORDLESS
-    tasks.sort(key=lambda task: place(task.pair))
+    tasks.sort(key=lambda task: sort_key(task.pair))
     # At the beginning of a rebuild no pair is in a topic yet.
     first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in by_operators)
     return RebuildPlan(read, len(longest), tuple(tasks), tuple(first), tuple(left_out.items()))
@@ -188,8 +187,8 @@ class Build:
         Raises LibraryUnusable: the live state file is damaged.
         """
         decisions = DecisionLog(self.places.decisions).content()
-        announced = replace(state.read(self.live.state), announced=state.digest(decisions))
-        files.replace(self.live.state, state.render(announced))
+        announced = replace(library.read_state(self.live.state), announced=library.digest_of_decisions(decisions))
+        files.replace(self.live.state, library.render_state(announced))
         if self.places.cache.exists():
             files.replace(self.live.cache, self.places.cache.read_bytes())
         files.replace(self.live.decisions, decisions)

@@ -1,35 +1,29 @@
-"""Topics: what the team has said, by subject, and the format of their files (SPEC 6, "Decisions").
-
-    --- QA ---
-    id: qa_20260201_031057.000000
-    timestamp: 2026-02-01T03:10:57.000000Z
-    said_at: 2026-02-01T03:09:41.120000Z
-    superseded: 2026-03-01T12:00:00.000000Z the drivers are part of the image now
-    User: My node shows GPU not detected
-    Team: Run this:
-      nvidia-smi
-                        (an empty line ends the block)
-
-Each later correction in part has a line `superseded`. Where several users wrote, there is a line before these with a
-label for each turn: `speakers: User A, Team (to User A), User B`.
-
-Turns are written as in the archive (services.team.archive), so no text can imitate structure. Blocks are ordered by the
-time of their last message. Turns of forgotten people are omitted. Files of the earlier form have no `said_at`.
-"""
+"""Topics: the format of their files, and the fold that computes them from the archive and the decisions."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import takewhile
+from operator import attrgetter
 from typing import NamedTuple
 
-from services.team import qa_ids
-from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker, parse_block, render_block, without
-from services.team.qa_ids import Malformed
-from services.team.speakers import spoken
+from services.team import archive
+from services.team.archive import (
+    MARKER,
+    REMOVED,
+    Malformed,
+    Pair,
+    PairTurn,
+    Speaker,
+    labelled_turns,
+    parse_block,
+    render_block,
+    without,
+)
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 
 _HEADERS = ("id", "timestamp")
 _MORE = ("said_at", "speakers", "superseded")
@@ -62,8 +56,8 @@ class TopicBlock:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its pairs, or pieces of pairs, in order of `place`, and the corrections of some, by key. `_blocks` holds
-    the text of each pair, if it is known already.
+    """A topic: its pairs, or pieces of pairs, in order of `sort_key`, and the corrections of some, by key. `_blocks`
+    holds the text of each pair, if it is known already.
     """
 
     name: str
@@ -73,7 +67,9 @@ class Topic:
 
     def __post_init__(self) -> None:
         if len(self._blocks) != len(self.pairs):
-            blocks = tuple(render(block_of(pair, self.corrections.get(pair.key, ()))) for pair in self.pairs)
+            blocks = tuple(
+                render_block_of_topic(topic_block(pair, self.corrections.get(pair.key, ()))) for pair in self.pairs
+            )
             object.__setattr__(self, "_blocks", blocks)
 
     @property
@@ -86,8 +82,8 @@ class Topic:
         return f"{self.name}.txt"
 
     def joined_by(self, pair: Pair) -> Topic:
-        at = bisect.bisect(self.pairs, place(pair), key=place)
-        block = render(block_of(pair))
+        at = bisect.bisect(self.pairs, sort_key(pair), key=sort_key)
+        block = render_block_of_topic(topic_block(pair))
         pairs, blocks = self.pairs, self._blocks
         return replace(self, pairs=(*pairs[:at], pair, *pairs[at:]), _blocks=(*blocks[:at], block, *blocks[at:]))
 
@@ -103,7 +99,7 @@ class Topic:
         if corrections:
             known[pair.key] = corrections
         at = next(at for at, each in enumerate(self.pairs) if each.key == pair.key)
-        block = render(block_of(self.pairs[at], corrections))
+        block = render_block_of_topic(topic_block(self.pairs[at], corrections))
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
 
     def holds(self, key: Decimal) -> bool:
@@ -114,12 +110,12 @@ class Topic:
         return any(pair != without(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
-def place(pair: Pair) -> tuple[Decimal, Decimal]:
+def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
     """The sort key of pairs: when the conversation took place, then when it was captured."""
-    return qa_ids.timestamp_instant(pair.said_at), pair.key
+    return archive.timestamp_instant(pair.said_at), pair.key
 
 
-def teaches(pair: Pair) -> bool:
+def has_team_text(pair: Pair) -> bool:
     """True if any text of the team is left in the pair."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
@@ -129,15 +125,15 @@ def is_exchange(pair: Pair) -> bool:
     return {turn.speaker for turn in pair.turns if turn.text != REMOVED} == set(Speaker)
 
 
-def block_of(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:
-    left = spoken(pair)
+def topic_block(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:
+    left = labelled_turns(pair)
     labels = tuple(label for label, _ in left)
     several = any(label not in set(Speaker) for label in labels)
     turns = tuple(turn for _, turn in left)
     return TopicBlock(pair.id, pair.timestamp, pair.said_at, turns, labels if several else (), corrections)
 
 
-def render(block: TopicBlock) -> str:
+def render_block_of_topic(block: TopicBlock) -> str:
     """One block, including the empty line that ends it; blocks directly follow each other."""
     headers = [("id", block.id), ("timestamp", block.timestamp)]
     if block.said_at is not None:
@@ -148,7 +144,7 @@ def render(block: TopicBlock) -> str:
     return render_block((name for name, _ in headers), (value for _, value in headers), block.turns)
 
 
-def parse(text: str) -> list[TopicBlock]:
+def parse_topic(text: str) -> list[TopicBlock]:
     """Read the blocks of a topic file. Raises Malformed, with the line: it is no topic file."""
     *pieces, rest = text.split("\n\n")
     if rest:
@@ -170,14 +166,282 @@ def _block_in(lines: Sequence[str]) -> TopicBlock:
     names = (line.partition(": ")[0] for line in lines[len(_HEADERS) :])
     more = tuple(takewhile(lambda name: name in _MORE, names))
     (pair_id, timestamp, *values), turns = parse_block((*_HEADERS, *more), lines)
-    qa_ids.check(pair_id, timestamp)
+    archive.checked_instant(pair_id, timestamp)
     said = dict(zip(more, values, strict=True))
     said_at, speakers = said.get("said_at"), said.get("speakers")
     superseded = (value.partition(" ") for name, value in zip(more, values, strict=True) if name == "superseded")
     corrections = tuple(Correction(when, what) for when, _, what in superseded)
     for when in (*filter(None, [said_at]), *(each.said_at for each in corrections)):
-        qa_ids.timestamp_instant(when)
+        archive.timestamp_instant(when)
     labels = tuple(speakers.split(", ")) if speakers else ()
     if labels and len(labels) != len(turns):
         raise Malformed(f"{len(labels)} speakers and {len(turns)} turns")
     return TopicBlock(pair_id, timestamp, said_at, turns, labels, corrections)
+
+
+Move = tuple[Decimal, str | None, str | None]
+"""A pair, by its key; the topic that it leaves, and the one that it enters."""
+
+
+class Placement:
+    """Which pair is in which topic, after a sequence of decisions. Pairs are identified by their keys.
+
+    Attributes:
+        topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.
+        pieces: of each pair that was last filed in pieces.
+        decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
+        newest: the newest id with a decision.
+        corrected: pairs that others correct in a part: by the key of each of these what no longer holds.
+    """
+
+    def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
+        """`start`: pairs up to this key need no decision; None: all do."""
+        self.topic_of: dict[Decimal, str] = {}
+        self.last_topic: dict[Decimal, str] = {}
+        self.pieces: dict[Decimal, tuple[FiledPiece, ...]] = {}
+        self.decided: set[Decimal] = set()
+        self.withdrawn: set[Decimal] = set()
+        self.failed: set[Decimal] = set()
+        self.newest: str | None = None
+        self.corrected: dict[Decimal, dict[Decimal, str]] = {}
+        self._successor: dict[Decimal, Decimal] = {}  # of pairs that are not active, the one that took their place
+        self._start = start
+        self._upheld: set[Decimal] = set()  # restored by an operator
+        for decision in decisions:
+            self.apply(decision)
+
+    def is_undecided(self, pair: Pair) -> bool:
+        return pair.key not in self.decided and (self._start is None or pair.key > self._start)
+
+    def apply(self, decision: Decision) -> list[Move]:
+        """Apply the next decision. Returns the moves that it causes."""
+        key = decision.key
+        self.decided.add(key)
+        self.failed.discard(key)
+        if self.newest is None or key > archive.instant(self.newest):
+            self.newest = decision.qa_id
+        match decision.action:
+            case Action.ADDED:
+                if decision.topic is None or key in self.withdrawn:
+                    return []
+                earlier = set(map(archive.instant, decision.replaces)) - {key}
+                gone = (self._obsolete(decision) | earlier) - {key}
+                self._apply_corrections(key, earlier, decision.superseded_parts)
+                self._successor |= {each: key for each in gone if each in self.topic_of}
+                return self._out(gone) + self._in(key, decision.topic, decision.pieces)
+            case Action.SKIPPED:
+                return self._out(self._obsolete(decision) - {key})
+            case Action.FAILED:
+                self.failed.add(key)
+                return []
+            case Action.REMOVED:
+                if decision.by is By.OPERATOR:
+                    self.withdrawn.add(key)
+                    self._upheld.discard(key)
+                if decision.topic is not None:  # in a rebuilt library this is the only trace of it
+                    self.last_topic.setdefault(key, decision.topic)
+                return self._out([key])
+            case Action.RESTORED:
+                return self._restored(key, decision)
+
+    def parts(self, key: Decimal) -> dict[str, frozenset[int] | None]:
+        """Return the topics that a pair is in, and which of its messages are in each; None means all of them."""
+        topic = self.topic_of.get(key)
+        if topic is None:
+            return {}
+        if key not in self.pieces:
+            return {topic: None}
+        parts: dict[str, frozenset[int] | None] = {}
+        for piece in self.pieces[key]:
+            parts[piece.topic] = (parts.get(piece.topic) or frozenset()) | piece.messages
+        return parts
+
+    def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
+        """Return the corrections of a pair that are in force: for each, the active pair that made it, and what no
+        longer holds.
+        """
+        found: list[tuple[Decimal, str]] = []
+        for by, what in self.corrected.get(key, {}).items():
+            standing: Decimal | None = by
+            while standing is not None and standing not in self.topic_of:
+                standing = self._successor.get(standing)
+            if standing is not None and standing != key:
+                found.append((standing, what))
+        return found
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Rename topics as if all decisions had used the new names."""
+        for places in (self.topic_of, self.last_topic):
+            places.update((key, names[topic]) for key, topic in list(places.items()) if topic in names)
+        for key, pieces in self.pieces.items():
+            self.pieces[key] = tuple(replace(each, topic=names.get(each.topic, each.topic)) for each in pieces)
+
+    def _apply_corrections(self, key: Decimal, earlier: Iterable[Decimal], parts: Iterable[Remark]) -> None:
+        """Note what the pair corrects. It takes over the corrections of `earlier` captures, which it contains."""
+        for known in self.corrected.values():
+            known.pop(key, None)
+        for each in earlier:
+            self.corrected.setdefault(key, {}).update(self.corrected.get(each, {}))
+        for part in parts:
+            known = self.corrected.setdefault(archive.instant(part.id), {})
+            known[key] = f"{known[key]}; {part.what}" if key in known else part.what
+
+    def _restored(self, key: Decimal, decision: Decision) -> list[Move]:
+        self.withdrawn.discard(key)
+        if decision.by is By.OPERATOR:
+            self._upheld.add(key)
+        topic = decision.topic or self.last_topic.get(key)
+        if topic is None:
+            self.decided.discard(key)
+            return []
+        if self.topic_of.get(key) == topic:
+            return []
+        return self._in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+
+    def _obsolete(self, decision: Decision) -> set[Decimal]:
+        return set(map(archive.instant, decision.remove_ids)) - self._upheld
+
+    def _in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
+        before = self.parts(key)
+        self.topic_of[key] = self.last_topic[key] = topic
+        self._successor.pop(key, None)
+        if pieces:
+            self.pieces[key] = pieces
+        else:
+            self.pieces.pop(key, None)
+        after = self.parts(key)
+        left: list[Move] = [(key, name, None) for name in before if name not in after or before[name] != after[name]]
+        return left + [(key, None, name) for name in after if name not in before or before[name] != after[name]]
+
+    def _out(self, keys: Iterable[Decimal]) -> list[Move]:
+        moves: list[Move] = [(key, name, None) for key in sorted(keys) for name in self.parts(key)]
+        for key, _, _ in moves:
+            self.topic_of.pop(key, None)
+        return moves
+
+
+def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
+    """Compute the topics from archive and decisions, by name. Pairs in which no text of the team is left are
+    omitted.
+    """
+    held: dict[str, dict[Decimal, Pair]] = {}
+    for pair in pairs:
+        for name, messages in placement.parts(pair.key).items():
+            part = archive.part_of(pair, messages)
+            if part is not None and has_team_text(part):
+                held.setdefault(name, {}).setdefault(pair.key, part)
+    topics = {name: Topic(name, tuple(sorted(held[name].values(), key=sort_key))) for name in sorted(held)}
+    active = {key: pair for pairs_of_topic in held.values() for key, pair in pairs_of_topic.items()}
+    _apply_corrections(topics, placement, active)
+    return topics
+
+
+def corrections_of(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> list[tuple[Pair, str]]:
+    """Return the later of the `active` pairs that correct this one in part, and what each corrects; oldest first."""
+    known = [(active[by], what) for by, what in placement.corrections(pair.key) if by in active]
+    return sorted(
+        (each for each in known if sort_key(each[0]) > sort_key(pair)), key=lambda each: (sort_key(each[0]), each[1])
+    )
+
+
+def _apply_corrections(topics: dict[str, Topic], placement: Placement, active: Mapping[Decimal, Pair]) -> set[str]:
+    """Give each pair in `topics` its corrections. Gives the names of the topics that change."""
+    changed: set[str] = set()
+    for key in placement.corrected:
+        if (pair := active.get(key)) is None:
+            continue
+        corrections = tuple(Correction(by.said_at, what) for by, what in corrections_of(pair, placement, active))
+        for name in placement.parts(key):
+            topic = topics.get(name)
+            if topic is not None and topic.corrections.get(key, ()) != corrections and topic.holds(key):
+                topics[name] = topic.corrected(pair, corrections)
+                changed.add(name)
+    return changed
+
+
+class TopicFold:
+    """Keeps the topics up to date, one decision after another. `topics` (by name) is replaced, never changed in place;
+    `active` holds the pairs that are in topics, each as a whole.
+    """
+
+    def __init__(self, placement: Placement, pairs: Iterable[Pair]) -> None:
+        """`pairs`: those of the archive that are in topics."""
+        self.placement = placement
+        known: dict[Decimal, Pair] = {}
+        for pair in pairs:
+            known.setdefault(pair.key, pair)
+        self.topics = fold(known.values(), placement)
+        self.active: dict[Decimal, Pair] = {}
+        self._captures: dict[str, dict[Decimal, Pair]] = {}
+        for key in dict.fromkeys(pair.key for topic in self.topics.values() for pair in topic.pairs):
+            self._enter(known[key])
+
+    def captures(self, pair: Pair) -> Iterable[Pair]:
+        """The active captures of the same conversation."""
+        return self._captures.get(pair.conversation_id, {}).values()
+
+    def later_capture(self, pair: Pair) -> Pair | None:
+        """Return the latest active capture of the same conversation, if it is later than `pair`."""
+        latest = max(self.captures(pair), key=attrgetter("key"), default=pair)
+        return latest if latest.key > pair.key else None
+
+    def apply(self, decision: Decision, pair: Pair | None) -> set[str]:
+        """Apply a decision about `pair`, if that is known. Returns the names of the topics that changed."""
+        changed: set[str] = set()
+        topics = dict(self.topics)
+        moves = self.placement.apply(decision)
+        for key, source, target in moves:
+            moved = self.active.get(key)
+            if source in topics and moved is not None and topics[source].holds(key):
+                topics[source] = topics[source].without(moved.id)
+                if not topics[source].pairs:
+                    del topics[source]
+                changed.add(source)
+            part = archive.part_of(pair, self.placement.parts(key)[target]) if pair is not None and target else None
+            if target is not None and part is not None and has_team_text(part):
+                topics[target] = topics.get(target, Topic(target, ())).joined_by(part)
+                changed.add(target)
+        for key in dict.fromkeys(key for key, _, _ in moves):
+            known = pair if pair is not None and pair.key == key else self.active.get(key)
+            if key in self.active:
+                self._leave(self.active[key])
+            if known is not None and any(
+                topics[name].holds(key) for name in self.placement.parts(key) if name in topics
+            ):
+                self._enter(known)
+        changed |= _apply_corrections(topics, self.placement, self.active)
+        self.topics = topics
+        return changed
+
+    def forget(self, author_id: int) -> list[str]:
+        """Remove a person's texts from the topics. Returns the names of the topics that changed."""
+        topics = dict(self.topics)
+        changed = [name for name, topic in topics.items() if topic.quotes(author_id)]
+        for name in changed:
+            before = topics.pop(name).pairs
+            left = [pair for each in before if has_team_text(pair := archive.without(each, author_id))]
+            if left:
+                topics[name] = Topic(name, tuple(left))
+        for pair in list(self.active.values()):
+            if author_id in pair.author_ids:
+                self._leave(pair)
+                if any(topics[name].holds(pair.key) for name in self.placement.parts(pair.key) if name in topics):
+                    self._enter(archive.without(pair, author_id))
+        corrected = _apply_corrections(topics, self.placement, self.active)
+        self.topics = topics
+        return sorted({*changed, *corrected})
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Rename topics. No topic may have one of the new names."""
+        self.placement.rename(names)
+        renamed = (replace(topic, name=names.get(name, name)) for name, topic in self.topics.items())
+        self.topics = {topic.name: topic for topic in sorted(renamed, key=attrgetter("name"))}
+
+    def _enter(self, pair: Pair) -> None:
+        self.active[pair.key] = pair
+        self._captures.setdefault(pair.conversation_id, {})[pair.key] = pair
+
+    def _leave(self, pair: Pair) -> None:
+        del self.active[pair.key], self._captures[pair.conversation_id][pair.key]
+        if not self._captures[pair.conversation_id]:
+            del self._captures[pair.conversation_id]

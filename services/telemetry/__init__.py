@@ -4,7 +4,13 @@
 
 # pyright: reportUnusedImport=false
 from services.telemetry import logs
-from services.telemetry.connections import why_unreached
-from services.telemetry.ended import Ended, ended, parse_ended, render_ended
-from services.telemetry.listening import BACKLOG, Connections, few_lines_of, most_connections, raise_descriptor_limit
+from services.telemetry.connections import (
+    BACKLOG,
+    Connections,
+    limit_log_lines,
+    most_connections,
+    raise_descriptor_limit,
+    why_unreached,
+)
 from services.telemetry.logs import about, about_message, number_of, people
+from services.telemetry.part_outcomes import Ended, ended, parse_ended, render_ended

@@ -1,19 +1,26 @@
-"""Explains why a server could not be reached, in words that tell an operator what to check. Never repeats the address,
-which may hold a password.
+"""Network connections: plain words for why a server could not be reached, and limits for everything that listens on a
+port.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
+import resource
 import socket
 import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
 
 DNS = "its name is not known (DNS): check the name, and this machine's network"
 NO_TLS = "it does not speak TLS there: write http:// instead of https://, or check the port"
 REFUSED = "nothing listens there (connection refused): check the port, and that the server runs"
-NO_WAY = "there is no way there: check the address, this machine's network and its firewall"
+NO_ROUTE = "there is no way there: check the address, this machine's network and its firewall"
 CLOSED = "it closed the connection without an answer: check the port, https or http, and the server's log"
-ODD = "check the address, and that the server runs"
+UNKNOWN_PROBLEM = "check the address, and that the server runs"
 
 
 def why_unreached(error: Exception) -> str:
@@ -30,9 +37,209 @@ def why_unreached(error: Exception) -> str:
         ((aiohttp.ClientConnectorDNSError, socket.gaierror), (), DNS),
         ((aiohttp.ClientSSLError, ssl.SSLError), (), NO_TLS),
         ((), (errno.ECONNREFUSED,), REFUSED),
-        ((), (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT), NO_WAY),
+        ((), (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT), NO_ROUTE),
         ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError), (), CLOSED),
     ):
         if isinstance(error, kinds) or isinstance(cause, kinds) or number in numbers:
             return says
-    return ODD
+    return UNKNOWN_PROBLEM
+
+
+MOST_CONNECTIONS = 256
+"""Connections to one listener."""
+RESERVED_DESCRIPTORS = 256
+"""Descriptors for what else the process does: Discord, models, files."""
+BACKLOG = 32
+"""Connections that are taken in one go, before any of them can be closed."""
+FIRST_SECONDS = 10.0
+"""How long a connection may go without an answered request."""
+WANTED_DESCRIPTORS = 65_536
+LINES_A_MINUTE = 20
+MINUTE = 60.0
+HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
+"""Whose exceptions are about what was sent."""
+
+log = logging.getLogger(__name__)
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the limit of open files to what the system allows, so that a connection to Discord never waits for one of a
+    scraper.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """Return how many connections leave `RESERVED_DESCRIPTORS` descriptors, or half of all there are, for the rest of
+    the process.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, min(MOST_CONNECTIONS, max(soft - RESERVED_DESCRIPTORS, soft // 2) // 2 - BACKLOG))
+
+
+class LogLineLimit(logging.Filter):
+    """A log filter that passes `LINES_A_MINUTE`, and adds to the next line how many were dropped. Errors of HTTP
+    libraries, which are about what a client sent, are logged without their traceback.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._since = clock()
+        self._count = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now, left_out = self._clock(), 0
+        if now - self._since >= MINUTE:
+            left_out = max(0, self._count - LINES_A_MINUTE)
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count > LINES_A_MINUTE:
+            return False
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and type(error).__module__.partition(".")[0] in HTTP_LIBRARIES:
+            record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
+            record.exc_info = record.exc_text = None
+        if left_out:
+            record.msg, record.args = "%s (before it, %d lines were left out)", (record.getMessage(), left_out)
+        return True
+
+
+def limit_log_lines(*loggers: str) -> None:
+    """Add the filter to each of these loggers, once."""
+    for logger in map(logging.getLogger, loggers):
+        if not any(isinstance(each, LogLineLimit) for each in logger.filters):
+            logger.addFilter(LogLineLimit())
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    transport: asyncio.BaseTransport
+    deadline: asyncio.TimerHandle
+    let_in: bool = False
+
+    def cut(self) -> None:
+        self.deadline.cancel()
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+
+@dataclass(slots=True)
+class Connections:
+    """The open connections to one listener; `name` is what the log calls it. Belongs to one event loop. `pace`: how
+    many seconds of that loop pass in a real one, as in a replay.
+    """
+
+    name: str
+    most: int = field(default_factory=most_connections)
+    first_seconds: float = FIRST_SECONDS
+    pace: float = 1.0
+    _open: dict[object, _Open] = field(default_factory=dict[object, _Open], init=False)  # by peer, oldest first
+    _cut: int = field(default=0, init=False)
+    _told: asyncio.TimerHandle | None = field(default=None, init=False)
+
+    def bounded(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+        """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
+        return lambda *given, **named: _Counted(make(*given, **named), self)
+
+    def answered(self, peer: object) -> None:
+        """Note that a request from this address, as in `peername` of the transport, was answered."""
+        if (known := self._open.get(_key(peer))) is not None:
+            known.deadline.cancel()
+
+    def let_in(self, peer: object) -> None:
+        """Note that the client at this address is authenticated."""
+        if (known := self._open.get(_key(peer))) is not None:
+            known.deadline.cancel()
+            known.let_in = True
+
+    def enter(self, transport: asyncio.BaseTransport) -> bool:
+        """Register a connection. Returns False if there is no room."""
+        peer = _key(transport.get_extra_info("peername"))
+        if len(self._open) >= self.most:
+            stranger = next((each for each, known in self._open.items() if not known.let_in), None)
+            self._tell()
+            if stranger is None:
+                return False
+            self._open.pop(stranger).cut()
+        deadline = asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
+        self._open[peer] = _Open(transport, deadline)
+        return True
+
+    def leave(self, transport: asyncio.BaseTransport) -> None:
+        peer = _key(transport.get_extra_info("peername"))
+        known = self._open.get(peer)
+        if known is not None and known.transport is transport:
+            self._open.pop(peer).deadline.cancel()
+
+    def close(self) -> None:
+        """Log what has not been logged yet. No connection is closed."""
+        if self._told is not None:
+            self._told.cancel()
+            self._say()
+
+    def _late(self, peer: object) -> None:
+        self._tell()
+        self._open.pop(peer).cut()
+
+    def _tell(self) -> None:
+        self._cut += 1
+        if self._told is None:
+            self._told = asyncio.get_running_loop().call_later(MINUTE * self.pace, self._say)
+
+    def _say(self) -> None:
+        self._told = None
+        log.warning(
+            "%s: %d connections within a minute were closed: there are at most %d, and each has %g s to ask something",
+            self.name,
+            self._cut,
+            self.most,
+            self.first_seconds,
+        )
+        self._cut = 0
+
+
+def _key(peer: object) -> object:
+    """Host and port: servers leave out what an address of IPv6 has besides."""
+    return tuple(cast("Sequence[object]", peer)[:2]) if isinstance(peer, tuple | list) else peer
+
+
+class _Counted(asyncio.Protocol):
+    """Passes on the events of a connection, if there is room for it."""
+
+    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
+        self._inner = inner
+        self._connections = connections
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._connections.enter(transport):
+            self._transport = transport
+            self._inner.connection_made(transport)
+        else:
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._connections.leave(self._transport)
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received() if self._transport is not None else None
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()

@@ -17,7 +17,7 @@ from model.outcomes import Reason
 from reporting.reading import TimeSpan
 from reporting.report import Report
 from services.conversations import CalledOff
-from services.conversations.records import Post, render_post
+from services.conversations.posts import Post, render_post
 from services.discord import DryRunPoster, Fetcher, PostFailed
 from services.storage import DataFolder, files
 from services.telemetry import render_ended

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 
-from services.conversations.records import (
+from services.conversations.posts import (
     Mark,
     Post,
     read_marks,

@@ -13,12 +13,11 @@ from hypothesis import example, given
 from clock import from_rfc3339
 from model.conversations import Image
 from model.messages import Attachment
-from services.team import archive, decisions, pending, qa_ids, state, topics
+from services.team import archive, captures, decisions, library, topics
 from services.team.archive import Malformed, PairTurn, Speaker
-from services.team.captures import Capture, Picture, Said
+from services.team.captures import Capture, PairPlaces, Picture, Said
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
-from services.team.places import PairPlaces
-from services.team.state import LibraryUnusable, TeamState
+from services.team.library import LibraryUnusable, TeamState
 from services.team.topics import Correction
 from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
 from tests.services.team.test_archive import a_pair
@@ -38,9 +37,12 @@ Team: Run this:
 """
 ARCHIVE = "".join(map(archive.render, PAIRS))
 TOPIC = "".join(
-    topics.render(topics.block_of(pair, (Correction(AT, "the drivers are part of it"),)))
+    topics.render_block_of_topic(topics.topic_block(pair, (Correction(AT, "the drivers are part of it"),)))
     for pair in (*PAIRS, replace(PAIRS[0], author_ids=(3, 4)))
-) + "".join(topics.render(replace(topics.block_of(pair), speakers=("User A", "Team (to User A)"))) for pair in PAIRS)
+) + "".join(
+    topics.render_block_of_topic(replace(topics.topic_block(pair), speakers=("User A", "Team (to User A)")))
+    for pair in PAIRS
+)
 DECISIONS = [
     Decision(
         PAIRS[0].id, AT, Action.ADDED, By.LLM, "gpu-drivers", (PAIRS[1].id,), (), "because", (Remark(PAIRS[1].id, "x"),)
@@ -50,10 +52,12 @@ DECISIONS = [
 DECIDED = [json.loads(decisions.render(each)) for each in DECISIONS]
 PICTURE = Picture(1, 0, -1, Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png"))
 SAID = (Said(1, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")), Said(2, 50, PairTurn(Speaker.TEAM, "Restart.")))
-WAITING = pending.Waiting(
+WAITING = captures.Waiting(
     5.5, Capture(None, "thread_1", SAID), (PICTURE,), {PICTURE: Image("a.png", "image/png", b"PNG\n\x00")}
 )
-STATES = [json.loads(state.render(each)) for each in (TeamState(), TeamState(PAIRS[0].id, PAIRS[1].id, 12, "ab"))]
+STATES = [
+    json.loads(library.render_state(each)) for each in (TeamState(), TeamState(PAIRS[0].id, PAIRS[1].id, 12, "ab"))
+]
 PLACE = {"qa_id": PAIRS[0].id, "guild_id": "1", "channel_id": "20", "message_id": "40"}
 
 
@@ -83,12 +87,12 @@ def test_what_is_whole_of_an_archive_ends_with_a_block(data: bytes) -> None:
 @given(damaged_text(TOPIC))
 def test_a_topic_file_is_read_whole_or_malformed(text: str) -> None:
     try:
-        blocks = topics.parse(text)
+        blocks = topics.parse_topic(text)
     except Malformed as error:
         one_line(error, "line ")
         return
     assert len(blocks) == text.count("\n\n")
-    assert topics.parse("".join(map(topics.render, blocks))) == blocks
+    assert topics.parse_topic("".join(map(topics.render_block_of_topic, blocks))) == blocks
 
 
 @THOROUGHLY
@@ -103,14 +107,16 @@ def test_a_decision_is_read_or_reported_and_written_as_it_was(caplog: pytest.Log
 
 
 @THOROUGHLY
-@given(damaged(pending.render(WAITING)) | json_files(json.loads(pending.render(WAITING).split(b"\n")[0])))
+@given(
+    damaged(captures.render_pending(WAITING)) | json_files(json.loads(captures.render_pending(WAITING).split(b"\n")[0]))
+)
 def test_a_waiting_capture_is_read_whole_or_damaged(data: bytes) -> None:
     try:
-        found = pending.parse(data)
-    except pending.Damaged as error:
+        found = captures.parse_pending(data)
+    except captures.DamagedCapture as error:
         one_line(error)
         return
-    assert pending.parse(pending.render(found)) == found
+    assert captures.parse_pending(captures.render_pending(found)) == found
 
 
 @THOROUGHLY
@@ -119,12 +125,12 @@ def test_the_state_of_a_library_is_read_or_unusable(tmp_path: Path, data: bytes)
     path = tmp_path / "state.json"
     path.write_bytes(data)
     try:
-        found = state.read(path)
+        found = library.read_state(path)
     except LibraryUnusable as error:
         one_line(error, str(path))
         return
-    path.write_bytes(state.render(found))
-    assert state.read(path) == found
+    path.write_bytes(library.render_state(found))
+    assert library.read_state(path) == found
 
 
 @THOROUGHLY
@@ -142,8 +148,8 @@ def test_a_line_of_places_costs_itself_alone(tmp_path: Path, data: bytes) -> Non
 @THOROUGHLY
 @given(damaged_text(PAIRS[0].id, PAIRS[0].timestamp, PAIRS[0].said_at))
 def test_an_id_or_a_time_is_an_instant_or_none(text: str) -> None:
-    for read in (qa_ids.instant, qa_ids.timestamp_instant):
-        with suppress(qa_ids.BadId):
-            assert qa_ids.week_file(read(text)).endswith(".txt")
+    for read in (archive.instant, archive.timestamp_instant):
+        with suppress(archive.BadId):
+            assert archive.week_file(read(text)).endswith(".txt")
     with suppress(ValueError):
         from_rfc3339(text)

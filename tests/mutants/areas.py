@@ -32,9 +32,9 @@ AREAS = {
     "operators": Area(("dataflow/*.py", "operators/*.py"), ("tests/operators",)),
     "follower": Area(
         (
-            "services/conversations/following.py",
-            "services/conversations/spoken.py",
-            "services/conversations/shared_words.py",
+            "services/conversations/tracking.py",
+            "services/conversations/tracking.py",
+            "services/conversations/tracking.py",
             "operators/screen.py",
         ),
         (
@@ -50,7 +50,7 @@ AREAS = {
             "services/knowledge/cache.py",
             "services/knowledge/index_file.py",
             "services/knowledge/topic_files.py",
-            "services/conversations/records.py",
+            "services/conversations/posts.py",
             "services/discord/dispatches.py",
             "services/discord/exports.py",
             "services/discord/recordings.py",
@@ -81,10 +81,10 @@ AREAS = {
             "tests/services/documents/test_code_and_tables.py",
         ),
         at_import=(
-            "services.redaction.runs.x_run_of",
-            "services.redaction.shapes.x__no_samples",
-            "services.redaction.shapes.x__shape",
-            "services.redaction.shapes.x_label",
+            "services.redaction.named_secrets.x_run_of",
+            "services.redaction.redactor.x__no_samples",
+            "services.redaction.redactor.x__shape",
+            "services.redaction.redactor.x_label",
         ),
     ),
     "web": Area(

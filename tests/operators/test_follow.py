@@ -11,7 +11,7 @@ from reactivex.subject import Subject
 from model.events import Edited, Event, Posted
 from model.messages import Author, Message
 from operators.screen import follow, unread
-from services.conversations.following import Follower
+from services.conversations.tracking import Follower
 from tests.marbles import play
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, Talk
 

@@ -15,7 +15,7 @@ from services.llm.prefetching import PrefetchingAsker
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
-from services.team.growth import Growth
+from services.team.index import Growth
 from services.team.library import TeamLibrary
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, named, pair

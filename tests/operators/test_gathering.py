@@ -12,7 +12,7 @@ from operators.answering import gather
 from services.assistant import Inquiry
 from services.conversations import Context, ContextRules
 from services.conversations.in_flight import InFlight
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Post, Posts
 from services.llm import Usage
 from tests.talk import ANN, BEN, CHANNEL, GUILD, STAFF, THREAD, Talk
 from tests.world import picture

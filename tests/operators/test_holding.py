@@ -12,7 +12,7 @@ from model.events import Typing
 from model.messages import Author
 from operators.answering import HOLD_SECONDS, hold
 from services.assistant import Inquiry
-from services.conversations.typists import TYPING_SECONDS, Typists
+from services.conversations.people import TYPING_SECONDS, Typists
 from services.llm import Usage
 from tests.talk import ANN, BEN, CHANNEL, STAFF, THREAD, Talk
 

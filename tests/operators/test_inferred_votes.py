@@ -10,8 +10,8 @@ import pytest
 from model.events import Posted
 from model.messages import Author, Message, Place
 from operators.inferred_votes import REMEMBERED_SECONDS, InferredVote, inferred_votes
-from services.conversations.following import Follower
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Post, Posts
+from services.conversations.tracking import Follower
 from tests.marbles import play, watch
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, THREAD

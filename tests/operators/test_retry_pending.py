@@ -11,8 +11,7 @@ from clock import now
 from operators.capturing import retry_pending
 from services.llm.endpoint import BadOutput, Unavailable
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, Said
-from services.team.pending import PendingFolder, Waiting
+from services.team.captures import Capture, PendingFolder, Said, Waiting
 from tests.team import pair
 
 DAY = 86_400.0

@@ -13,7 +13,7 @@ from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from operators.route import Routed, route, sent
 from services.assistant.inquiry import CaptureJob, Inquiry
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Post, Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.protocols import LookupFailed
 from services.llm import Usage

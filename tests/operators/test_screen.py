@@ -15,8 +15,8 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators import screen as module
 from operators.screen import Screened, ScreenRules, decode, screen
-from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight
+from services.conversations.tracking import Follower
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder
 from tests.marbles import watch

@@ -13,8 +13,8 @@ from model.events import Event, Posted
 from model.messages import Author, Message
 from model.outcomes import Reason
 from operators.screen import ScreenRules, follow, screen
-from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight
+from services.conversations.tracking import Follower
 from tests.talk import ANN, BEN, STAFF, Talk
 
 CARA = Author(3, "cara")

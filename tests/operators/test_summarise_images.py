@@ -12,8 +12,7 @@ from services.llm.endpoint import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Picture, Said
-from services.team.pending import PendingFolder, Waiting
+from services.team.captures import Capture, PendingFolder, Picture, Said, Waiting
 from services.telemetry import people
 from tests.team import ScriptedCurator
 

@@ -76,9 +76,11 @@ BOUNDED = {
     "services.documents.store.schema._STAMP": Bound(2_000, "the beginning of a line: services.documents.store.schema"),
     "services.llm.prompting._MANY_BRACKETS": LINE,
     "services.privacy.text_match._PLACEHOLDER": MESSAGE,
-    "services.redaction.names._describes": Bound(200, "a name: services.redaction.names"),
-    "services.redaction.names._file": Bound(1_000, "a value: services.redaction.scanner"),
-    "services.redaction.scanner._WORDS_BEFORE": Bound(40, "what precedes a name: services.redaction.scanner"),
+    "services.redaction.named_secrets._describes": Bound(200, "a name: services.redaction.named_secrets"),
+    "services.redaction.named_secrets._file": Bound(1_000, "a value: services.redaction.named_secrets"),
+    "services.redaction.named_secrets._WORDS_BEFORE": Bound(
+        40, "what precedes a name: services.redaction.named_secrets"
+    ),
     "services.search.languages._NOT_PROSE": Bound(8_000, "the beginning of a text: services.search.languages"),
     "services.search.questions._CONTINUES": MESSAGE,
     "services.search.questions._OPENING_GREETING": MESSAGE,
@@ -115,8 +117,8 @@ KEPT = frozenset(
         "services.documents.asking.times._one_moment",
         "services.documents.asking.times._period",
         "services.documents.reading.times._format",
-        "services.redaction.runs.run_of",
-        "services.redaction.shapes._shape",
+        "services.redaction.named_secrets.run_of",
+        "services.redaction.redactor._shape",
     }
 )
 """Functions that compile what a module keeps, or what is found by a call of them."""
@@ -216,7 +218,7 @@ def test_what_is_linear_is_found_to_be(plain: str) -> None:
 def test_patterns_are_found_wherever_they_are_kept() -> None:
     """In collections, classes, closures, functions with a default, and as methods of them."""
     pattern = re.compile("planted")
-    module = importlib.import_module("services.redaction.shapes")
+    module = importlib.import_module("services.redaction.redactor")
 
     def closed() -> re.Pattern[str]:
         return pattern

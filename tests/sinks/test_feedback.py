@@ -14,7 +14,7 @@ import pytest
 from model.events import Reaction
 from operators.inferred_votes import InferredVote
 from services.conversations.people import People
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Post, Posts
 from services.discord.protocols import DryRunPoster, PostFailed
 from services.storage.data_folder import DataFolder
 from sinks.feedback import Feedback

@@ -29,7 +29,7 @@ from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
-from services.conversations.records import Posts
+from services.conversations.posts import Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
 from services.discord.protocols import DryRunPoster, LookupFailed

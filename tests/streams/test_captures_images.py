@@ -23,8 +23,7 @@ from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in
-from services.team.captures import Captures
-from services.team.pending import PendingFolder
+from services.team.captures import Captures, PendingFolder
 from sinks.archive import RawArchive
 from streams.captures import Images, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk

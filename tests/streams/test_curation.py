@@ -16,7 +16,7 @@ from clock import now, rfc3339
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
-from services.team import qa_ids
+from services.team import archive as archive_format
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.decisions import Action, By, Decision
@@ -413,7 +413,7 @@ def said(after: float, conversation: int, *, captured_after: float = 60.0, numbe
     spoken, stamp = (rfc3339(NOON + at, digits=6) for at in (after, after + captured_after))
     turns = pair(1, f"question {conversation}?", f"answer {number}.")
     return replace(
-        turns, id=qa_ids.qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}"
+        turns, id=archive_format.qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from model.events import Reaction
 from operators.inferred_votes import InferredVote
-from services.conversations.records import Post
+from services.conversations.posts import Post
 from streams.conversations import votes
 from tests.marbles import play
 

@@ -44,7 +44,7 @@ def change_all(root: Path) -> None:
     files.append(root / "lines.jsonl", b"x\n", own_line=True)
     files.truncate(root / "lines.jsonl", 5)
     files.append(root / "lines.jsonl", b"y\n", own_line=True)
-    files.renew(root / "index.txt", b"two")
+    files.replace_derived(root / "index.txt", b"two")
     files.move_aside(root / "index.txt", ".old")
     files.remove(root / "state" / "gone.json")
 

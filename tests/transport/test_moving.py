@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.conversations import Mark, Post, read_marks, read_posts, render_marks
-from services.conversations.outbox import StartedReply, render_started
-from services.conversations.records import render_post
+from services.conversations.posts import StartedReply, render_post, render_started
 from services.llm import TokenDays, read_spent, read_token_days, render_token_days
 from services.storage import DataFolder, files
 from services.storage.json_state import read_ids, render_ids

@@ -11,9 +11,8 @@ import pytest
 
 from clock import VirtualLoop
 from model.events import Reaction
-from services.conversations.outbox import Outbox, StartedReply
 from services.conversations.people import People
-from services.conversations.records import Post, Posts
+from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
 from services.team.captures import Captures

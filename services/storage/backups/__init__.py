@@ -6,9 +6,7 @@ blocks.
 """
 
 # pyright: reportUnusedImport=false
-from services.storage.backups import databases
-from services.storage.backups.databases import DamagedDatabase
+from services.storage.backups import writing
 from services.storage.backups.manifest import BadBackup
 from services.storage.backups.restoring import FolderInUse, restore
-from services.storage.backups.selection import CopyOrder
-from services.storage.backups.writing import BackupRefused, CopyCount, back_up
+from services.storage.backups.writing import BackupRefused, CopyCount, CopyOrder, DamagedDatabase, back_up

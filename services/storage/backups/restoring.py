@@ -15,7 +15,7 @@ from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from services.storage import arrival, files
+from services.storage import data_folder, files
 from services.storage.backups import manifest
 from services.storage.backups.manifest import MOST_BYTES, NAME, PREFIX, BadBackup, CopiedFile, Manifest
 from services.storage.backups.writing import CopyCount
@@ -51,16 +51,16 @@ def restore(file: Path, root: Path, count: CopyCount | None = None) -> Manifest:
         if held.total + _MARGIN > (free := shutil.disk_usage(root).free):
             raise BadBackup(f"needs {held.total} bytes, and {root} has {free}; make room")
         try:
-            _unpack(archive, held, root / arrival.RESTORING, count or CopyCount())
-            arrival.commit(root)
+            _unpack(archive, held, root / data_folder.RESTORING, count or CopyCount())
+            data_folder.commit_restored(root)
         except BaseException:
             with contextlib.suppress(OSError):
-                arrival.drop(root)
+                data_folder.drop_unfinished_restore(root)
             raise
     try:
-        arrival.settle(root)
+        data_folder.finish_restore(root)
     except KeyboardInterrupt:
-        arrival.settle(root)  # too late: it is restored
+        data_folder.finish_restore(root)  # too late: it is restored
     return held
 
 

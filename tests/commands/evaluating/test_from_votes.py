@@ -13,7 +13,7 @@ import yaml
 from app import main
 from clock import rfc3339
 from commands.evaluating.questions import read_questions
-from services.conversations.records import Post, render_post
+from services.conversations.posts import Post, render_post
 from services.telemetry import render_ended
 from tests.reporting.asked import asked
 

@@ -9,7 +9,7 @@ import pytest
 
 from commands.mcp_server.tools import ReadableThreads
 from services.conversations import Post
-from services.conversations.records import render_post
+from services.conversations.posts import render_post
 from services.documents.store import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection
 from services.storage import DataFolder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.messages import Author, AuthorType, Message, Place
-from services.conversations.following import Followed, Follower, FollowRules
+from services.conversations.tracking import Followed, Follower, FollowRules
 from tests.talk import BOT, CHANNEL, OTHER_BOT, STAFF, STAFF_TOO, Talk
 
 KINDS = dict.fromkeys((STAFF.id, STAFF_TOO.id), AuthorType.TEAM_MEMBER) | dict.fromkeys(

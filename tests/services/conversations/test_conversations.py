@@ -20,12 +20,11 @@ from model.events import Posted, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
-from services.conversations import records as records_module
+from services.conversations import posts as records_module
 from services.conversations.context import Context, ContextRules
-from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
-from services.conversations.records import (
+from services.conversations.posts import (
     Mark,
     Post,
     Posts,
@@ -35,6 +34,7 @@ from services.conversations.records import (
     render_marks,
     render_post,
 )
+from services.conversations.tracking import Follower
 from services.discord.protocols import LookupFailed
 from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state

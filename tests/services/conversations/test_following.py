@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.evaluation.taught import taught, teaches
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
-from services.conversations import spoken
-from services.conversations.following import Follower, Link
+from services.conversations import tracking
+from services.conversations.tracking import Follower, Link
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
 
@@ -259,7 +259,7 @@ def test_who_mentions_somebody_of_their_own_conversation_goes_on_with_it_whateve
 
 
 def test_whoever_spoke_lately_is_a_member_however_many_have_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spoken, "KEPT_MEMBERS", 3)
+    monkeypatch.setattr(tracking, "KEPT_MEMBERS", 3)
     chat = FollowedChat()
     asked = chat.says(0, ANN)
     for number in range(2):

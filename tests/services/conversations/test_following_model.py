@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.evaluation.taught import taught
 from model.messages import Author, AuthorType, Message, Reference
-from services.conversations import spoken
-from services.conversations.following import Follower
+from services.conversations import tracking
+from services.conversations.tracking import Follower
 from tests.services.conversations.followed import KINDS, FollowedChat
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, STAFF_TOO, Talk
@@ -111,7 +111,7 @@ def test_memory_is_bounded_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         "WAITING": 5,
     }
     for what, most in kept.items():
-        monkeypatch.setattr(spoken, f"KEPT_{what}", most)
+        monkeypatch.setattr(tracking, f"KEPT_{what}", most)
     follower, sizes = Follower(), list[int]()
     talk, last = Talk(), None
     for second in range(3_000):

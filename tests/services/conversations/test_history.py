@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Message, Place, PlaceKind
 from services.conversations import history as history_module
-from services.conversations.history import History
-from services.conversations.timeline import ENDLESS, Timeline
+from services.conversations.history import ENDLESS, History, Timeline
 from services.discord.protocols import LookupFailed
 from tests.services.conversations.places import ANNA, BEN, EPOCH, FullList, message
 from tests.services.quickly import QUICKLY

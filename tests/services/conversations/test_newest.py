@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.messages import AuthorType
-from services.conversations.newest import NewestIds, NewestSpoken, Spoken
-from services.conversations.spoken import Memory
+from services.conversations.tracking import Memory, NewestIds, NewestSpoken, Spoken
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, CHANNEL, Talk
 

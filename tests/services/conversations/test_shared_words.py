@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.conversations import shared_words
-from services.conversations.shared_words import Rarity, words_of
+from services.conversations import tracking
+from services.conversations.tracking import Rarity, words_of
 from tests.services.quickly import QUICKLY
 
 MESSAGES = st.lists(st.frozensets(st.sampled_from(["cable", "lamp", "moon", "port"])), max_size=12)
@@ -24,7 +24,7 @@ def told(*messages: frozenset[str]) -> Rarity:
 @given(MESSAGES)
 def test_what_came_before_the_newest_messages_counts_no_longer(messages: list[frozenset[str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_words, "COUNTED", 3)
+        patch.setattr(tracking, "COUNTED", 3)
         every, newest = told(*messages), told(*messages[-3:])
     for word in ("cable", "lamp", "moon", "port"):
         assert every.shared([word], [word]) == newest.shared([word], [word])

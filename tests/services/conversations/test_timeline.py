@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from model.messages import Author, Message
-from services.conversations.timeline import Timeline
+from services.conversations.history import Timeline
 
 ANN = Author(1, "ann")
 

@@ -7,8 +7,8 @@ import pytest
 from model.batches import Key
 from model.events import Typing
 from model.messages import Author
-from services.conversations import typists as module
-from services.conversations.typists import TELLS_SECONDS, TYPING_SECONDS, Typists
+from services.conversations import people as module
+from services.conversations.people import TELLS_SECONDS, TYPING_SECONDS, Typists
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 
 HERE, THERE = CHANNEL.id, THREAD.id

@@ -14,7 +14,7 @@ from services.documents.reading.times import of_value
 from services.documents.reading.toml_outline import read_toml
 from services.documents.reading.xml_outline import read_xml
 from services.redaction import Redactor
-from services.redaction.runs import PIECES
+from services.redaction.named_secrets import PIECES
 from tests.patterns.growth import STEEP, growth, peak
 
 CHARS = 200_000

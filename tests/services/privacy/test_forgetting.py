@@ -13,13 +13,11 @@ from model.conversations import Turn as Said
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
 from services.assistant.prompts import Tasks, gate, select
-from services.conversations.outbox import StartedReply, render_started
-from services.conversations.records import Post, read_posts, render_post
+from services.conversations.posts import Post, StartedReply, read_posts, render_post, render_started
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import Forgotten, forget, has_written, note_documents
-from services.privacy.pseudonyms import pseudonym
+from services.privacy.forgetting import Forgotten, add_document_counts, forget, has_written, pseudonym
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -295,12 +293,12 @@ def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
 
 def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_path: Path) -> None:
     folder, done = DataFolder(tmp_path), Forgotten()
-    note_documents(done, folder, 1, 2)
+    add_document_counts(done, folder, 1, 2)
     assert (done.files, done.runbooks, done.left) == (1, 2, [])
     folder.llm_recordings.mkdir(parents=True)
-    note_documents(done, folder, 0, 0)
+    add_document_counts(done, folder, 0, 0)
     assert not done.left
-    note_documents(done, folder, 0, 1)
+    add_document_counts(done, folder, 0, 1)
     assert "not searched for passages" in done.left[0]
 
 

@@ -12,7 +12,8 @@ import pytest
 from services.privacy.forgetting import Forgotten, forget
 from services.storage import files
 from services.storage.data_folder import DataFolder
-from services.team import archive, state
+from services.team import archive
+from services.team import library as team_library
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary
@@ -162,7 +163,7 @@ def test_without_the_library_topics_are_named_and_its_next_opening_takes_the_wor
     library = opened(folder.root)
     assert is_whole(folder.root, library)
     assert caplog.messages == []
-    assert state.read(places_in(folder.root).state).filed_bytes == folder.decisions.stat().st_size
+    assert team_library.read_state(places_in(folder.root).state).filed_bytes == folder.decisions.stat().st_size
 
 
 def test_captures_that_wait_with_their_words_are_dropped(folder: DataFolder) -> None:

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.privacy import sweep
-from services.privacy.sweep import Traces, still_held
+from services.privacy import text_match
+from services.privacy.text_match import Traces, find_remaining_words
 from tests.services.quickly import QUICKLY
 
 SAID = "My lantern stays dark all night, though\nI wind it up twice"
 
 
 def held(folder: Path, *texts: str) -> list[str]:
-    return [line.partition(": ")[0].rpartition("/")[2] for line in still_held(folder, texts, (), ())]
+    return [line.partition(": ")[0].rpartition("/")[2] for line in find_remaining_words(folder, texts, (), ())]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_row_is_found_in_whatever_pieces_a_file_comes(words: list[str], size: 
 def test_a_word_at_the_end_of_a_piece_of_the_file_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_text("x " * 10 + SAID + " x" * 10)
     for size in range(10, 60):
-        monkeypatch.setattr(sweep, "AT_ONCE", size)
+        monkeypatch.setattr(text_match, "AT_ONCE", size)
         assert held(tmp_path, SAID) == ["a"], size
 
 
@@ -72,5 +72,5 @@ def test_documentation_and_what_is_named_already_are_passed_over(tmp_path: Path)
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SAID)
     named = [f"{tmp_path / 'logs'}: 6 files: a log"]
-    (line,) = still_held(tmp_path, [SAID], [tmp_path / "docs"], named)
+    (line,) = find_remaining_words(tmp_path, [SAID], [tmp_path / "docs"], named)
     assert line.startswith(f"{tmp_path / 'c'}: still has words as they wrote them")

@@ -15,8 +15,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.units import ChunkType
 from services.redaction import Redactor
-from services.redaction.names import is_constant, is_count, is_number, is_secret, is_word, leads_to_secret
-from services.redaction.shapes import CODE_SHAPES
+from services.redaction.named_secrets import is_constant, is_count, is_number, is_secret, is_word, leads_to_secret
+from services.redaction.redactor import CODE_SHAPES
 
 LABEL = "[redacted: secret]"
 redact = Redactor().text

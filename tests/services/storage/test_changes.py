@@ -25,7 +25,7 @@ class Taken:
 
 def change_all(root: Path) -> None:
     files.replace(root / "state" / "a.json", b"one")
-    files.renew(root / "index.txt", b"two")
+    files.replace_derived(root / "index.txt", b"two")
     files.append(root / "lines.jsonl", b"{}\n")
     files.append(root / "lines.jsonl", b"[]")
     files.append(root / "lines.jsonl", b"x\n", own_line=True)
@@ -144,5 +144,5 @@ def test_nothing_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         files.append(tmp_path / "lines", b"one\n")
         files.truncate(tmp_path / "lines", 2)
         files.replace(tmp_path / "index", b"x")
-        files.renew(tmp_path / "index", b"y")
+        files.replace_derived(tmp_path / "index", b"y")
         files.move_aside(tmp_path / "index", ".old")

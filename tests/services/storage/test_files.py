@@ -191,7 +191,7 @@ def test_data_name_and_new_folders_are_synced(tmp_path: Path, monkeypatch: pytes
     assert synced[0].startswith("/" + files.LEFTOVER_PREFIX)
     assert synced[1:] == [""]
     synced.clear()
-    files.renew(tmp_path / "state.json", b"2")
+    files.replace_derived(tmp_path / "state.json", b"2")
     assert [name.startswith("/" + files.LEFTOVER_PREFIX) for name in synced] == [True]
     assert (tmp_path / "state.json").read_bytes() == b"2"
 
@@ -317,7 +317,7 @@ def test_a_virtual_clock_stands_still_during_file_work() -> None:
 def test_an_append_waits_for_whoever_edits_the_file_and_goes_to_what_took_its_place(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_bytes(b"one\n")
-    with files.alone(path):
+    with files.locked_for_edit(path):
         later = threading.Thread(target=files.append, args=(path, b"three\n"))
         later.start()
         later.join(0.05)
@@ -329,7 +329,7 @@ def test_an_append_waits_for_whoever_edits_the_file_and_goes_to_what_took_its_pl
 
 def test_a_file_that_does_not_exist_keeps_nobody_away(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
-    with files.alone(path):
+    with files.locked_for_edit(path):
         files.append(path, b"one\n")
     assert path.read_bytes() == b"one\n"
 
@@ -343,6 +343,6 @@ def test_a_lock_that_fails_leaves_no_descriptor_behind(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(files.fcntl, "flock", refuse)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with pytest.raises(OSError, match="No locks available"), files.alone(path):
+    with pytest.raises(OSError, match="No locks available"), files.locked_for_edit(path):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before

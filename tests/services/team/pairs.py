@@ -8,13 +8,12 @@ from pathlib import Path
 
 from services.storage import files
 from services.storage.data_folder import DataFolder
-from services.team import archive, archive_files, decisions, qa_ids
+from services.team import archive, archive_files, decisions
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
-from services.team.fold import Placement, fold
-from services.team.library import TeamLibrary
+from services.team.library import TeamLibrary, TeamPlaces
 from services.team.opening import open_library
-from services.team.state import TeamPlaces
+from services.team.topics import Placement, fold
 from tests.services.team.test_archive import a_pair
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
@@ -45,14 +44,14 @@ def captured(number: int, *texts: str, conversation: int | None = None) -> Pair:
     pair = a_pair(*(texts or (f"Question {number}?", f"Answer {number}.")))
     conversation_id = f"thread_{1000 + number if conversation is None else conversation}"
     return replace(
-        pair, id=qa_ids.qa_id(timestamp), timestamp=timestamp, said_at=timestamp, conversation_id=conversation_id
+        pair, id=archive.qa_id(timestamp), timestamp=timestamp, said_at=timestamp, conversation_id=conversation_id
     )
 
 
 def store(folder: Path, *pairs: Pair) -> None:
     """As tier 1 does."""
     for pair in pairs:
-        path = places_in(folder).raw / qa_ids.week_file(pair.key)
+        path = places_in(folder).raw / archive.week_file(pair.key)
         files.append(path, archive.render(pair).encode())
 
 

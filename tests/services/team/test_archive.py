@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.team import archive, qa_ids
+from services.team import archive
 from services.team.archive import Malformed, Pair, PairTurn, Speaker, parse, render
 
 # Text that tries: structure, line ends of every kind, halves of surrogate pairs.
@@ -44,7 +44,7 @@ def pairs(draw: st.DrawFn) -> Pair:
     digits = draw(st.sampled_from(["", ".5", ".228000", ".123456789012"]))
     timestamp = f"2026-02-0{draw(st.integers(1, 9))}T03:10:56{digits}Z"
     conversation = f"{draw(st.sampled_from(['thread', 'reply']))}_{draw(st.integers(0, 2**63))}"
-    pair_id = qa_ids.qa_id(timestamp)
+    pair_id = archive.qa_id(timestamp)
     return Pair(
         pair_id, timestamp, "2026-02-01T03:09:41Z", conversation, tuple(draw(ids)), tuple(draw(ids)), tuple(said)
     )
@@ -55,7 +55,9 @@ def a_pair(*texts: str, second: int = 57) -> Pair:
     turns = tuple(PairTurn(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(said))
     timestamp = f"2026-02-01T03:10:{second}.000000Z"
     numbers = tuple(range(len(said)))
-    return Pair(qa_ids.qa_id(timestamp), timestamp, "2026-02-01T03:09:41.120000Z", "thread_17", numbers, numbers, turns)
+    return Pair(
+        archive.qa_id(timestamp), timestamp, "2026-02-01T03:09:41.120000Z", "thread_17", numbers, numbers, turns
+    )
 
 
 SPEC_EXAMPLE = """\
@@ -188,15 +190,15 @@ def test_a_pair_needs_a_turn() -> None:
 
 
 def test_ids_are_made_from_time_stamps() -> None:
-    assert qa_ids.qa_id("2026-02-01T03:10:56.228000Z") == "qa_20260201_031056.228000"
-    with pytest.raises(qa_ids.BadId, match="not of the form 2026-02"):
-        qa_ids.qa_id("2026-02-01 03:10:56")
+    assert archive.qa_id("2026-02-01T03:10:56.228000Z") == "qa_20260201_031056.228000"
+    with pytest.raises(archive.BadId, match="not of the form 2026-02"):
+        archive.qa_id("2026-02-01 03:10:56")
 
 
 @pytest.mark.parametrize("bad", ["", "qa_", "qa_20260201_031056.", "qa_20260201_031056.1Z", "qa_٢٠260201_031056"])
 def test_an_id_of_the_wrong_form_is_an_error_that_shows_it(bad: str) -> None:
-    with pytest.raises(qa_ids.BadId, match=r"not of the form qa_20260201_031056\.228000"):
-        qa_ids.instant(bad)
+    with pytest.raises(archive.BadId, match=r"not of the form qa_20260201_031056\.228000"):
+        archive.instant(bad)
 
 
 def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
@@ -209,10 +211,10 @@ def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
         "qa_20260201_031056.3",
         "qa_20260201_031057.000000",
     ]
-    instants = list(map(qa_ids.instant, ids))
+    instants = list(map(archive.instant, ids))
     assert instants == sorted(set(instants))
-    assert qa_ids.instant("qa_20260201_031056.228") == qa_ids.instant("qa_20260201_031056.228000")
-    assert qa_ids.instant("qa_19700101_000001.5") == Decimal("1.5")
+    assert archive.instant("qa_20260201_031056.228") == archive.instant("qa_20260201_031056.228000")
+    assert archive.instant("qa_19700101_000001.5") == Decimal("1.5")
 
 
 @pytest.mark.parametrize(
@@ -224,14 +226,14 @@ def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
     ],
 )
 def test_a_week_file_is_named_after_the_iso_year_and_week(timestamp: str, name: str) -> None:
-    assert qa_ids.week_file(qa_ids.timestamp_instant(timestamp)) == name
+    assert archive.week_file(archive.timestamp_instant(timestamp)) == name
 
 
 def test_time_stamps_strictly_increase_within_an_archive() -> None:
     """Pitfall 4: two pairs of one instant get two ids."""
-    stamps: Sequence[str] = [qa_ids.next_timestamp(1769915456.228, None)]
+    stamps: Sequence[str] = [archive.next_timestamp(1769915456.228, None)]
     for now in (1769915456.228, 1769915456.228, 1769915400.0, 1769915457.0):
-        stamps = [*stamps, qa_ids.next_timestamp(now, stamps[-1])]
+        stamps = [*stamps, archive.next_timestamp(now, stamps[-1])]
     assert [stamp.removeprefix("2026-02-01T03:10:") for stamp in stamps] == [
         "56.228000Z",
         "56.228001Z",
@@ -239,7 +241,7 @@ def test_time_stamps_strictly_increase_within_an_archive() -> None:
         "56.228003Z",
         "57.000000Z",
     ]
-    assert qa_ids.next_timestamp(0.0, "2026-12-31T23:59:59.9999999Z") == "2027-01-01T00:00:00.000000Z"
+    assert archive.next_timestamp(0.0, "2026-12-31T23:59:59.9999999Z") == "2027-01-01T00:00:00.000000Z"
 
 
 # What an earlier program has written
@@ -287,7 +289,7 @@ def test_a_pair_knows_its_key_and_few_time_stamps_are_remembered_beside() -> Non
     said = (PairTurn(Speaker.USER, "What is it?"),)
     timestamps = [f"2026-03-01T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}.000000Z" for n in range(5_000)]
     tracemalloc.start()
-    pairs = [Pair(qa_ids.qa_id(each), each, each, "thread_17", (1,), (1,), said) for each in timestamps]
+    pairs = [Pair(archive.qa_id(each), each, each, "thread_17", (1,), (1,), said) for each in timestamps]
     ours, _ = tracemalloc.get_traced_memory()
     keys = [pair.key for pair in pairs]
     held, _ = tracemalloc.get_traced_memory()

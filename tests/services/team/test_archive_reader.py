@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.storage import files
-from services.team import archive_files, qa_ids
+from services.team import archive, archive_files
 from services.team.archive import Pair, render
 from services.team.archive_files import ArchiveReader, StoredBlock
 from tests.services.quickly import QUICKLY
@@ -39,13 +39,13 @@ def test_however_little_is_read_at_once_every_pair_comes_in_order(
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert list(reader.survey(lambda pair: pair == pairs[7])) == pairs
     # Later it goes on where something was wanted, or a little before; the other weeks are done with.
-    week = [pair for pair in pairs if qa_ids.week_file(pair.key) == qa_ids.week_file(pairs[7].key)]
+    week = [pair for pair in pairs if archive.week_file(pair.key) == archive.week_file(pairs[7].key)]
     later = all_of(reader)
     assert pairs[7] in later
     assert later == week[-len(later) :]
     assert all_of(ArchiveReader(places_in(tmp_path).raw)) == pairs
-    assert reader.find(map(qa_ids.instant, (pairs[3].id, pairs[11].id, captured(1).id))) == {
-        qa_ids.instant(pair.id): pair for pair in (pairs[3], pairs[11])
+    assert reader.find(map(archive.instant, (pairs[3].id, pairs[11].id, captured(1).id))) == {
+        archive.instant(pair.id): pair for pair in (pairs[3], pairs[11])
     }
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
 
 
 def append(folder: Path, pair: Pair) -> StoredBlock:
-    path = places_in(folder).raw / qa_ids.week_file(pair.key)
+    path = places_in(folder).raw / archive.week_file(pair.key)
     return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
 
 
@@ -270,7 +270,7 @@ def test_the_last_capture_of_a_conversation_is_known_as_long_as_it_waits(tmp_pat
     assert reader.oldest(anything) == pairs[0]
     assert [reader.later(pair) for pair in pairs[:4]] == [pairs[2], pairs[3], None, None]
     assert reader.oldest(lambda _pair: False) is None
-    name = qa_ids.week_file(pairs[4].key)
+    name = archive.week_file(pairs[4].key)
     store(tmp_path, pairs[4])
     start = (raw / name).stat().st_size - len(render(pairs[4]).encode())
     reader.stored(StoredBlock(name, start, render(pairs[4]), pairs[4]))

@@ -3,9 +3,8 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 
-from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive import Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, Captures, Said
-from services.team.qa_ids import qa_id
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 
 PEOPLE = {"a": (ANN.id, Speaker.USER), "b": (BEN.id, Speaker.USER), "s": (STAFF.id, Speaker.TEAM)}

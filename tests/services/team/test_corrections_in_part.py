@@ -11,10 +11,8 @@ import pytest
 
 from services.team.archive import Pair
 from services.team.decisions import REMARK_CHARS, Action, By, Decision, DecisionLog, Remark, parse, render
-from services.team.filing import allowed_remarks
-from services.team.fold import Placement, fold
-from services.team.topics import Correction, Malformed
-from services.team.topics import parse as parse_topic
+from services.team.library import allowed_remarks
+from services.team.topics import Correction, Malformed, Placement, fold, parse_topic
 from tests.services.team.pairs import (
     added,
     captured,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from services.team import qa_ids
-from services.team.filing import allowed_remarks
+from services.team import archive
+from services.team.library import allowed_remarks
 from tests.services.team.pairs import added, captured, opened, store
 
 
@@ -17,14 +17,14 @@ from tests.services.team.pairs import added, captured, opened, store
 def ids_read(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
     """The ids that were looked into while the block ran."""
     seen: list[str] = []
-    instant = qa_ids.instant
+    instant = archive.instant
 
     def noted(pair_id: str) -> object:
         seen.append(pair_id)
         return instant(pair_id)
 
     with monkeypatch.context() as patched:
-        patched.setattr(qa_ids, "instant", noted)
+        patched.setattr(archive, "instant", noted)
         yield seen
 
 

@@ -16,9 +16,7 @@ from services.team.archive import Pair, render
 from services.team.captures import Captures
 from services.team.decisions import Action, By, Decision, DecisionLog
 from services.team.decisions import render as line_of
-from services.team.filing import allowed_removals
-from services.team.library import TeamLibrary
-from services.team.state import LibraryUnwritable
+from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
 from sinks.archive import RawArchive
 from tests.services.storage.power import Machine, leftovers
 from tests.services.team.pairs import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.team.growth import Growth
+from services.team.index import Growth
 from services.team.topics import Topic
 from tests.services.team.pairs import captured
 

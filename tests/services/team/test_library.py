@@ -15,16 +15,14 @@ from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
 from services.storage import files
 from services.team import library as library_module
-from services.team import state
-from services.team.archive import REMOVED, Pair, render
+from services.team import library as team_library
+from services.team.archive import REMOVED, Pair, render, week_file
 from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.library import TeamLibrary, UnknownPair
+from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair
 from services.team.opening import open_library
-from services.team.qa_ids import week_file
 from services.team.rebuilding import Build
-from services.team.state import LibraryUnusable
-from services.team.topics import Topic, parse
+from services.team.topics import Topic, parse_topic
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
     NOW,
@@ -74,7 +72,7 @@ def test_a_decision_is_written_with_topic_index_and_state(tmp_path: Path) -> Non
     assert [each.action for each in noted(tmp_path)] == [Action.ADDED, Action.FAILED]
     assert topic_files(tmp_path) == {"gpu.txt": library.topics["gpu"].text}
     assert places.index.read_text() == "team:gpu.txt\ngpu: Question 1?\n"
-    assert state.read(places.state).last_processed_qa_id == TWO.id
+    assert team_library.read_state(places.state).last_processed_qa_id == TWO.id
 
 
 def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_left(tmp_path: Path) -> None:
@@ -263,7 +261,7 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message_all_
     library = opened(tmp_path)
     assert library.undecided() == pair
     library.decide(added(pair, "paste"))
-    [block] = parse((places_in(tmp_path).topics / "paste.txt").read_text())
+    [block] = parse_topic((places_in(tmp_path).topics / "paste.txt").read_text())
     assert (block.id, block.turns) == (pair.id, pair.turns)
     again = opened(tmp_path)
     assert again.topics["paste"].pairs == (pair,)
@@ -327,7 +325,7 @@ def test_the_state_file_counts_as_it_was_before_there_were_decisions(tmp_path: P
     places_in(tmp_path).state.write_text(f'{{"last_processed_qa_id": "{ONE.id}"}}')
     library = opened(tmp_path)
     library.decide(added(THREE, "gpu"))
-    assert state.read(places_in(tmp_path).state).last_processed_qa_id == THREE.id
+    assert team_library.read_state(places_in(tmp_path).state).last_processed_qa_id == THREE.id
     assert opened(tmp_path).undecided() == TWO
 
 
@@ -528,7 +526,8 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     assert library.undescribed() == []
     assert library.undecided() is None
     assert caplog.messages == []
-    assert state.read(places_in(tmp_path).state).filed_bytes == places_in(tmp_path).decisions.stat().st_size
+    state = team_library.read_state(places_in(tmp_path).state)
+    assert state.filed_bytes == places_in(tmp_path).decisions.stat().st_size
 
 
 def test_a_rebuild_of_an_empty_archive_is_an_empty_library(tmp_path: Path) -> None:

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from model.conversations import Image
 from model.messages import Attachment
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Picture, Said
-from services.team.pending import Damaged, PendingFolder, Waiting, parse, render
+from services.team.captures import (
+    Capture,
+    DamagedCapture,
+    PendingFolder,
+    Picture,
+    Said,
+    Waiting,
+    parse_pending,
+    render_pending,
+)
 
 ids = st.integers(min_value=0, max_value=10**19)
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -48,7 +56,7 @@ def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> Waiting:
 
 @given(waitings())
 def test_reading_gives_back_what_was_written(one: Waiting) -> None:
-    assert parse(render(one)) == one
+    assert parse_pending(render_pending(one)) == one
 
 
 @pytest.mark.parametrize(
@@ -61,18 +69,18 @@ def test_reading_gives_back_what_was_written(one: Waiting) -> None:
 )
 def test_what_an_earlier_version_left_to_wait_is_read(said_of_it: bytes, conversation_id: str) -> None:
     one = waiting(1, 5.0, b"PNG")
-    written = render(one)
+    written = render_pending(one)
     earlier = written.replace(b'"conversation_id":"thread_1"', said_of_it)
     assert b"continues" not in written
-    assert parse(earlier) == replace(one, capture=replace(one.capture, conversation_id=conversation_id))
+    assert parse_pending(earlier) == replace(one, capture=replace(one.capture, conversation_id=conversation_id))
 
 
 @given(waitings(), st.data())
 def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: Waiting, data: st.DataObject) -> None:
-    whole = render(one)
+    whole = render_pending(one)
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    with pytest.raises(Damaged):
-        parse(cut)
+    with pytest.raises(DamagedCapture):
+        parse_pending(cut)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +93,13 @@ def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: Waiting, data: 
     ],
 )
 def test_damage_is_told_in_a_few_words(change: tuple[bytes, bytes], why: str) -> None:
-    with pytest.raises(Damaged, match=why):
-        parse(render(waiting(1, 5.0, b"PNG")).replace(*change))
+    with pytest.raises(DamagedCapture, match=why):
+        parse_pending(render_pending(waiting(1, 5.0, b"PNG")).replace(*change))
 
 
 def test_what_is_appended_is_damage() -> None:
-    with pytest.raises(Damaged, match="more in it than was stored"):
-        parse(render(waiting()) + b"x")
+    with pytest.raises(DamagedCapture, match="more in it than was stored"):
+        parse_pending(render_pending(waiting()) + b"x")
 
 
 def test_those_who_wait_longest_come_first_and_are_gone_once_dropped(tmp_path: Path) -> None:

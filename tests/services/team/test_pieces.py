@@ -12,10 +12,8 @@ from services.team import corrections
 from services.team.archive import Pair, PairTurn, Speaker, part_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark, parse, render
-from services.team.filing import parts_by_topic, together
-from services.team.fold import Placement, fold
-from services.team.library import TeamLibrary
-from services.team.topics import Topic, is_exchange
+from services.team.library import TeamLibrary, merge_decisions, parts_by_topic
+from services.team.topics import Placement, Topic, fold, is_exchange
 from tests.services.team.pairs import (
     added,
     captured,
@@ -176,14 +174,14 @@ def test_one_decision_holds_what_was_decided_about_the_parts() -> None:
     parts = parts_by_topic(MIXED, [(["11", "13"], "gpu"), (["12", "14"], "net")])
     gpu = replace(decided(MIXED, Action.ADDED, "gpu", remove_ids=(OTHER.id,)), conflicts=(Remark(LATER.id, "x"),))
     net = decided(MIXED, Action.ADDED, "net", remove_ids=(LATER.id, OTHER.id))
-    both = together(MIXED, parts, [gpu, net])
+    both = merge_decisions(MIXED, parts, [gpu, net])
     assert both == replace(SPLIT, remove_ids=(OTHER.id, LATER.id), conflicts=gpu.conflicts)
     said_already = replace(net, action=Action.SKIPPED)
-    one = together(MIXED, parts, [said_already, gpu])
+    one = merge_decisions(MIXED, parts, [said_already, gpu])
     assert (one.action, one.topic, one.pieces) == (Action.ADDED, "gpu", (FiledPiece(("12", "14"), "gpu"),))
-    none = together(MIXED, parts, [said_already, said_already])
+    none = merge_decisions(MIXED, parts, [said_already, said_already])
     assert (none.action, none.remove_ids, none.pieces) == (Action.SKIPPED, (LATER.id, OTHER.id), ())
-    assert together(MIXED, {"gpu": MIXED}, [gpu]) == gpu
+    assert merge_decisions(MIXED, {"gpu": MIXED}, [gpu]) == gpu
 
 
 def test_a_part_has_its_messages_only() -> None:

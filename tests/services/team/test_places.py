@@ -12,8 +12,7 @@ import pytest
 
 from model.outcomes import OutcomeKind
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Captures, Said
-from services.team.places import PairPlaces, place_line
+from services.team.captures import Capture, Captures, PairPlaces, Said, place_line
 from sinks.archive import RawArchive
 from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk

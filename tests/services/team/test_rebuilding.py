@@ -11,9 +11,9 @@ from services.storage import files
 from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, By, Decision
-from services.team.fold import Placement
 from services.team.opening import open_library
 from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keeping, plan
+from services.team.topics import Placement
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
 NOW = "2026-03-01T00:00:00.000Z"

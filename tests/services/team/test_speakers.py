@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 
 from services.team import archive
-from services.team.archive import REMOVED, Pair, PairTurn, Speaker
-from services.team.speakers import as_read, has_several_askers, labels_of, spoken
-from services.team.topics import Topic, block_of, parse, render
+from services.team.archive import (
+    REMOVED,
+    Pair,
+    PairTurn,
+    Speaker,
+    has_several_askers,
+    labelled_turns,
+    labels_of,
+    utterances_of,
+)
+from services.team.topics import Topic, parse_topic, render_block_of_topic, topic_block
 from tests.services.team.pairs import added, is_whole, opened, places_in, store
 from tests.services.team.test_archive import a_pair, pairs
 
@@ -39,7 +47,7 @@ def test_with_one_asker_there_is_nothing_to_tell_apart() -> None:
     one = talk((ANN, "a"), (KIM, "b"), (ANN, "c"), (LEE, "d"))
     assert labels_of(one) == ("User", "Team", "User", "Team")
     assert not has_several_askers(one)
-    assert block_of(one).speakers == ()
+    assert topic_block(one).speakers == ()
 
 
 def test_users_have_letters_and_the_team_speaks_to_one_where_that_is_known() -> None:
@@ -65,7 +73,7 @@ def test_many_users_have_numbers_after_the_letters() -> None:
 
 def test_a_sentence_in_two_messages_is_read_as_one() -> None:
     said = talk((ANN, "my node"), (ANN, "does not start"), (KIM, "Which"), (LEE, "It is known."), (LEE, "Update."))
-    assert as_read(said) == [
+    assert utterances_of(said) == [
         ("User", "my node\ndoes not start", (0, 1)),
         ("Team", "Which", (2,)),
         ("Team", "It is known.\nUpdate.", (3, 4)),
@@ -75,8 +83,14 @@ def test_a_sentence_in_two_messages_is_read_as_one() -> None:
 def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> None:
     """Pitfall 49."""
     left = archive.without(MIXED, ANN)
-    assert [label for label, _ in spoken(left)] == ["Team (to User A)", "User B", "Team", "Team (to User A)", "Team"]
-    assert as_read(archive.without(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
+    assert [label for label, _ in labelled_turns(left)] == [
+        "Team (to User A)",
+        "User B",
+        "Team",
+        "Team (to User A)",
+        "Team",
+    ]
+    assert utterances_of(archive.without(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
         ("User A", "a\nc", (0, 2)),
         ("Team", "d", (3,)),
     ]
@@ -86,8 +100,8 @@ def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> No
 def test_whoever_writes_every_turn_has_a_label_that_a_topic_file_can_hold(pair: Pair) -> None:
     assert len(labels_of(pair)) == len(pair.turns)
     assert [label.split(" ")[0] for label in labels_of(pair)] == [turn.speaker for turn in pair.turns]
-    assert REMOVED not in [said.text for said in as_read(pair)]
-    assert parse(render(block_of(pair))) == [block_of(pair)]
+    assert REMOVED not in [said.text for said in utterances_of(pair)]
+    assert parse_topic(render_block_of_topic(topic_block(pair))) == [topic_block(pair)]
 
 
 def test_a_topic_file_names_the_speakers_where_several_users_wrote() -> None:
@@ -96,7 +110,7 @@ def test_a_topic_file_names_the_speakers_where_several_users_wrote() -> None:
         "\nspeakers: User A, Team (to User A), User B, User A, Team, Team (to User A), Team\n",
     )
     with pytest.raises(archive.Malformed, match="2 speakers and 7 turns"):
-        parse(Topic("gpu", (MIXED,)).text.replace(", User B, User A, Team, Team (to User A), Team\n", "\n", 1))
+        parse_topic(Topic("gpu", (MIXED,)).text.replace(", User B, User A, Team, Team (to User A), Team\n", "\n", 1))
 
 
 @pytest.mark.parametrize("gone", [ANN, BEN, KIM, LEE])

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from services.team import qa_ids
+from services.team import archive
 from services.team.archive import Pair
-from services.team.filing import allowed_removals, replaced_by
+from services.team.library import allowed_removals, replaced_by
 from tests.services.team.test_archive import a_pair
 
 
 def captured(second: int, conversation: int) -> Pair:
     timestamp = f"2026-02-01T03:10:{second:02}.000000Z"
-    return replace(a_pair(), id=qa_ids.qa_id(timestamp), timestamp=timestamp, conversation_id=f"thread_{conversation}")
+    return replace(a_pair(), id=archive.qa_id(timestamp), timestamp=timestamp, conversation_id=f"thread_{conversation}")
 
 
 HELD = [captured(second, second) for second in range(10)]

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.storage import tail_repair
+from services.storage import files
 from services.team import archive_files
-from services.team.archive import Pair, PairTurn, Speaker, render
-from services.team.qa_ids import qa_id
+from services.team.archive import Pair, PairTurn, Speaker, qa_id, render
 
 
 def pair(timestamp: str, text: str = "Why?") -> Pair:
@@ -79,7 +78,7 @@ def test_a_malformed_last_block_sends_on_to_the_one_before(tmp_path: Path) -> No
     assert archive_files.last_pair(path) == SECOND
 
 
-@pytest.mark.parametrize("size", [5, 1000, tail_repair.TAIL_BYTES - 100, tail_repair.TAIL_BYTES * 5])
+@pytest.mark.parametrize("size", [5, 1000, files.TAIL_BYTES - 100, files.TAIL_BYTES * 5])
 def test_however_long_the_last_block_is_it_is_found(size: int, tmp_path: Path) -> None:
     path = tmp_path / "2026-W05.txt"
     long = pair(SECOND.timestamp, "é\n" * (size // 3))
@@ -95,16 +94,16 @@ def test_only_the_end_of_the_newest_file_is_read(tmp_path: Path, monkeypatch: py
         for number in range(20_000):
             file.write(render(pair(f"2026-02-01T03:10:51.{number:06}Z")))
     read: list[int] = []
-    real = tail_repair.tail
+    real = files.read_tail
 
     def tail(path: Path, length: int) -> bytes:
         data = real(path, length)
         read.append(len(data))
         return data
 
-    monkeypatch.setattr(tail_repair, "tail", tail)
+    monkeypatch.setattr(files, "tail", tail)
     assert archive_files.last_timestamp(tmp_path) == "2026-02-01T03:10:51.019999Z"
-    assert read == [tail_repair.TAIL_BYTES]
+    assert read == [files.TAIL_BYTES]
 
 
 def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -120,7 +119,7 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.L
 
 def test_a_torn_block_longer_than_one_look_is_moved_whole(tmp_path: Path) -> None:
     path = tmp_path / "2026-W05.txt"
-    end = render(pair(SECOND.timestamp, "x\n" * tail_repair.TAIL_BYTES))[:-1]
+    end = render(pair(SECOND.timestamp, "x\n" * files.TAIL_BYTES))[:-1]
     for sound in (render(FIRST), ""):
         path.write_text(sound + end)
         archive_files.repair_tail(path)

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from services.telemetry import listening
-from services.telemetry.listening import Connections, FewLines, most_connections, raise_descriptor_limit
+from services.telemetry import connections as listening
+from services.telemetry.connections import Connections, LogLineLimit, most_connections, raise_descriptor_limit
 
 pytestmark = pytest.mark.real_time
 
@@ -141,7 +141,7 @@ def test_the_limit_is_raised_as_far_as_the_system_allows(
 def test_a_flood_is_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     at = [0.0]
     logger = logging.getLogger("of.a.library")
-    few = FewLines(lambda: at[0])
+    few = LogLineLimit(lambda: at[0])
     logger.addFilter(few)
     try:
         for _ in range(100):

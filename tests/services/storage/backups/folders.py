@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from services.storage.backups.selection import CopyOrder
+from services.storage.backups.writing import CopyOrder
 
 MADE_AT = "2026-02-01T03:10:56.000Z"
 ANY_ORDER = CopyOrder()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.storage import arrival
+from services.storage import data_folder
 from services.storage.backups.restoring import restore
 from services.storage.backups.writing import back_up
 from services.storage.data_folder import lock
@@ -173,8 +173,8 @@ def test_killed_at_each_of_its_calls_it_leaves_what_the_next_one_finishes(tmp_pa
 
 
 def test_what_somebody_has_put_where_a_restore_was_cut_off_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / arrival.RESTORED / "state").mkdir(parents=True)
-    (tmp_path / arrival.RESTORED / "state" / "seen.json").write_text("{}")
+    (tmp_path / data_folder.RESTORED / "state").mkdir(parents=True)
+    (tmp_path / data_folder.RESTORED / "state" / "seen.json").write_text("{}")
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "mine").write_text("")
     with pytest.raises(OSError, match="not empty"), lock(tmp_path, "app.py"):
@@ -182,4 +182,4 @@ def test_what_somebody_has_put_where_a_restore_was_cut_off_is_not_overwritten(tm
     assert (tmp_path / "state" / "mine").exists()
     with contextlib.suppress(OSError), lock(tmp_path, "app.py"):
         pass
-    assert (tmp_path / arrival.RESTORED / "state" / "seen.json").exists()
+    assert (tmp_path / data_folder.RESTORED / "state" / "seen.json").exists()

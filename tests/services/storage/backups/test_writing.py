@@ -16,8 +16,7 @@ import pytest
 from services.storage import files
 from services.storage.backups import writing
 from services.storage.backups.restoring import restore
-from services.storage.backups.selection import CopyOrder
-from services.storage.backups.writing import BackedUp, BackupRefused, back_up
+from services.storage.backups.writing import BackedUp, BackupRefused, CopyOrder, back_up
 from services.storage.data_folder import lock
 from tests.services.storage.backups.folders import (
     ANY_ORDER,
@@ -222,7 +221,7 @@ def test_an_append_under_way_is_waited_for_and_copied_whole(root: Path) -> None:
 def test_what_is_appended_or_replaced_later_does_not_change_the_copy(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = root / "team-knowledge" / "raw" / "2026-W05.txt", writing.settled_size
+    path, real = root / "team-knowledge" / "raw" / "2026-W05.txt", writing.size_under_lock
 
     def size(file: BinaryIO) -> int:
         found = real(file)
@@ -325,11 +324,11 @@ def test_a_folder_whose_restore_was_cut_off_is_not_copied_half(root: Path) -> No
 
 def test_two_backups_to_one_file_at_once_are_refused(root: Path) -> None:
     file = root.with_name("backup.zip")
-    with writing.unfinished(file), pytest.raises(BackupRefused, match="another process"):
+    with writing.temporary_backup(file), pytest.raises(BackupRefused, match="another process"):
         copied(root)
     temporary = file.with_name(".unfinished-backup.zip")
-    with writing.unfinished(file) as descriptor:
+    with writing.temporary_backup(file) as descriptor:
         temporary.rename(file)  # as if the other one was finished just then
         with pytest.raises(BackupRefused, match="another process"):
-            writing.hold(descriptor, temporary)
+            writing.lock_temporary(descriptor, temporary)
         file.rename(temporary)

@@ -5,7 +5,7 @@ import pytest
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from services.telemetry.exporter.metrics import Metrics
+from services.telemetry.exporter import Metrics
 
 
 def part(author_type: AuthorType = AuthorType.COMMUNITY_USER) -> Part:

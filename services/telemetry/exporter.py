@@ -1,6 +1,5 @@
-"""Metrics for Prometheus, served with `/healthz` and `/readyz` for supervisors.
-
-Imported only where `metrics.port` is set: the rest of the program only calls functions that it is given.
+"""Metrics for Prometheus, and the server that shows them with /healthz and /readyz. Loads aiohttp and
+prometheus_client: import it only where metrics are served.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from prometheus_client.registry import Collector
 from model.batches import Destination
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Result
-from services.telemetry.listening import BACKLOG, Connections, few_lines_of
+from services.telemetry.connections import BACKLOG, Connections, limit_log_lines
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -35,7 +34,7 @@ SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 OPEN_BATCHES = "quiet_window"
 """The operator whose items in flight are the open batches."""
 
-_LEFT_ALONE = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
+_NOT_ANSWERED = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
 """Why routing does not let the bot answer."""
 
 
@@ -110,7 +109,7 @@ class Metrics:
             self._routing.labels(Destination.CAPTURE).inc()
             self._captures.labels(end.result).inc()
             return
-        kept_out = end.reason in _LEFT_ALONE
+        kept_out = end.reason in _NOT_ANSWERED
         self._routing.labels(Destination.NOTHING if kept_out else Destination.ANSWER).inc()
         self._requests.labels(end.result).inc()
         self._decisions(end.decisions)
@@ -171,10 +170,10 @@ async def serve_metrics(
         return web.Response(body=render(), headers={"Content-Type": content_type})
 
     async def healthz(_request: web.Request) -> web.Response:
-        return _told(health())
+        return _health_response(health())
 
     async def readyz(_request: web.Request) -> web.Response:
-        return _told(health() or (None if ready is None else ready()))
+        return _health_response(health() or (None if ready is None else ready()))
 
     connections = Connections("metrics.port", pace=pace)
 
@@ -191,7 +190,7 @@ async def serve_metrics(
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     if add_pages is not None:
         add_pages(application)
-    few_lines_of("aiohttp.server", "asyncio")
+    limit_log_lines("aiohttp.server", "asyncio")
     runner = web.AppRunner(
         application, access_log=None, shutdown_timeout=GRACE_SECONDS, keepalive_timeout=KEEP_ALIVE_SECONDS * pace
     )
@@ -218,7 +217,7 @@ def peer_of(request: web.BaseRequest) -> object:
     return None if request.transport is None else request.transport.get_extra_info("peername")
 
 
-def _told(trouble: str | None) -> web.Response:
+def _health_response(trouble: str | None) -> web.Response:
     return web.Response(text=f"{trouble or 'ok'}\n", status=200 if trouble is None else 503)
 
 

@@ -1,16 +1,90 @@
-"""Removes one person from recordings of Discord (`--record`). Only while no bot is writing them. Blocking."""
+"""Removes one person from recordings: from recorded exchanges with models (--llm-record) and from recordings of
+Discord (--record). Blocking.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from services.assistant import GatingResult
 from services.discord import BadLine, Dispatch, RecordingFilter, parse_line, render_line
+from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import TextMatch
-from services.storage import files
+from services.storage import Record, edit, files, read_records
 from services.team import REMOVED
+from services.telemetry import number_of
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How many exchanges were removed; `left`: lines for the operator."""
+
+    exchanges: int
+    left: list[str]
+
+
+def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str], ids: Collection[str] = ()) -> Dropped:
+    """Drop what is about a person's conversations, and what holds one of their `texts`, or the id of a source that is
+    called by a word of theirs. Raises OSError.
+    """
+    match, count = TextMatch(texts), 0
+    left: list[str] = []
+    for path in recordings:
+        # Steps after the gate may have been asked in its words.
+        either, unmarked = TextMatch([*texts, *_rewritten_queries(path, match)]), 0
+
+        def without(exchange: Record) -> Record | None:
+            nonlocal unmarked
+            people, said = exchange.get("people"), _text_of(exchange)
+            if isinstance(people, list) and str(user_id) in people:
+                return None
+            if either.found_in(said) or any(each in said for each in ids):  # noqa: B023 (called at once)
+                return None
+            unmarked += "people" not in exchange
+            return exchange
+
+        edited = edit(path, without)
+        count += edited.dropped
+        if edited.damaged:
+            left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
+        if unmarked:
+            left.append(
+                f"{path}: {number_of(unmarked, 'exchange')} of an earlier program, which did not note whose words they "
+                "hold: what they asked and got no reply to cannot be told apart"
+            )
+        if match.too_short:
+            short = number_of(match.too_short, "text")
+            left.append(f"{path}: {short} of theirs not searched for, too short to be anybody's own")
+    return Dropped(count, left)
+
+
+def _rewritten_queries(path: Path, match: TextMatch) -> list[str]:
+    """The queries that the gate has made of the person's questions."""
+    queries: list[str] = []
+    for exchange in read_records(path):
+        if exchange.get("step") == "gate" and match.found_in(_text_of(exchange)):
+            with suppress(NotFound):
+                result = first_valid_object("\n".join(_strings(exchange.get("response"))), GatingResult)
+                queries.append(result.rewrite_query or "")
+    return [query for query in queries if query.strip()]
+
+
+def _text_of(exchange: Record) -> str:
+    return "\n".join(_strings([exchange.get("request"), exchange.get("response"), exchange.get("error")]))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        parts = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
+        for each in parts:
+            yield from _strings(each)
+
 
 _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
@@ -33,7 +107,7 @@ def attachments_of(recording: Path) -> Path:
     return recording.with_name(f"{recording.name}.attachments")
 
 
-def look_through(path: Path, user_id: int) -> Recorded:
+def find_in_recording(path: Path, user_id: int) -> Recorded:
     """Find what a recording holds of a person. Raises OSError."""
     found = Recorded()
     for line in _lines(path):
@@ -45,11 +119,11 @@ def look_through(path: Path, user_id: int) -> Recorded:
             # Also in what others have replied to.
             author = each.get("author")
             if isinstance(author, Mapping) and str(cast("Mapping[str, object]", author).get("id")) == str(user_id):
-                _note(each, found)
+                _add_message(each, found)
     return found
 
 
-def clear(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
+def remove_from_recording(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
     """Remove a person's messages, reactions and attachments from a recording, and their words from the rest, such as
     the names of threads. `match` finds their texts. Returns how many dispatches were removed. Raises OSError.
     """
@@ -65,7 +139,7 @@ def clear(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
         if cleared is None or (cleared.t in _REACTIONS and str(cleared.d.get("user_id")) == str(user_id)):
             gone += 1
             continue
-        left = cast("Mapping[str, object]", _without(cleared.d, user_id, found.messages, match.found_in))
+        left = cast("Mapping[str, object]", _payload_without(cleared.d, user_id, found.messages, match.found_in))
         changed += left != dispatch.d
         kept.append(line if left == dispatch.d else render_line(Dispatch(cleared.at, cleared.t, left)).encode())
     if gone or changed:
@@ -100,7 +174,7 @@ def _objects(value: object) -> Iterator[Mapping[str, object]]:
             yield from _objects(each)
 
 
-def _note(said: Mapping[str, object], found: Recorded) -> None:
+def _add_message(said: Mapping[str, object], found: Recorded) -> None:
     if isinstance(text := said.get("content"), str) and text.strip():
         found.texts.append(text)
     if isinstance(message_id := said.get("id"), str | int):
@@ -111,18 +185,18 @@ def _note(said: Mapping[str, object], found: Recorded) -> None:
             found.attachments.add(name)
 
 
-def _without(value: object, user_id: int, messages: set[str], theirs: Callable[[str], bool]) -> object:
+def _payload_without(value: object, user_id: int, messages: set[str], theirs: Callable[[str], bool]) -> object:
     """A payload in which what they wrote, what their threads are called, and their own names are `[removed]`."""
     if isinstance(value, str):
         return REMOVED if theirs(value) else value
     if isinstance(value, list):
-        return [_without(each, user_id, messages, theirs) for each in cast("list[object]", value)]
+        return [_payload_without(each, user_id, messages, theirs) for each in cast("list[object]", value)]
     if not isinstance(value, Mapping):
         return value
     held = cast("Mapping[str, object]", value)
     if str(held.get("id")) == str(user_id) and "username" in held:
         return {"id": held["id"], "username": REMOVED}
-    left = {key: _without(each, user_id, messages, theirs) for key, each in held.items()}
+    left = {key: _payload_without(each, user_id, messages, theirs) for key, each in held.items()}
     # A thread has the id of the message that it was opened on, and mostly its words for a name.
     about = [held.get("id")]
     for each in _objects(held.get("message_reference")):

@@ -1,4 +1,6 @@
-"""Files in a data folder that are not part of its layout: recordings, logs, backups, and whatever else was put there."""
+"""Files in a data folder that are not part of its layout: recordings, logs, backups, and whatever else was put
+there.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Finds secrets behind their names in plain text: `password=x`, `"token": ["x", "y"]`, `SECRET_KEY = "x"`.
-
-One pass from name to name. Time is linear in the length of the text: patterns are bounded or possessive, and what was
-read as a value is not read again.
+"""Finds secrets that follow their names in plain text, code and configuration: which names mark a value as a secret,
+and which values are none.
 """
 
 from __future__ import annotations
@@ -10,9 +8,135 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.redaction import names
-from services.redaction.names import NAMES, is_placeholder
-from services.redaction.runs import end_of_run, run_of
+Path = tuple[str, ...]
+"""The keys that lead to a value: `("services", "db", "ports", "[0]")`. An index of a list is in brackets."""
+
+_KEYS = "api|access|private|secret|account|signing|encryption|shared|license|client|master|session"
+_OF = "[._ -]?"
+NAMES = (
+    rf"(?:(?i:(?:pass(?:word|wd|phrase)|pwd|credential|secret|token|connection{_OF}string|(?:{_KEYS}){_OF}key)"
+    rf"(?:{_OF}(?:value|base64|b64|hash))?"
+    rf"|passwords|passwds|credentials|(?:api|access|secret){_OF}keys|(?:auth|access){_OF}tokens)"
+    r"|(?:(?<![A-Za-z])(?i:pass)|(?<=[a-z])Pass))"
+)
+"""The end of such a name: `DB_PASSWORD`, `secretKey`, `db.pass`. It has no capturing groups."""
+PLACEHOLDER = (
+    r"(?:<[^<>\n]{0,60}>|\$\{|\{\{|\[redacted: "
+    r"|(?:\$[A-Z_]++|\*++|(?i:null|none|true|false|replace_me))(?![^\s,;)\]}\"'`]))"
+)
+"""What documentation writes in the place of a value: hiding it would spoil answers."""
+
+is_placeholder = re.compile(PLACEHOLDER).match
+is_count = re.compile(
+    r"[+-]?(?:[0-9]{1,4}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:[./][0-9]{1,4})?(?:%|(?:ns|[uµm]?s|min|h|x|[kKMGT]?i?B)(?!\w))?"
+    # Nothing more, or the next name, as in `12,failed=3`.
+    r"[.,;:!?)\]}]{0,20}(?:$|(?<=[,;])[A-Za-z_]{1,40}[=:])"
+).match
+"""`12,`, `1,204`, `98.5%`: at most four digits in a row."""
+is_number = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?[,}\]]*").fullmatch
+is_word = re.compile(
+    r"(?![^aeiouy]*$)(?![a-z]*[^aeiouy\W_]{5})(?:a|i|[a-z]{2,16})(?:[-_'][a-z]{1,16}){0,2}[.,;:!?)\]}]{0,20}"
+).fullmatch
+"""In lower case, up to three joined: `granted.`, `dead-code`."""
+is_constant = re.compile(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
+is_ambiguous = re.compile(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
+"""Of a name: counts and steps are called so as well."""
+
+_secret = re.compile(rf"{NAMES}$").search
+_no_pass = re.compile(
+    r"(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached|low|high|band|all|first|second|last|multi|single|one|two|num|test|by)"
+    r"[._ -]?pass$",
+    re.IGNORECASE,
+).search
+_plural = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE).search
+_counted = re.compile(r"(?i:max|min|num|total|limit|count)(?i:imum|ber)?(?:[._ -]|(?=[A-Z][a-z]))").match
+_parsed = re.compile(
+    r"(?:^|[^a-z])(?:unexpected|invalid|illegal|unknown|unrecogni[sz]ed|missing|expected|bad|wrong|unmatched|stray"
+    r"|unterminated|reserved|next|current|previous|first|last)[ _]token$",
+    re.IGNORECASE,
+).search
+_describes = re.compile(
+    r"(?:secret[._ -]?name|type|kind|format|title|description|enabled|required|optional"
+    r"|(?:default)?[._ -]?mode|algorithm|count"
+    r"|(?:min|max)[\w.-]*|[\w.-]*(?:length|ttl|lifetime|expir[a-z]*(?:[._ -]?(?:in|at|on))?|rotation[\w.-]*))",
+    re.IGNORECASE,
+).fullmatch
+_NAMELESS = frozenset({"value", "default", "plain", "raw"})
+"""Keys that do not say what they hold: the key above them does."""
+_element = re.compile(r"([^()]*)\(([^()]*)\)?").fullmatch
+_SWITCHES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~", "include", "omit"})
+_file = re.compile(
+    r"(?:file:|[A-Za-z]:[\\/]|~?\.{0,2}/)?(?:[\w.@-]+[\\/])*[\w@-][\w.@-]*"
+    r"\.(?:pem|key|crt|cer|p12|pfx|jks|jwk|gpg|asc|pub|json|txt|ya?ml|env|conf)"
+    r"|(?:/(?:etc|run|var|home|usr|opt|mnt|root|secrets|vault)/)[\w./@-]+"
+).fullmatch
+_random = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
+_LONG_WORD_CHARS = 20
+_LONGEST_NAME = 200
+
+
+def names_secret(name: str) -> bool:
+    return bool(_secret(name)) and not _no_pass(name)
+
+
+def names_many(name: str) -> bool:
+    """True if `name` is that of a list of secrets, or of a list of their names."""
+    return bool(_plural(name)) and not names_secret(name)
+
+
+def describes(name: str) -> bool:
+    """True if a value with this name describes a secret and is none itself, like `ttl`."""
+    return len(name) <= _LONGEST_NAME and bool(_describes(name)) and not names_secret(name)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """True if `name` marks `value` as a secret, and `value` is not an ordinary one for such a name."""
+    if names_many(name):
+        return _looks_random(value, 16)
+    ordinary = value.lower() in _SWITCHES or _file(value) or (value.isdecimal() and _counted(name))
+    # The token that a parser reports is part of its input.
+    return names_secret(name) and not ordinary and (not _parsed(name) or _looks_random(value, 8))
+
+
+def leads_to_secret(path: Path, value: str) -> bool:
+    """True if a key in `path` marks `value` as a secret. Everything below such a key is one, except descriptions."""
+    names = [part for part in reversed(path) if not part.startswith("[")]
+    near = 2 if names and names[0].lower() in _NAMELESS else 1
+    forms = [form for name in names[:near] for form in _names_in(name)]
+    if names and not describes(names[0]):
+        forms += [form for name in names[near:] for form in _names_in(name) if names_secret(form) and form != value]
+    return any(is_secret(form, value) and not (is_ambiguous(form) and is_number(value)) for form in forms)
+
+
+def _names_in(name: str) -> tuple[str, ...]:
+    """Return both names in an element like `property(db.password)`."""
+    found = _element(name)
+    return found.groups() if found else (name,)
+
+
+def _looks_random(value: str, chars: int) -> bool:
+    """True if `value` has at least `chars` characters and looks generated, not chosen as a name."""
+    mixed = value.isascii() and value.isalnum() and not value.islower() and not value.isupper()
+    return (len(value) >= chars and bool(_random(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)
+
+
+PIECES = 500
+"""How often the pattern of a run repeats its alternatives."""
+
+
+def run_of(pieces: str) -> re.Pattern[str]:
+    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for
+    `end_of_run`.
+    """
+    return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
+
+
+def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
+    """Return where the repetition that begins at `at` ends; `at` itself if there is none."""
+    while (found := run.match(text, at)) and found.end() > at:
+        at = found.end()
+    return at
+
 
 BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters at which `str.splitlines` breaks lines."""
@@ -91,14 +215,14 @@ class _Named(NamedTuple):
 
     def makes_secret(self, value: str, *, quoted: bool, inner: str, code: bool) -> bool:
         """True if `value` is a secret. `inner`: its own name, if it is in an object."""
-        if not value or is_placeholder(value) or names.describes(inner):
+        if not value or is_placeholder(value) or describes(inner):
             return False
         readable = any(map(str.isalnum, value))
-        if self.quoted and names.names_many(self.name):
-            return readable and not (names.is_word(value) or names.is_constant(value) or names.is_number(value))
+        if self.quoted and names_many(self.name):
+            return readable and not (is_word(value) or is_constant(value) or is_number(value))
         words = _WORDS_BEFORE.search(self.before)
         whole = f"{words[0] if words else ''}{self.name}"
-        if not names.is_secret(whole, value) or (not quoted and self._is_remark(whole, value)):
+        if not is_secret(whole, value) or (not quoted and self._is_remark(whole, value)):
             return False
         if self.name.lower() == "token":
             return readable and not (code and self.sign.startswith("=="))
@@ -106,10 +230,10 @@ class _Named(NamedTuple):
 
     def _is_remark(self, whole: str, value: str) -> bool:
         """True if an unquoted `value` is a count or a word of a sentence."""
-        in_sentence = self.sign == ":" and not self.quoted and bool(names.is_word(value))
-        if not names.is_ambiguous(whole):
+        in_sentence = self.sign == ":" and not self.quoted and bool(is_word(value))
+        if not is_ambiguous(whole):
             return in_sentence and bool(_JUDGED.search(self.before + self.name))
-        return in_sentence or bool(names.is_count(value)) or (self.quoted and bool(names.is_number(value)))
+        return in_sentence or bool(is_count(value)) or (self.quoted and bool(is_number(value)))
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
@@ -139,7 +263,7 @@ class _Scan:
 
     def values(self, at: int, named: _Named) -> tuple[list[_Value], int]:
         """The values that begin at `at`, and where to search for the next name."""
-        text, many = self._text, named.quoted and names.names_many(named.name)
+        text, many = self._text, named.quoted and names_many(named.name)
         if self._code and (inner := _VALUE_OF_OBJECT.match(text, at)):
             at = inner.end()
         char = text[at : at + 1]

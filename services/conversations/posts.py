@@ -1,24 +1,67 @@
-"""State that survives a restart: the bot's replies, and for each place which messages have their outcome."""
+"""State that survives a restart: the replies of the bot, replies of several pieces while they are being posted, and
+for each place which messages have their outcome.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import struct
 from array import array
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from clock import run_blocking
-from model.batches import Key
-from model.messages import Message, snowflake_at
+from model.batches import Key, Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from services.conversations.post import Post, asker_of, packed, unpacked
 from services.storage import IdTable, files, read_object, read_text
 
-KEPT = 20_000  # posts kept in memory, newest last
+_Id = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """The record of one reply, by its last piece."""
+
+    at: FiniteFloat
+    message_id: _Id
+    place_id: _Id  # the thread that it is in
+    asked_in: _Id  # where the question was written: a channel or a thread
+    asker_id: _Id
+    last_asked_id: _Id  # the last message of the part that it answers
+    opened_thread: bool  # the bot opened the thread for this asker
+    question: str  # empty where the bot was killed before it recorded the post, and found it later
+    sources: tuple[str, ...]
+
+
+_NUMBERS = struct.Struct("<d5Q?")
+_TEXTS = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each post
+
+
+def pack_post(post: Post) -> bytes:
+    ids = post.message_id, post.place_id, post.asked_in, post.asker_id, post.last_asked_id
+    texts = _TEXTS.encode([post.question, *post.sources])
+    return _NUMBERS.pack(post.at, *ids, post.opened_thread) + texts.encode("utf-8", "surrogatepass")
+
+
+def unpack_post(pack_post: bytes) -> Post:
+    at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread = _NUMBERS.unpack_from(pack_post)
+    question, *sources = json.loads(pack_post[_NUMBERS.size :].decode("utf-8", "surrogatepass"))
+    return Post(at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread, question, tuple(sources))
+
+
+def asker_of(pack_post: bytes) -> int:
+    """Return the asker of a packed post without unpacking its texts."""
+    return _NUMBERS.unpack_from(pack_post)[4]
+
+
+KEPT_POSTS = 20_000  # posts kept in memory, newest last
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +80,10 @@ class Posts:
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
         self._posts: dict[int, bytes] = {}  # by message, packed; the newest last
-        self._last_in = _ids()  # by thread: its last post
+        self._last_in = _id_table()  # by thread: its last post
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
         self._opened: dict[int, IdTable[int]] = {}  # by channel, then by asker: the newest thread
-        self._answered = _ids()  # by the last message of the part
+        self._answered = _id_table()  # by the last message of the part
         for post in earlier:
             self._add(post)
 
@@ -95,25 +138,25 @@ class Posts:
             self._forget(message_id)
 
     def _post(self, message_id: int | None) -> Post | None:
-        packed = None if message_id is None else self._posts.get(message_id)
-        return None if packed is None else unpacked(packed)
+        pack_post = None if message_id is None else self._posts.get(message_id)
+        return None if pack_post is None else unpack_post(pack_post)
 
     def _add(self, post: Post) -> None:
         last_id = self.newest_in(post.place_id)
         last = self._posts.get(last_id)
-        self._posts[post.message_id] = packed(post)
+        self._posts[post.message_id] = pack_post(post)
         if last is not None and asker_of(last) != post.asker_id:
             self._last_for[Key(post.place_id, asker_of(last))] = last_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
         self._last_in.put(post.place_id, post.message_id)
         self._answered.put(post.last_asked_id, post.message_id)
         if post.opened_thread:
-            self._opened.setdefault(post.asked_in, _ids()).put(post.asker_id, post.place_id)
-        if len(self._posts) > KEPT:
+            self._opened.setdefault(post.asked_in, _id_table()).put(post.asker_id, post.place_id)
+        if len(self._posts) > KEPT_POSTS:
             self._forget(next(iter(self._posts)))
 
     def _forget(self, message_id: int) -> None:
-        post = unpacked(self._posts.pop(message_id))
+        post = unpack_post(self._posts.pop(message_id))
         self._answered.discard(post.last_asked_id)
         if self._last_in.get(post.place_id) == message_id:
             self._last_in.discard(post.place_id)
@@ -127,7 +170,7 @@ class Posts:
                 del self._opened[post.asked_in]
 
 
-def _ids() -> IdTable[int]:
+def _id_table() -> IdTable[int]:
     return IdTable(array("Q"))
 
 
@@ -265,3 +308,138 @@ def render_marks(marks: Mapping[int, Mark]) -> bytes:
         for place_id, mark in sorted(marks.items())
     }
     return json.dumps(text, indent=0).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StartedReply:
+    """A reply that is being posted.
+
+    Attributes:
+        post: how it is recorded once it is complete; its message and time are those of the last piece then.
+        pieces: what is posted, one message each.
+        asked_ids: the messages that it answers, the last one last.
+    """
+
+    post: Post
+    pieces: tuple[str, ...]
+    asked_ids: tuple[int, ...]
+    guild_id: int | None
+
+    @property
+    def id(self) -> int:
+        return self.post.last_asked_id
+
+    @property
+    def place_id(self) -> int:
+        return self.post.place_id
+
+    @property
+    def reply_to(self) -> int | None:
+        """The message that the first piece replies to; None in a thread of its own."""
+        return None if self.post.opened_thread else self.post.last_asked_id
+
+    @property
+    def in_thread_on_question(self) -> bool:
+        """True if the reply's thread is the one on the question, which has the question's id. Somebody else may have
+        opened it.
+        """
+        return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
+
+    def nonce(self, number: int) -> str:
+        """Return the nonce of a piece, by which Discord posts it only once if it is sent again after an error."""
+        return f"{self.id:x}-{number}"
+
+    def posted(self, message_id: int) -> Post:
+        """Return the record of the reply, given the id of its last message."""
+        return replace(self.post, message_id=message_id, at=snowflake_time(message_id))
+
+    def part(self) -> Part:
+        """Rebuild the part that is answered, after a restart. It has ids only, since no text or name is stored."""
+        post = self.post
+        place = (
+            Place(post.asked_in, PlaceKind.CHANNEL, guild_id=self.guild_id)
+            if post.opened_thread
+            else Place(post.place_id, PlaceKind.THREAD, guild_id=self.guild_id)
+        )
+        asker = Author(post.asker_id, "")
+        asked = tuple(
+            Message(message_id, place.id, asker, "", snowflake_time(message_id), self.guild_id)
+            for message_id in self.asked_ids
+        )
+        return Part(0, asked, AuthorType.COMMUNITY_USER, place, snowflake_time(self.id))
+
+
+_REPLY = TypeAdapter(StartedReply)
+
+
+class Outbox:
+    """The replies that have been started and are not complete. With a `folder`, each reply of at least `pieces` pieces
+    is a file there until it is complete or withdrawn.
+
+    Attributes:
+        left: those of an earlier run, which are to be finished.
+    """
+
+    def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:
+        self._folder, self._pieces = folder, pieces
+        self.left: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
+        self._unsettled = {reply.id for reply in self.left}
+        self._settled = asyncio.Event()
+        if not self._unsettled:
+            self._settled.set()
+
+    async def begin(self, reply: StartedReply) -> None:
+        """Store a reply before its first piece is posted. If that fails it is logged, and the reply is posted all the
+        same.
+        """
+        if self._folder is not None and len(reply.pieces) >= self._pieces:
+            try:
+                await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
+            except OSError as error:
+                log.error("a crash would leave a reply half posted: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+
+    async def end(self, reply: StartedReply) -> None:
+        """Remove a reply that is complete and recorded, or of which nothing is left."""
+        if self._folder is not None and len(reply.pieces) >= self._pieces:
+            try:
+                await run_blocking(files.remove, self._path(self._folder, reply))
+            except OSError as error:
+                log.error("a reply that is done will be looked at again: %s", files.why(error))  # noqa: TRY400 (as above)
+
+    def settle(self, reply: StartedReply) -> None:
+        """Mark one of `left` as finished, as far as this run can finish it."""
+        self._unsettled.discard(reply.id)
+        if not self._unsettled:
+            self._settled.set()
+
+    async def settled(self) -> None:
+        """Wait until the replies of an earlier run are finished. Before that nobody can tell which questions were
+        answered.
+        """
+        await self._settled.wait()
+
+    @staticmethod
+    def _path(folder: Path, reply: StartedReply) -> Path:
+        return folder / f"{reply.id}.json"
+
+
+def read_started(folder: Path) -> Iterator[StartedReply]:
+    """The replies in a folder, oldest question first. Damaged ones are reported and left out. Blocking."""
+    for path in sorted(folder.glob("*.json"), key=lambda path: (len(path.name), path.name)):
+        try:
+            yield _REPLY.validate_json(read_text(path))
+        except ValidationError:
+            log.warning("%s: damaged, left out; a reply may be incomplete", path)
+
+
+def render_started(reply: StartedReply) -> bytes:
+    return json.dumps(asdict(reply), ensure_ascii=False).encode() + b"\n"
+
+
+def forget_started(folder: Path, asker_id: int) -> int:
+    """Remove the replies started for a person, and damaged files. Returns how many. Blocking. Raises OSError."""
+    others = {f"{reply.id}.json" for reply in read_started(folder) if reply.post.asker_id != asker_id}
+    theirs = [path for path in folder.glob("*.json") if path.name not in others]
+    for path in theirs:
+        files.remove(path)
+    return len(theirs)

@@ -1,0 +1,634 @@
+"""Assigns each message to a conversation, in the order in which messages arrive: rules and time limits, word overlap,
+and the bounded memory of messages, conversations, people and places.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from array import array
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+from model.batches import Key
+from model.messages import AuthorType, Message, Place
+from services.search import terms
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRules:
+    """For how many seconds an earlier message still decides which conversation the next one belongs to. In threads only
+    `breath` and `leading` apply.
+
+    Attributes:
+        breath: after a team member's own last message. Short, since the team serves several people in turn.
+        own: after anybody else's own last message.
+        heard: after a message to the author, or to everybody, that the author answers without replying.
+        leading: between a team member's opening line ("let me look…") and the reply that follows it. Both are in one
+            batch then, so neither was captured yet.
+        remembered: after which somebody who turns to the team again begins a new conversation. By then the old one is
+            filed (`kb.settle_minutes`).
+        named: how long a name or mention stands for what that person was talking about.
+    """
+
+    breath: float = 90.0
+    own: float = 300.0
+    heard: float = 600.0
+    leading: float = 60.0
+    remembered: float = 600.0
+    named: float = 3600.0
+
+
+MOST_CHARS = 2_000
+"""Characters of a message: what follows is a log or code."""
+COUNTED_MESSAGES = 1_000
+"""Messages, the newest, that say how rare a word is."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a message, in any language: stems, or pairs of characters where no blanks are written.
+
+    Always read as the same language, so that a question and its answer never differ in what a word becomes. Words that
+    carry no subject in other languages stay in; they weigh little, since they are frequent.
+    """
+    return frozenset(terms(text[:MOST_CHARS]))
+
+
+class Rarity:
+    """Counts words over the newest messages, to weight them by rarity."""
+
+    __slots__ = ("_counts", "_messages")
+
+    def __init__(self) -> None:
+        self._messages: deque[frozenset[str]] = deque()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, words: frozenset[str]) -> None:
+        """Add the words of a message."""
+        self._messages.append(words)
+        self._counts.update(words)
+        if len(self._messages) > COUNTED_MESSAGES:
+            for word in self._messages.popleft():
+                left = self._counts[word] - 1
+                if left:
+                    self._counts[word] = left
+                else:
+                    del self._counts[word]
+
+    def shared(self, words: Iterable[str], others: Collection[str]) -> float:
+        """Return the weight of the words that both have: for each, the logarithm of one over the share of messages that
+        contain it.
+        """
+        both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
+        return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
+
+
+_TYPES = tuple(AuthorType)
+_NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
+
+
+class Spoken(NamedTuple):
+    """What is remembered of one message."""
+
+    conversation: int
+    place_id: int
+    author_id: int
+    author_type: AuthorType
+    at: float
+
+
+class NewestIds:
+    """A bounded set of message ids. It keeps the greatest, which are the newest: ids contain the time.
+
+    8 bytes each, where an `OrderedDict` takes 180.
+    """
+
+    __slots__ = ("_count", "_ids", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._ids = _column("Q", most)
+        self._count = 0
+        self._most = most
+
+    def __contains__(self, message_id: int) -> bool:
+        return _index_of(self._ids, self._count, message_id) is not None
+
+    def add(self, message_id: int) -> None:
+        """Add an id that is not in the set."""
+        _insert_at(self._ids, self._count, bisect_left(self._ids, message_id, 0, self._count), message_id)
+        self._count = _without_surplus([self._ids], self._count + 1, self._most)
+
+
+class NewestSpoken:
+    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
+
+    __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
+
+    def __init__(self, most: int) -> None:
+        self._ids, self._conversations, self._places, self._authors = (_column("Q", most) for _ in range(4))
+        self._types: array[int] = _column("B", most)
+        self._times: array[float] = _column("d", most)
+        self._count = 0
+        self._most = most
+
+    def get(self, message_id: int) -> Spoken | None:
+        index = _index_of(self._ids, self._count, message_id)
+        if index is None:
+            return None
+        author_type = _TYPES[self._types[index]]
+        return Spoken(
+            self._conversations[index], self._places[index], self._authors[index], author_type, self._times[index]
+        )
+
+    def conversation_of(self, message_id: int) -> int | None:
+        index = _index_of(self._ids, self._count, message_id)
+        return None if index is None else self._conversations[index]
+
+    def place_of(self, message_id: int) -> int | None:
+        index = _index_of(self._ids, self._count, message_id)
+        return None if index is None else self._places[index]
+
+    def add(self, message_id: int, spoken: Spoken) -> None:
+        """Add a message that is not in the table."""
+        count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
+        _insert_at(self._ids, count, index, message_id)
+        _insert_at(self._conversations, count, index, spoken.conversation)
+        _insert_at(self._places, count, index, spoken.place_id)
+        _insert_at(self._authors, count, index, spoken.author_id)
+        _insert_at(self._types, count, index, _NUMBERS[spoken.author_type])
+        _insert_at(self._times, count, index, spoken.at)
+        columns = (self._ids, self._conversations, self._places, self._authors, self._types, self._times)
+        self._count = _without_surplus(columns, count + 1, self._most)
+
+    def move(self, message_id: int, conversation: int) -> None:
+        """Change the conversation of a message, if it is in the table."""
+        index = _index_of(self._ids, self._count, message_id)
+        if index is not None:
+            self._conversations[index] = conversation
+
+
+def _column(kind: str, most: int) -> array[Any]:
+    """With room for those that are kept, those that are forgotten together, and the one that is one too many."""
+    return array(kind, [0]) * (most + most // 16 + 1)
+
+
+def _insert_at(column: array[Any], count: int, index: int, value: float) -> None:
+    """Put a number before the `index`th of the first `count`."""
+    if index < count:  # nearly always it is the newest, and none has to move
+        column[index + 1 : count + 1] = column[index:count]
+    column[index] = value
+
+
+def _without_surplus(columns: Iterable[array[Any]], count: int, most: int) -> int:
+    """How many are left once the oldest are forgotten: many at once, since all others move up."""
+    if count <= most + most // 16:
+        return count
+    for column in columns:
+        column[:most] = column[count - most : count]
+    return most
+
+
+def _index_of(ids: array[int], count: int, message_id: int) -> int | None:
+    index = bisect_left(ids, message_id, 0, count)
+    return index if index < count and ids[index] == message_id else None
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+KEPT_MESSAGES = 50_000
+KEPT_TALKS = 5_000
+KEPT_PEOPLE = 20_000  # and as many names; one person in two places counts as two
+KEPT_SCENES = 1_000
+KEPT_OF_TALK = 200  # messages: as many as are read of a thread
+KEPT_MEMBERS = 64
+KEPT_WORDS = 128
+KEPT_WAITING = 32
+
+
+class Last(NamedTuple):
+    """The time and conversation of somebody's last message, or of the last message to them."""
+
+    at: float
+    conversation: int
+
+
+@dataclass(slots=True)
+class Person:
+    """What is remembered of a person in one place.
+
+    Attributes:
+        leading: their newest messages, as far as these may turn out to lead to a reply.
+    """
+
+    author_type: AuthorType = AuthorType.COMMUNITY_USER
+    said: Last | None = None
+    heard: Last | None = None
+    leading: tuple[int, ...] = ()
+
+    def newest(self, at: float, own: float, heard: float) -> Last | None:
+        """Return the newer of the last messages said and heard, if it is less than `own` or `heard` seconds old."""
+        near = [last for last, most in ((self.said, own), (self.heard, heard)) if last and at - last.at < most]
+        return max(near, key=lambda last: last.at, default=None)
+
+
+@dataclass(slots=True)
+class Talk:
+    """What is remembered of a conversation.
+
+    Attributes:
+        asker_id: the first community user in it.
+        message_ids: the newest, in order of id.
+        members, words: the newest; keys of a `dict`, since those have an order.
+        helper_id: the team member who spoke last.
+    """
+
+    asker_id: int | None = None
+    message_ids: list[int] = field(default_factory=list[int])
+    members: dict[int, None] = field(default_factory=dict[int, None])
+    words: dict[str, None] = field(default_factory=dict[str, None])
+    helper_id: int | None = None
+
+
+@dataclass(slots=True)
+class Scene:
+    """What is remembered of a channel or thread.
+
+    Attributes:
+        waiting: the conversations in which a community user, not the team, has the last word; and since when.
+        latest: the one that was spoken in last.
+    """
+
+    waiting: dict[int, float] = field(default_factory=dict[int, float])
+    latest: int | None = None
+
+
+class Memory:
+    """All that the follower remembers. What was unused for longest is dropped first; of messages, the oldest."""
+
+    def __init__(self) -> None:
+        self.spoken = NewestSpoken(KEPT_MESSAGES)
+        self.talks: OrderedDict[int, Talk] = OrderedDict()
+        self.people: OrderedDict[Key, Person] = OrderedDict()
+        self.names: OrderedDict[tuple[int, str], int] = OrderedDict()
+        self.scenes: OrderedDict[int, Scene] = OrderedDict()
+
+    def scene(self, place_id: int) -> Scene:
+        return _get_or_add(self.scenes, place_id, Scene, KEPT_SCENES)
+
+    def person(self, place_id: int, user_id: int) -> Person:
+        return _get_or_add(self.people, Key(place_id, user_id), Person, KEPT_PEOPLE)
+
+    def takes_part(self, user_id: int, conversation: int) -> bool:
+        talk = self.talks.get(conversation)
+        return talk is not None and user_id in talk.members
+
+    def named(self, place_id: int, name: str) -> int | None:
+        """Return the id of the person who lately wrote in this place under a name."""
+        return self.names.get((place_id, name.casefold()))
+
+    def add(
+        self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: Scene
+    ) -> Talk:
+        """Add a message that was assigned to a conversation; `scene`: its place."""
+        author, at = message.author, message.at
+        spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
+        self.spoken.add(message.id, spoken)
+        if author.name:
+            _remember(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
+        talk = self._joined(message.id, author.id, conversation)
+        talk.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
+        _drop_oldest(talk.words, KEPT_WORDS)
+        scene.latest = conversation
+        if author_type is not AuthorType.BOT:
+            scene.waiting.pop(conversation, None)
+        if author_type is AuthorType.COMMUNITY_USER:
+            talk.asker_id = author.id if talk.asker_id is None else talk.asker_id
+            scene.waiting[conversation] = at
+            _drop_oldest(scene.waiting, KEPT_WAITING)
+        elif author_type is AuthorType.TEAM_MEMBER:
+            talk.helper_id = author.id
+        return talk
+
+    def move(self, message_id: int, conversation: int, place_id: int) -> bool:
+        """Move a message to another conversation. Returns False if it is unknown or in that one already."""
+        spoken = self.spoken.get(message_id)
+        if spoken is None or spoken.conversation == conversation:
+            return False
+        self.spoken.move(message_id, conversation)
+        self._joined(message_id, spoken.author_id, conversation)
+        self._left(message_id, spoken.conversation, self.scene(place_id))
+        return True
+
+    def _joined(self, message_id: int, author_id: int, conversation: int) -> Talk:
+        talk = _get_or_add(self.talks, conversation, Talk, KEPT_TALKS)
+        insort(talk.message_ids, message_id)
+        del talk.message_ids[:-KEPT_OF_TALK]
+        talk.members.pop(author_id, None)
+        talk.members[author_id] = None
+        _drop_oldest(talk.members, KEPT_MEMBERS)
+        return talk
+
+    def _left(self, message_id: int, name: int, scene: Scene) -> None:
+        """Update a conversation that a message has left: it waits again if a community user now has the last word."""
+        talk = self.talks.get(name)
+        if talk is not None:
+            talk.message_ids = [each for each in talk.message_ids if each != message_id]
+            known = (self.spoken.get(each) for each in reversed(talk.message_ids))
+            last = next((each for each in known if each is not None), None)
+            if last is not None and last.author_type is AuthorType.COMMUNITY_USER:
+                scene.waiting[name] = last.at
+
+
+def _get_or_add(remembered: OrderedDict[K, V], key: K, new: Callable[[], V], most: int) -> V:
+    value = remembered.get(key)
+    if value is None:
+        return _remember(remembered, key, new(), most)
+    remembered.move_to_end(key)
+    return value
+
+
+def _remember(remembered: OrderedDict[K, V], key: K, value: V, most: int) -> V:
+    remembered[key] = value
+    remembered.move_to_end(key)
+    if len(remembered) > most:
+        remembered.popitem(last=False)
+    return value
+
+
+def _drop_oldest(remembered: dict[K, V], most: int) -> None:
+    while len(remembered) > most:
+        del remembered[next(iter(remembered))]
+
+
+USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
+
+_MOST_LEADING = 8
+_OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
+"""The name that a message opens with: after an @, or before a colon or comma. A bare word is too often just a word."""
+_ASKS = re.compile("[?？؟]")
+
+
+class Link(StrEnum):
+    """The rule by which a message was assigned to its conversation."""
+
+    REPLY = "reply"
+    NAMED = "named"
+    OWN = "own"
+    HEARD = "heard"
+    WAITING = "waiting"
+    THREAD = "thread"
+    BEGUN = "begun"
+
+
+class Followed(NamedTuple):
+    """The conversation that a message was assigned to.
+
+    Attributes:
+        conversation: its id, which is that of the message that began it.
+        link: the rule that decided; None for a message that was assigned before.
+        moved: earlier messages of the author that were moved to this conversation because of this message.
+    """
+
+    conversation: int
+    link: Link | None
+    moved: tuple[int, ...] = ()
+
+
+class _Turn(NamedTuple):
+    """A message to be assigned, with what is known about its place and author."""
+
+    message: Message
+    author_type: AuthorType
+    place: Place
+    rules: FollowRules
+    scene: Scene
+    me: Person
+    words: frozenset[str]
+    addressees: Sequence[int]
+
+    @property
+    def at(self) -> float:
+        return self.message.at
+
+    @property
+    def author_id(self) -> int:
+        return self.message.author.id
+
+
+class Follower:
+    """Assigns messages to conversations. Call `follow` with each message in the order of arrival."""
+
+    def __init__(self, rules: FollowRules | None = None) -> None:
+        self._rules = rules or FollowRules()
+        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf, named=math.inf)
+        self._memory = Memory()
+        self._rarity = Rarity()
+
+    def conversation_of(self, message_id: int) -> int | None:
+        """Return the id of a message's conversation; None if the message is unknown or was dropped from memory."""
+        return self._memory.spoken.conversation_of(message_id)
+
+    def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
+        """Return the newest message ids of a conversation, in order of id; with `place_id`, only those in that
+        place.
+        """
+        talk = self._memory.talks.get(conversation)
+        ids = () if talk is None else tuple(talk.message_ids)
+        spoken = self._memory.spoken
+        return ids if place_id is None else tuple(each for each in ids if spoken.place_of(each) == place_id)
+
+    def last_said(self, message_id: int) -> float | None:
+        """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
+        dropped from memory.
+        """
+        name = self.conversation_of(message_id)
+        talk = None if name is None else self._memory.talks.get(name)
+        last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
+        return None if last is None else last.at
+
+    def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
+        """True if somebody other than the author, and not a bot, had spoken in the message's conversation before it,
+        after the message `since_id`.
+        """
+        itself = self._memory.spoken.get(message_id)
+        author_id = None if itself is None else itself.author_id
+        before = self._before(message_id, since_id)
+        return any(each.author_id != author_id and each.author_type is not BOT for each in before)
+
+    def is_tentative(self, message: Message) -> bool:
+        """True if a team member's message may still be moved to another conversation, namely when the member's next
+        message is a reply.
+        """
+        person = self._memory.people.get(Key(message.channel_id, message.author.id))
+        return person is not None and message.id in person.leading
+
+    def helps_user(self, message_id: int) -> bool:
+        """True if a community user had spoken in the message's conversation before it."""
+        return any(each.author_type is USER for each in self._before(message_id))
+
+    def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
+        """Return the earlier messages in a message's conversation, those after `since_id`."""
+        spoken, name = self._memory.spoken, self.conversation_of(message_id)
+        ids = () if name is None else self.messages_of(name)
+        known = (spoken.get(each) for each in ids if since_id < each < message_id)
+        return (each for each in known if each is not None)
+
+    def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
+        """Assign a message to a conversation and remember it. A message that was assigned before keeps its
+        conversation.
+
+        Do not pass system messages: nobody wrote them.
+        """
+        known = self.conversation_of(message.id)
+        if known is not None:
+            return Followed(known, None)
+        turn = _Turn(
+            message,
+            author_type,
+            place,
+            self._rules_of_threads if place.is_thread else self._rules,
+            self._memory.scene(place.id),
+            self._memory.person(place.id, message.author.id),
+            words_of(message.text),
+            self._addressees(message, place.id),
+        )
+        link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
+        moved = self._led(turn, link, conversation)
+        self._remember(turn, conversation)
+        return Followed(conversation, link, moved)
+
+    def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
+        """Find the conversation of the message replied to, or of a person mentioned or named."""
+        reply = turn.message.reply_to
+        if reply is not None and not reply.gone and reply.channel_id == turn.place.id:
+            target = self._memory.spoken.get(reply.message_id)
+            if target is None:
+                return Link.REPLY, reply.message_id
+            return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
+        for user_id in turn.addressees:
+            person = self._memory.people.get(Key(turn.place.id, user_id))
+            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.named:
+                return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
+        return None
+
+    def _turned_to(
+        self, turn: _Turn, link: Link, theirs: int, user_id: int, author_type: AuthorType
+    ) -> tuple[Link, int]:
+        """Decide between the conversation that the message addresses and the author's own. A user who turns to a team
+        member or bot that is busy with somebody else's question continues their own conversation, or begins one.
+
+        Mentioning the bot does not refer to an answer that it gave to somebody else; replying to that answer does.
+        """
+        memory, me = self._memory, turn.author_id
+        if turn.author_type is not USER or memory.takes_part(me, theirs):
+            return link, theirs
+        last = turn.me.newest(turn.at, turn.rules.remembered, turn.rules.remembered)
+        if last is not None and (author_type is TEAM or memory.takes_part(user_id, last.conversation)):
+            return link, last.conversation
+        talk = memory.talks.get(theirs)
+        helps_others = talk is not None and talk.asker_id is not None
+        if helps_others and (author_type is TEAM or (author_type is BOT and link is Link.NAMED)):
+            return Link.BEGUN, turn.message.id
+        return link, theirs
+
+    def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
+        """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
+        found = [user_id for user_id, _ in message.mentions]
+        opening = _OPENING.match(message.text)
+        named = None if opening is None else self._memory.named(place_id, (opening[1] or opening[2]).strip())
+        if named is not None:
+            found.append(named)
+        return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
+
+    def _by_time(self, turn: _Turn) -> tuple[Link, int] | None:
+        """Find the conversation of the author's last message, of the last message to the author, or of a waiting
+        question.
+        """
+        said, rules, is_user = turn.me.said, turn.rules, turn.author_type is USER
+        in_a_breath = said is not None and turn.at - said.at < rules.breath
+        if said is not None and in_a_breath and not is_user:
+            return Link.OWN, said.conversation
+        last = turn.me.newest(turn.at, rules.own if is_user else rules.breath, rules.heard)
+        if last is None:
+            question = self._question(turn, None) if turn.author_type is TEAM else None
+            return None if question is None else (Link.WAITING, question)
+        current = self._memory.talks.get(last.conversation)
+        helps = current is not None and current.asker_id != turn.author_id
+        question = self._question(turn, current) if helps and not in_a_breath else None
+        if question is not None:
+            return Link.WAITING, question
+        return (Link.OWN if last is said else Link.HEARD), last.conversation
+
+    def _question(self, turn: _Turn, current: Talk | None) -> int | None:
+        """Return the waiting question that shares most words with the message; of several, the newest.
+
+        If there is a `current` conversation, the question must share more words than that does.
+        """
+        waiting = turn.scene.waiting
+        for name in [name for name, since in waiting.items() if turn.at - since >= turn.rules.heard]:
+            del waiting[name]
+        found: list[tuple[float, float, int]] = []
+        for name, since in waiting.items():
+            talk = self._memory.talks.get(name)
+            if talk is not None:
+                found.append((self._rarity.shared(turn.words, talk.words), since, name))
+        best = max(found, default=None)
+        if best is None or (current is not None and best[0] <= self._rarity.shared(turn.words, current.words)):
+            return None
+        return best[2]
+
+    def _begun(self, turn: _Turn) -> tuple[Link, int]:
+        """Begin a conversation, or return that of the thread."""
+        message, place, latest = turn.message, turn.place, turn.scene.latest
+        if not place.is_thread:
+            return Link.BEGUN, message.id
+        if latest is None:
+            # A thread has the id of the message that it was opened on.
+            opened_on = self.conversation_of(place.id)
+            return Link.THREAD, place.id if opened_on is None else opened_on
+        is_newcomer = turn.author_type is USER and not self._memory.takes_part(turn.author_id, latest)
+        if is_newcomer and _ASKS.search(message.text):
+            return Link.BEGUN, message.id
+        return Link.THREAD, latest
+
+    def _led(self, turn: _Turn, link: Link, conversation: int) -> tuple[int, ...]:
+        """Move the author's opening lines to the conversation of this message; or note that this message may be such a
+        line.
+        """
+        me = turn.me
+        led = me.leading if me.said is not None and turn.at - me.said.at < turn.rules.leading else ()
+        me.leading = ()
+        if turn.author_type is not TEAM:
+            return ()
+        match link:
+            case Link.REPLY | Link.NAMED:
+                return tuple(each for each in led if self._memory.move(each, conversation, turn.place.id))
+            case Link.OWN if led:
+                me.leading = (*led, turn.message.id)[-_MOST_LEADING:]
+            case Link.BEGUN | Link.WAITING | Link.THREAD:
+                me.leading = (turn.message.id,)
+            case _:
+                pass
+        return ()
+
+    def _remember(self, turn: _Turn, conversation: int) -> None:
+        message, here = turn.message, turn.place.id
+        last = Last(turn.at, conversation)
+        talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words), turn.scene)
+        self._rarity.add(turn.words)
+        turn.me.author_type, turn.me.said = turn.author_type, last
+        listeners = set(turn.addressees)
+        target = None if message.reply_to is None else self._memory.spoken.get(message.reply_to.message_id)
+        if target is not None:
+            listeners.add(target.author_id)
+        elif not listeners and turn.author_type is USER and talk.helper_id is not None:
+            # Without a word to whom, an asker speaks to who has just helped.
+            listeners.add(talk.helper_id)
+        for user_id in sorted(listeners - {turn.author_id}):
+            self._memory.person(here, user_id).heard = last
