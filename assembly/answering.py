@@ -43,7 +43,7 @@ from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.search.text import SiteGenerator
 from services.storage import DataFolder
-from services.team import PairPlaces
+from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
@@ -144,7 +144,7 @@ def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresse
         for folder in bases
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
-    return Addresses(bases, generators, PairPlaces(DataFolder(settings.app.data_dir).places).address)
+    return Addresses(bases, generators, PairLinks(DataFolder(settings.app.data_dir).places).address)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:

@@ -28,8 +28,8 @@ from services.knowledge import AnyKind, FileRecord, Library, Record, Search, Url
 from services.llm import TokenDays
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
-from services.team import Overview, PairPlaces, TeamLibrary, corrections, overview
-from services.telemetry import Ended
+from services.team import Overview, PairLinks, TeamLibrary, corrections, overview
+from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
 from sinks.results import RECENT, OutcomeRecord
 
@@ -66,7 +66,7 @@ def dashboard_pages(
         costs=partial(costs_of, kept, prices_of(settings)),
         held=partial(known_sources, settings.kb, library),
         search=search,
-        team=DashboardTeam(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
+        team=DashboardTeam(settings, None if curation is None else curation.library, PairLinks(state.folder.places)),
         may_correct=curation is not None,
         now=now,
         fleet=fleet,
@@ -101,11 +101,11 @@ def _passing_key(folder: DataFolder) -> bytes:
 class OutcomeHistory(Protocol):
     """Reads how parts ended and how many tokens models used."""
 
-    async def last(self) -> Sequence[Ended]:
+    async def last(self) -> Sequence[PartOutcome]:
         """The newest `RECENT`, oldest first."""
         ...
 
-    async def of(self, period: TimeSpan) -> Sequence[Ended]:
+    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
         """Read the outcomes of a period, oldest first."""
         ...
 
@@ -120,10 +120,10 @@ class LocalOutcomeHistory:
     folder: Path
     spent: TokenDays
 
-    async def last(self) -> Sequence[Ended]:
+    async def last(self) -> Sequence[PartOutcome]:
         return with_recent(await in_thread(newest, self.folder, RECENT), self.record)
 
-    async def of(self, period: TimeSpan) -> Sequence[Ended]:
+    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
         return await in_thread(entries, self.folder, period) or [
             entry for entry in self.record.recent if entry.at in period
         ]
@@ -132,7 +132,7 @@ class LocalOutcomeHistory:
         return self.spent
 
 
-def with_recent(written: Iterable[Ended], record: OutcomeRecord) -> Sequence[Ended]:
+def with_recent(written: Iterable[PartOutcome], record: OutcomeRecord) -> Sequence[PartOutcome]:
     """The newest of both. What is in memory as well is taken from there: it has the replies."""
     recent = tuple(record.recent)
     known = set(map(_identity, recent))
@@ -146,7 +146,7 @@ async def costs_of(kept: OutcomeHistory, prices: Prices, days: int) -> Costs:
     return costs((await kept.tokens()).days, await kept.of(period), period, prices)
 
 
-def _identity(entry: Ended) -> tuple[str, tuple[int, ...]]:
+def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
     """Give a key that is the same for an entry in memory and for its line in the file, where the time is cut to
     milliseconds.
     """
@@ -205,7 +205,7 @@ class DashboardTeam:
 
     settings: Settings
     library: TeamLibrary | None
-    places: PairPlaces
+    places: PairLinks
 
     async def overview(self) -> Overview:
         cursor = self.settings.kb.qa_raw_last_processed_id

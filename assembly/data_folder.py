@@ -19,7 +19,16 @@ from assembly.redaction import redactor_of
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
-from services.conversations import LeftAlone, OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
+from services.conversations import (
+    OptOutFile,
+    OptOutRegistry,
+    Outbox,
+    Posts,
+    Seen,
+    read_posts,
+    read_watermarks,
+    render_watermarks,
+)
 from services.llm import (
     Budget,
     BudgetLimits,
@@ -200,7 +209,7 @@ class RunState:
     usage: Usage
     token_days: TokenDays
     record: OutcomeRecord
-    opt_outs: LeftAlone
+    opt_outs: OptOutRegistry
     opt_out_marker: str
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
@@ -229,7 +238,10 @@ class RunState:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
         self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
-        marks, spent = render_marks(self.seen.marks()), {path: render_spent(each) for path, each in self.spent.items()}
+        marks, spent = (
+            render_watermarks(self.seen.marks()),
+            {path: render_spent(each) for path, each in self.spent.items()},
+        )
         tokens = render_token_days(self.token_days)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.
         await run_blocking(files.replace, self.folder.seen, marks)
@@ -258,7 +270,7 @@ def read_state(
         OSError: something in the data folder cannot be read.
     """
     folder, limits = DataFolder(settings.app.data_dir), settings.limits
-    marks = read_marks(folder.seen) if durable else {}
+    marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
     def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
@@ -292,7 +304,7 @@ def read_state(
             keep_days=settings.report.keep_days,
             on_change=changed.set,
         ),
-        opt_outs=OptOuts(folder.opt_outs),
+        opt_outs=OptOutFile(folder.opt_outs),
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
         servers=own_counts,

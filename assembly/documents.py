@@ -16,7 +16,7 @@ from assembly.answering import Observe, open_embedder, open_llm
 from assembly.redaction import secrets_of
 from clock import Processes
 from operators.evidence import Intake
-from services.conversations import Viewing
+from services.conversations import ThreadAccess
 from services.discord import Attachments
 from services.documents import (
     Candidate,
@@ -198,7 +198,7 @@ class Documents:
 
     def lookup(
         self,
-        viewing: Viewing,
+        viewing: ThreadAccess,
         usage: Usage,
         internal_topics: Collection[str] = (),
         *,

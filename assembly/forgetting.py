@@ -9,7 +9,7 @@ from pathlib import Path
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from services.knowledge import LibrarySearch
-from services.privacy import Learned, Surroundings, has_written
+from services.privacy import FolderContents, TeamData, has_archived_text
 from services.storage import DataFolder
 from settings import Settings
 from streams.curation import CurationServices
@@ -27,9 +27,9 @@ class TeamKnowledgeFiles:
     internal_topics: Collection[str] = ()
 
     @property
-    def learned(self) -> Learned:
+    def learned(self) -> TeamData:
         library = None if self.curation is None else self.curation.library
-        return Learned(self.folder, self.raw, library, self.internal_topics)
+        return TeamData(self.folder, self.raw, library, self.internal_topics)
 
 
 def taught(settings: Settings, curation: CurationServices | None, search: LibrarySearch | None) -> TeamKnowledgeFiles:
@@ -51,25 +51,25 @@ def settings_of_removed_servers(settings: Settings) -> list[Settings]:
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
 
-def open_learned(settings: Settings) -> Learned:
+def open_learned(settings: Settings) -> TeamData:
     """Open the team knowledge of these settings, which no other process may have open. Blocking. Raises as
     `open_team`.
     """
     folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
-    return Learned(folder, raw, open_team(settings), settings.kb.internal_topics)
+    return TeamData(folder, raw, open_team(settings), settings.kb.internal_topics)
 
 
 def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> bool:
     """Delete the search index of each team whose archive may contain words of the person, and tell whether any did. No
     search may be open. Blocking. Raises OSError.
     """
-    written = [each for each in settings if has_written(each.kb.team_raw_dir, user_id)]
+    written = [each for each in settings if has_archived_text(each.kb.team_raw_dir, user_id)]
     for each in written:
         drop_team_passages(each)
     return bool(written)
 
 
-def surroundings(settings: Settings, *, running: bool = False) -> Surroundings:
+def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:
     """List the other paths in the data folder that forgetting has to look at. `running`: a bot writes to the folder.
     Blocking. Raises OSError.
     """
@@ -80,4 +80,4 @@ def surroundings(settings: Settings, *, running: bool = False) -> Surroundings:
         documents.append(kb.index_path.with_name(KB_FILE))
         learned += [kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path]
         learned += [kb.team_state_path, kb.team_index_path.with_name(TEAM_FILE)]
-    return Surroundings([*documents, *learned], documents, settings.logging.file.path, running)
+    return FolderContents([*documents, *learned], documents, settings.logging.file.path, running)

@@ -24,8 +24,7 @@ from services.assistant import Assistant
 from services.conversations import (
     Context,
     ContextRules,
-    Follower,
-    FollowRules,
+    ConversationTracker,
     History,
     InFlight,
     People,
@@ -33,8 +32,9 @@ from services.conversations import (
     RouteRules,
     TeamActivity,
     TeamIds,
-    Typists,
-    Viewing,
+    ThreadAccess,
+    TrackingRules,
+    TypingTracker,
 )
 from services.discord import Access, Fetcher, Poster
 from services.knowledge import JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search
@@ -65,7 +65,7 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
                 for guild_id, server in settings.servers.items()
             },
             # As it was at the start: within a run, a late message is not an old one.
-            ended=state.seen_before.has_end,
+            ended=state.seen_before.has_outcome,
         ),
         answers=answer_rules(settings),
         window=WindowRules(
@@ -103,9 +103,9 @@ def route_rules(settings: Settings) -> RouteRules:
     )
 
 
-def follow_rules(settings: Settings) -> FollowRules:
+def follow_rules(settings: Settings) -> TrackingRules:
     """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
-    rules = FollowRules()
+    rules = TrackingRules()
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
 
 
@@ -216,9 +216,9 @@ def assemble(
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher, teams(settings))
-    follower = Follower(follow_rules(settings))
+    follower = ConversationTracker(follow_rules(settings))
     team = TeamActivity(people, history)
-    viewing = Viewing(history, fetcher)
+    viewing = ThreadAccess(history, fetcher)
 
     def guild_of(place_id: int) -> int | None:
         return history.place(place_id).guild_id
@@ -291,7 +291,7 @@ def assemble(
         budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
-        typists=Typists(people, guild_of),
+        typists=TypingTracker(people, guild_of),
         viewing=viewing,
         access=access,
         images=images,

@@ -20,7 +20,7 @@ from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, SourceRecords, index_file
 from services.llm import StructuredLLM, Usage
 from services.search.text import read
-from services.storage import Outside, files
+from services.storage import OutsideFolder, files
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import CacheAndIndex, KnowledgeLog
 from streams.knowledge import KnowledgeParts, knowledge
@@ -139,7 +139,7 @@ def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
         with suppress(CannotList):
             listing = kind.list_sources({}, 0)
             for source_id in sorted({*listing.unchanged, *listing.due}):
-                with suppress(Outside, OSError):
+                with suppress(OutsideFolder, OSError):
                     found = kind.read(source_id)
                     if not found.flaw:
                         yield IndexEntry(f"kb:{source_id}", describe(source_id, found.text))

@@ -23,14 +23,14 @@ from reporting.document import summary
 from reporting.reading import TimeSpan, Voted
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught
 from reporting.report import report as build
-from services.conversations import CalledOff, read_posts
+from services.conversations import WorkCancelled, read_posts
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
 from services.storage import DataFolder, Record, files, in_thread, read_object
 from services.team import LibraryUnusable, overview
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 from settings import LLMSettings, Settings
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def _teams(settings: Settings, guild_id: int | None) -> list[Settings]:
     return [settings.servers.get(guild_id, settings)]
 
 
-def _about(votes: Sequence[Voted], ended: Sequence[Ended], posts: Path) -> list[Voted]:
+def _about(votes: Sequence[Voted], ended: Sequence[PartOutcome], posts: Path) -> list[Voted]:
     """The votes about answers to these questions. Blocking."""
     asked = {entry.message_ids[-1] for entry in ended}
     answers = {post.message_id for post in read_posts(posts) if post.last_asked_id in asked}
@@ -161,14 +161,14 @@ class WeeklyReport:
     async def keep_posting(self) -> None:
         """Until cancelled. A post that fails is a line of log, and is tried again after an hour.
 
-        Raises CalledOff: another process posts it.
+        Raises WorkCancelled: another process posts it.
         """
         while True:
             try:
                 await self.post_if_due()
             except (OSError, PostFailed, LookupFailed, LibraryUnusable) as error:
                 log.error("report.channel_id: the report was not posted: %s", error)  # noqa: TRY400 (for the operator)
-            except CalledOff:
+            except WorkCancelled:
                 raise
             except Exception:
                 log.exception("report.channel_id: the report was not posted")
@@ -178,7 +178,7 @@ class WeeklyReport:
         """Post the report of the time since the last one, if that is a week ago. The first week begins with the first
         start.
 
-        Raises OSError, PostFailed, LookupFailed, CalledOff, and as `report`.
+        Raises OSError, PostFailed, LookupFailed, WorkCancelled, and as `report`.
         """
         known, at = await in_thread(read_object, self.path), now()
         since, begun = known.get("until"), _begun_in(known)

@@ -28,7 +28,7 @@ from dataflow.metering import Gauge
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
-from services.conversations import CalledOff, InFlight
+from services.conversations import InFlight, WorkCancelled
 from services.discord import Dispatch
 from services.llm import ObserveTokens
 from services.telemetry import number_of
@@ -249,7 +249,7 @@ class GraphRun:
 
 def _say_why_it_ended(task: asyncio.Task[None]) -> None:
     error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, CalledOff):
+    if error is not None and not isinstance(error, WorkCancelled):
         log.critical("what ran in the background has ended; start the program again", exc_info=error)
 
 

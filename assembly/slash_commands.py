@@ -30,7 +30,7 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Assistant
-from services.conversations import History, Phrases, Viewing, in_language, phrases
+from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.documents import (
@@ -49,12 +49,12 @@ from services.documents.store import Document, State, StoreUnavailable, naming
 from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
 from services.privacy import (
-    Forgotten,
+    ForgetResult,
     add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
-    has_written,
+    has_archived_text,
 )
 from services.search import language_of
 from services.storage import in_thread
@@ -121,7 +121,7 @@ class Privacy:
             log.warning("/privacy forget: %s", line)
         return summary(done, phrases(call.language))
 
-    async def remove(self, user_id: int) -> Forgotten:
+    async def remove(self, user_id: int) -> ForgetResult:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
         """
@@ -158,7 +158,7 @@ class Privacy:
         """
         async with AsyncExitStack() as stack:
             all_taught = self.taught, *self.servers
-            written = [each for each in all_taught if await in_thread(has_written, each.raw, user_id)]
+            written = [each for each in all_taught if await in_thread(has_archived_text, each.raw, user_id)]
             dropped = await in_thread(forgotten_by_search, gone, user_id)
             if (written or dropped) and self.documents is not None:
                 await stack.enter_async_context(self.documents.without_topics())
@@ -173,7 +173,7 @@ def not_forgotten(call: Call, error: Exception) -> CommandRefused:
     return CommandRefused(phrases(call.language).not_forgotten)
 
 
-def summary(done: Forgotten, said: Phrases, *, complete: bool = True) -> str:
+def summary(done: ForgetResult, said: Phrases, *, complete: bool = True) -> str:
     """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
     found = (
         (done.turns, said.removed_turns),
@@ -267,7 +267,7 @@ class RunbookCommands:
 class EvidenceCommands:
     documents: Documents
     history: History
-    viewing: Viewing
+    viewing: ThreadAccess
 
     async def list(self, call: Call) -> str:
         documents = await self._documents(call)

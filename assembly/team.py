@@ -15,7 +15,7 @@ from services.assistant import Curator, Describer, ModelCurator, ModelDescriber,
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
-from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPlaces, open_library
+from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.captures import Images
@@ -24,9 +24,9 @@ from streams.curation import CurationRules, CurationServices, Decided
 log = logging.getLogger(__name__)
 
 
-def team_places(settings: Settings) -> TeamPlaces:
+def team_places(settings: Settings) -> TeamPaths:
     kb = settings.kb
-    return TeamPlaces(
+    return TeamPaths(
         raw=kb.team_raw_dir,
         decisions=DataFolder(settings.app.data_dir).decisions,
         topics=kb.team_topics_dir,

@@ -18,7 +18,7 @@ from services.assistant.curator import ClassificationResult, ImageSummaryResult,
 from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, Captures, Said
+from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
@@ -40,10 +40,10 @@ ANSWER = (
 def capture(number: int) -> Capture:
     """A question and its answer, about 500 characters."""
     first = (DAY * 1000 + number * 60_000 - DISCORD_EPOCH_MS) << 22
-    asked = Said(
+    asked = CapturedMessage(
         first, 10 + number, PairTurn(Speaker.USER, f"How do I tell the agent about vault {number}? {'Hm. ' * 20}")
     )
-    answered = Said(first + 1, 5, PairTurn(Speaker.TEAM, ANSWER.format(number)))
+    answered = CapturedMessage(first + 1, 5, PairTurn(Speaker.TEAM, ANSWER.format(number)))
     message = Message(first + 1, 1, Author(5, "sue"), answered.turn.text, DAY + number * 60)
     part = Part(number, (message,), AuthorType.TEAM_MEMBER, PLACE, message.at)
     return Capture(part, f"reply_{first}", (asked, answered))

@@ -20,7 +20,7 @@ from clock import rfc3339
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted
 from services.storage import lock
-from services.storage.backups import BackupRefused, BadBackup, CopyCount, FolderInUse, back_up
+from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up
 from services.storage.backups import restore as restore_files
 from services.telemetry import number_of
 from settings import Settings
@@ -48,7 +48,7 @@ def backup(settings: Settings, file: Path) -> int:
     root = Path(os.path.realpath(settings.app.data_dir))  # as the order of the copy has it
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
-    count = CopyCount()
+    count = CopyProgress()
     try:
         with _told(count):
             made = back_up(root, file, copy_order(settings), rfc3339(time.time()), count)
@@ -67,7 +67,7 @@ def restore(settings: Settings, file: Path) -> int:
     """Bring `file` back into the data folder, and print what there is now. Gives the exit code."""
     check_named("--restore", file)
     root = settings.app.data_dir
-    count = CopyCount()
+    count = CopyProgress()
     if not file.is_file():
         raise Unusable(f"--restore: {file} is no file; name a backup")
     try:
@@ -92,7 +92,7 @@ def check_named(option: str, file: Path) -> None:
         raise Unusable(f"{option} needs the name of a file")
 
 
-def _told(count: CopyCount) -> contextlib.AbstractContextManager[None]:
+def _told(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
     """Tell how far it is while the block runs."""
     return counted(Console(file=sys.stderr), lambda: Count(count.files, count.total, "file", decimal(count.size)))
 
@@ -102,7 +102,7 @@ def _interrupted(left: str) -> int:
     return FAILED
 
 
-def _sum(count: CopyCount) -> str:
+def _sum(count: CopyProgress) -> str:
     return f"{number_of(count.files, 'file')}, {decimal(count.size)}"
 
 

@@ -31,7 +31,7 @@ from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
 from services.search.embedding import REMEDY, installed
 from services.storage import DataFolder, lock_refusal, why
-from services.team import LibraryUnusable, examine
+from services.team import LibraryUnusable, check_library
 from services.telemetry import number_of
 from settings import (
     EMBEDDED,
@@ -484,7 +484,7 @@ def team_row(settings: Settings) -> Finding:
     """Team knowledge, as far as the bot would refuse to start with it."""
     places, trouble = team_places(settings), None
     try:
-        examine(places, configured_cursor=settings.kb.qa_raw_last_processed_id, now=time.time())
+        check_library(places, configured_cursor=settings.kb.qa_raw_last_processed_id, now=time.time())
     except LibraryUnusable as error:
         trouble = str(error)
     except OSError as error:

@@ -19,12 +19,12 @@ from commands.arguments import DONE, requires_nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
-    Forgotten,
+    ForgetResult,
     add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
-    has_written,
+    has_archived_text,
 )
 from services.storage import DataFolder, in_thread
 from services.telemetry import number_of
@@ -93,7 +93,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
     """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
     were, and lines for the operator. Raises OSError.
     """
-    written = [each for each in everywhere(settings) if has_written(each.kb.team_raw_dir, user_id)]
+    written = [each for each in everywhere(settings) if has_archived_text(each.kb.team_raw_dir, user_id)]
     if not written:
         return 0, []
     count = sum([drop_team_passages(each) for each in written])
@@ -125,7 +125,7 @@ async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> t
 def show(
     console: Console,
     user_id: int,
-    done: Forgotten,
+    done: ForgetResult,
     follows: Sequence[str] = (),
     out_of_reach: Sequence[str] = OUT_OF_REACH,
 ) -> None:

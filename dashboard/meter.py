@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dataflow.metering import Gauge
 from model.batches import Part
 from model.outcomes import Ignored, Outcome, Result
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.telemetry import about
 
 TIMED = 256
@@ -121,7 +121,7 @@ class FlowMeter:
             known.seconds.append(seconds)
             if error is None:
                 known.done += 1
-            elif not isinstance(error, CalledOff):  # that is nobody's failure
+            elif not isinstance(error, WorkCancelled):  # that is nobody's failure
                 known.failed += 1
             part = about.get() if operator in STEPS_OF_PARTS else None
             if part is not None:

@@ -28,7 +28,7 @@ from reporting.report import gaps as grouped
 from reporting.report import is_gap
 from services.knowledge import Search
 from services.team import LibraryUnwritable, Overview, corrections
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 
 
 class Team(Protocol):
@@ -66,7 +66,7 @@ class DashboardData:
     """
 
     meter: FlowMeter
-    entries: Callable[[], Awaitable[Sequence[Ended]]]
+    entries: Callable[[], Awaitable[Sequence[PartOutcome]]]
     costs: Callable[[int], Awaitable[Costs]]
     held: Callable[[], Awaitable[Sequence[KnownSource]]]
     search: Search

@@ -224,7 +224,7 @@ async def _form(request: web.Request) -> Mapping[str, object]:
 
 def _let_in(request: web.Request) -> None:
     if (connections := request.app.get(CONNECTIONS)) is not None:
-        connections.let_in(peer_of(request))
+        connections.authenticated(peer_of(request))
 
 
 async def _static(request: web.Request) -> web.StreamResponse:

@@ -18,7 +18,7 @@ from reporting.report import Gap, reason_of
 from services.knowledge import bare_name
 from services.search import Found
 from services.team import Overview, Pair, labelled_turns
-from services.telemetry import Ended, number_of
+from services.telemetry import PartOutcome, number_of
 
 SHOWN = 100
 """Rows of one page."""
@@ -86,7 +86,9 @@ _ORDER = ("gather", "permit", "files", "announce", "gate", "select", "load", "to
 _LATER = ("verify", "hold", "reply", "extract", "summarise_images", "archive")
 
 
-def answer_rows(entries: Sequence[Ended], showing: DisplayRules, query: str = "", result: str = "") -> list[AnswerRow]:
+def answer_rows(
+    entries: Sequence[PartOutcome], showing: DisplayRules, query: str = "", result: str = ""
+) -> list[AnswerRow]:
     """The newest first, that hold all words of `query` in what is shown of them."""
     words = query.casefold().split()
     found: list[AnswerRow] = []
@@ -99,12 +101,12 @@ def answer_rows(entries: Sequence[Ended], showing: DisplayRules, query: str = ""
     return found
 
 
-def _searchable(row: AnswerRow, entry: Ended, showing: DisplayRules) -> str:
+def _searchable(row: AnswerRow, entry: PartOutcome, showing: DisplayRules) -> str:
     shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
     return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
 
 
-def answer_row(entry: Ended, showing: DisplayRules) -> AnswerRow:
+def answer_row(entry: PartOutcome, showing: DisplayRules) -> AnswerRow:
     text = " ".join(showing.text(entry.question).split())
     return AnswerRow(
         id_of(entry),
@@ -121,17 +123,17 @@ def answer_row(entry: Ended, showing: DisplayRules) -> AnswerRow:
     )
 
 
-def id_of(entry: Ended) -> str:
+def id_of(entry: PartOutcome) -> str:
     """Give the id of an outcome in addresses of the dashboard."""
     return f"{entry.message_ids[0] if entry.message_ids else 0:x}"
 
 
-def find_answer(entries: Sequence[Ended], answer_id: str) -> Ended | None:
+def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
     """The newest with this id."""
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
-def answer_view(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
+def answer_view(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
     """`took`: how long its steps took, if that is known."""
     reply_place = entry.reply_place_id
     return AnswerView(
@@ -147,7 +149,7 @@ def answer_view(entry: Ended, took: Sequence[StepDuration], showing: DisplayRule
     )
 
 
-def steps_of(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) -> list[StepView]:
+def steps_of(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules) -> list[StepView]:
     """List every step with a decision or a known duration, in the order of the flow."""
     spent: dict[str, float] = {}
     for each in took:
@@ -158,7 +160,7 @@ def steps_of(entry: Ended, took: Sequence[StepDuration], showing: DisplayRules) 
     return [_step(name, entry, spent.get(name), showing) for name in order]
 
 
-def _step(name: str, entry: Ended, spent: float | None, showing: DisplayRules) -> StepView:
+def _step(name: str, entry: PartOutcome, spent: float | None, showing: DisplayRules) -> StepView:
     decided: object = entry.path.get(name)
     facts: list[Fact] = []
     ranked: tuple[Ranked, ...] = ()
@@ -174,7 +176,7 @@ def _step(name: str, entry: Ended, spent: float | None, showing: DisplayRules) -
     return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)
 
 
-def ranked_of(entry: Ended, showing: DisplayRules) -> tuple[Ranked, ...]:
+def ranked_of(entry: PartOutcome, showing: DisplayRules) -> tuple[Ranked, ...]:
     """Read what search ranked for the question, best first. Malformed parts of the record are left out."""
     found: list[Ranked] = []
     match entry.path.get("select"):
@@ -252,7 +254,7 @@ def gap_view(gap: Gap, showing: DisplayRules) -> GapView:
     )
 
 
-def _asked(entry: Ended, showing: DisplayRules) -> Asked:
+def _asked(entry: PartOutcome, showing: DisplayRules) -> Asked:
     last = entry.message_ids[-1] if entry.message_ids else None
     link = link_to(entry.guild_id, entry.place_id, last)
     where, who = showing.place(entry.place_id), showing.person(entry.author_id)
@@ -370,7 +372,7 @@ class TopicView:
     pairs: Sequence[PairView]
 
 
-def uses(entries: Iterable[Ended]) -> Counter[str]:
+def uses(entries: Iterable[PartOutcome]) -> Counter[str]:
     """Count how often each source was cited, or selected where nothing was cited."""
     return Counter(source for entry in entries for source in set(entry.sources))
 

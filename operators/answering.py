@@ -31,7 +31,7 @@ from services.assistant import (
     skipped,
     trusted_text,
 )
-from services.conversations import Context, History, InFlight, Posts, Typists
+from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import ImageSource, Limiter, load_images
@@ -490,7 +490,7 @@ HOLD_SECONDS = 20.0
 """At most, once for each answer: who types for longer may be writing to somebody else."""
 
 
-def hold(typists: Typists) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
+def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
     """Wait while a team member is typing where the question was asked, or in its thread, for at most `HOLD_SECONDS`.
 
     If they answer meanwhile, that cancels the inquiry, as at any other time. The wait does not count against the time

@@ -18,7 +18,17 @@ from operators.step import expected
 from services.assistant import CaptureJob, Curator, conversation_with, summaries_in, with_image_summaries
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
-from services.team import Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
+from services.team import (
+    Capture,
+    CapturedImage,
+    CapturedMessage,
+    Pair,
+    PairTurn,
+    PendingCapture,
+    PendingFolder,
+    Speaker,
+    captured_images,
+)
 from services.telemetry import people
 
 log = logging.getLogger(__name__)
@@ -33,7 +43,7 @@ class Extracted:
 
     job: CaptureJob
     capture: Capture
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[CapturedImage, ...] = ()
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
@@ -49,17 +59,17 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         name, around = await context.captured(part)
         # The part as it was when its window closed: later edits have no effect.
         messages = {message.id: message for message in (*around, *part.messages)}
-        said: list[Said] = []
+        said: list[CapturedMessage] = []
         for message_id in sorted(messages):
             message = messages[message_id]
             speaker = SPEAKERS.get(await context.author_type(message))
             text = context.text_of(message)
             if speaker is not None and text:
-                said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
+                said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
         capture = Capture(part, name, tuple(said))
         if not capture.teaches:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
+        pictures = tuple(picture for each in said for picture in captured_images(messages[each.message_id]))
         return Extracted(job, capture, pictures)
 
     return extracted
@@ -75,7 +85,7 @@ def summarise_images(
     usage: Usage,
     *,
     redact: Callable[[str], str] = str,
-) -> Callable[[Waiting], Coroutine[Any, Any, Capture]]:
+) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
     """Describe a capture's images, each with the whole conversation in view.
 
     If that fails the capture is in the pending folder, with the images that could be loaded, before this raises. One
@@ -88,7 +98,7 @@ def summarise_images(
     """
     known: OrderedDict[int, str] = OrderedDict()  # by attachment
 
-    async def summarised(waiting: Waiting) -> Capture:
+    async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)
         try:
             return await attempt(waiting, loaded)
@@ -96,7 +106,7 @@ def summarise_images(
             await run_blocking(pending.keep, replace(waiting, images=loaded))
             raise
 
-    async def attempt(waiting: Waiting, loaded: dict[Picture, Image]) -> Capture:
+    async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image]) -> Capture:
         summaries = {picture: known[file] for picture in waiting.pictures if (file := picture.attachment.id) in known}
         capture = with_image_summaries(waiting.capture, summaries, redact)
         new = [picture for picture in waiting.pictures if picture not in summaries]
@@ -114,7 +124,7 @@ def summarise_images(
             known.popitem(last=False)
         return with_image_summaries(capture, summaries, redact)
 
-    async def load(pictures: list[Picture], loaded: dict[Picture, Image]) -> None:
+    async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image]) -> None:
         """All that are available, so that a later try needs only the rest: addresses expire."""
         failed: ImageFailed | None = None
         for picture in pictures:
@@ -134,7 +144,7 @@ KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up (SPEC 
 
 def retry_pending(
     pending: PendingFolder,
-    summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]],
+    summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
     store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
     withheld: Callable[[int, str], bool],
 ) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
@@ -146,7 +156,7 @@ def retry_pending(
     """
 
     def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
-        left: list[Waiting] | None = None
+        left: list[PendingCapture] | None = None
 
         async def following() -> Pair | None:
             nonlocal left
@@ -169,7 +179,7 @@ def retry_pending(
 
         return following
 
-    async def attempt(waiting: Waiting) -> Pair | None:
+    async def attempt(waiting: PendingCapture) -> Pair | None:
         if now() - waiting.since >= KEPT_SECONDS:
             log.warning(
                 "%s is given up: its images could not be described for a day; messages %s are not learned from",
@@ -190,7 +200,7 @@ def retry_pending(
         await run_blocking(pending.drop, allowed)
         return pair
 
-    def without(waiting: Waiting) -> Waiting:
+    def without(waiting: PendingCapture) -> PendingCapture:
         said = tuple(each for each in waiting.capture.said if not withheld(each.author_id, each.turn.text))
         ids = {each.message_id for each in said}
         pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)

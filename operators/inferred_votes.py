@@ -10,7 +10,7 @@ from reactivex import Observable
 from dataflow.basics import concat_map_iterable
 from model.events import Posted
 from model.messages import Message
-from services.conversations import Follower, People, Post, Posts
+from services.conversations import ConversationTracker, People, Post, Posts
 from services.search import says_it_worked
 
 REMEMBERED_SECONDS = 3_600.0
@@ -31,7 +31,7 @@ class InferredVote:
 
 
 def inferred_votes(
-    posts: Posts, follower: Follower, people: People
+    posts: Posts, follower: ConversationTracker, people: People
 ) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
     """Emit a vote when an asker says within an hour that an answer worked or did not: in a reply to it, in its thread,
     or in the conversation in which they asked.

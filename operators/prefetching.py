@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from services.assistant import ClassificationResult, Curator, Describer
 from services.knowledge import IndexEntry, files_of, topic_name
 from services.llm import PrefetchingAsker, Usage
-from services.team import Growth, Pair, TeamLibrary, Topic, topic_files
+from services.team import DescriptionSchedule, Pair, TeamLibrary, Topic, topic_files
 
 R = TypeVar("R")
 
@@ -71,7 +71,7 @@ class Prefetcher:
     pairs: Sequence[Pair]
     library: TeamLibrary
     guesses: PrefetchServices
-    growth: Growth
+    growth: DescriptionSchedule
     every: int
     describe_seconds: float
     _turn: int = field(default=0, init=False)

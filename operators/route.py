@@ -19,7 +19,7 @@ from model.messages import Message
 from model.outcomes import Ignored, Outcome, Reason
 from operators.step import failure_of
 from services.assistant import CaptureJob, Inquiry, skipped
-from services.conversations import Follower, History, InFlight, People, Router, Routing
+from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
 from services.llm import Usage
 from services.telemetry import about, number_of
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def cut(
-    people: People, history: History, follower: Follower, in_flight: InFlight
+    people: People, history: History, follower: ConversationTracker, in_flight: InFlight
 ) -> Callable[[Observable[Batch]], Observable[Part]]:
     """Cut each batch where the person turns to another conversation, and number the parts.
 

@@ -16,13 +16,22 @@ from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Typing
 from model.messages import Author, AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
-from services.conversations import TYPING_SECONDS, Follower, History, InFlight, NewestIds, People, TeamActivity, edited
+from services.conversations import (
+    TYPING_SECONDS,
+    ConversationTracker,
+    History,
+    InFlight,
+    People,
+    RecentIds,
+    TeamActivity,
+    edited,
+)
 from services.discord import Dispatch
 from services.discord.wire import Decoder
 
 
 def follow(
-    follower: Follower, people: People, history: History, withheld: Callable[[Message], bool]
+    follower: ConversationTracker, people: People, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """Pass every event on after the `follower` has assigned its message to a conversation. The follower can be asked
     about that message ever after; cutting, routing, gathering and capturing do so.
@@ -99,7 +108,12 @@ class ScreenRules:
 
 
 def screen(
-    people: People, history: History, follower: Follower, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
+    people: People,
+    history: History,
+    follower: ConversationTracker,
+    team: TeamActivity,
+    in_flight: InFlight,
+    rules: ScreenRules,
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
     """Let people's messages through, each once; the others become `Ignored` with a reason.
 
@@ -111,7 +125,7 @@ def screen(
     deletion cancels the answer and an edit has no effect. A team member's message cancels the answers it makes
     unnecessary.
     """
-    seen = NewestIds(DEDUPLICATED)
+    seen = RecentIds(DEDUPLICATED)
 
     def on_event(event: Event) -> Iterable[Screened]:
         match event:

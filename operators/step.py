@@ -19,7 +19,7 @@ from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
 from services.assistant import Inquiry, Unanswered, end
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.telemetry import about, people
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outco
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:
     """The outcome of a part that was cancelled, or that failed at the step `name`."""
-    if isinstance(error, CalledOff):
+    if isinstance(error, WorkCancelled):
         return Outcome(part, now(), OutcomeKind.CANCELLED, error.reason)
     about.set(part)
     log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if expected(error) else error)

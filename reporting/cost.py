@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clock import rfc3339
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 
 KNOWLEDGE_STEPS = frozenset({"summarise", "summarise_images", "classify", "integrate"})
 """Steps that ask `kb.llm`, where it is set."""
@@ -86,7 +86,7 @@ def whole_days(period: TimeSpan) -> Sequence[str]:
 
 
 def costs(
-    token_days: Mapping[str, Mapping[str, StepTokens]], entries: Iterable[Ended], period: TimeSpan, prices: Prices
+    token_days: Mapping[str, Mapping[str, StepTokens]], entries: Iterable[PartOutcome], period: TimeSpan, prices: Prices
 ) -> Costs:
     """Add up tokens and cost of a period. `entries`: the outcomes of its days."""
     found = Costs()

@@ -14,7 +14,7 @@ from rich.text import Text
 from clock import rfc3339
 from reporting.cost import Costs, Expense
 from reporting.report import Report, reason_of
-from services.telemetry import Ended, number_of
+from services.telemetry import PartOutcome, number_of
 from sinks.terminal import one_line
 
 GAPS, EXAMPLES, TABLE_ROWS = 20, 3, 15
@@ -119,7 +119,7 @@ def _gaps(report: Report) -> Iterator[Block]:
         yield Sentence(f"And {len(once) - GAPS} more.")
 
 
-def _questions(asked: Sequence[Ended]) -> TableRows:
+def _questions(asked: Sequence[PartOutcome]) -> TableRows:
     rows = [(entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link)) for entry in asked]
     return TableRows(("asked", "no answer because", "question"), rows)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import from_rfc3339, rfc3339
-from services.telemetry import Ended, parse_ended
+from services.telemetry import PartOutcome, parse_part_outcome
 
 UP, DOWN = "up", "down"
 
@@ -42,27 +42,27 @@ class Voted:
     downs: int
 
 
-def entries(outcomes: Path, period: TimeSpan) -> list[Ended]:
+def entries(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
     """How parts ended, oldest first; damaged lines are left out. `outcomes`: the folder of the record.
 
     Raises:
         OSError: a file cannot be read.
     """
     first, last = _day(period.since), _day(period.until)
-    read: list[Ended] = []
+    read: list[PartOutcome] = []
     for path in _files(outcomes):
         if first <= path.stem <= last:
-            read += (entry for line in _lines(path) if (entry := parse_ended(line)) and entry.at in period)
+            read += (entry for line in _lines(path) if (entry := parse_part_outcome(line)) and entry.at in period)
     return sorted(read, key=_order)
 
 
-def newest(outcomes: Path, most: int) -> list[Ended]:
+def newest(outcomes: Path, most: int) -> list[PartOutcome]:
     """Read the newest outcomes, at most `most`, oldest first. Damaged lines are left out. Raises OSError."""
-    read: list[Ended] = []
+    read: list[PartOutcome] = []
     for path in _files(outcomes, reverse=True):
         if len(read) >= most:
             break
-        read += (entry for line in _lines(path)[-most:] if (entry := parse_ended(line)))
+        read += (entry for line in _lines(path)[-most:] if (entry := parse_part_outcome(line)))
     return sorted(read, key=_order)[-most:]
 
 
@@ -129,7 +129,7 @@ def _files(outcomes: Path, *, reverse: bool = False) -> list[Path]:
     return sorted(outcomes.glob("????-??-??.jsonl"), reverse=reverse)
 
 
-def _order(entry: Ended) -> tuple[float, tuple[int, ...]]:
+def _order(entry: PartOutcome) -> tuple[float, tuple[int, ...]]:
     return entry.at, entry.message_ids
 
 

@@ -20,7 +20,7 @@ from services.llm import StepTokens
 from services.search import ENGLISH, terms
 from services.search.embedding import Vectors
 from services.storage import in_thread
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 
 GAPS = frozenset(
     {
@@ -61,7 +61,7 @@ class Gap:
     """
 
     question: str
-    asked: tuple[Ended, ...]
+    asked: tuple[PartOutcome, ...]
     askers: int
 
     @property
@@ -72,14 +72,14 @@ class Gap:
 POINTED = "pointed to a page"
 
 
-def reason_of(entry: Ended) -> str:
+def reason_of(entry: PartOutcome) -> str:
     """Why there was no answer, in the words of outcomes."""
     if entry.result is OutcomeKind.REPLIED:
         return POINTED
     return (entry.reason or "") if entry.result is OutcomeKind.SKIPPED else f"{entry.result}: {entry.reason}"
 
 
-def is_gap(entry: Ended) -> bool:
+def is_gap(entry: PartOutcome) -> bool:
     """Tell whether a question got no answer. Being pointed to a page counts as none."""
     if not entry.question:
         return False
@@ -88,7 +88,7 @@ def is_gap(entry: Ended) -> bool:
     return entry.result is OutcomeKind.SKIPPED and entry.reason in GAPS
 
 
-async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:
+async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]:
     """Group the unanswered of `entries`; the largest group first. `embed` None: by their words.
 
     Raises what `embed` raises.
@@ -101,7 +101,7 @@ async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:
     return await in_thread(_grouped, unanswered, texts, vectors)
 
 
-def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
+def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
     """Blocking, for a second where there are `MOST`."""
     if meaning is None:
         vectors, like = _words(texts), LIKE_BY_WORDS
@@ -111,7 +111,7 @@ def _grouped(unanswered: Sequence[Ended], texts: Sequence[str], meaning: Vectors
     return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
 
 
-def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
+def _gap(members: Sequence[PartOutcome], vectors: Floats) -> Gap:
     likeness: list[float] = (vectors @ vectors.mean(axis=0)).tolist()
     # Of two questions, each is as typical as the other.
     best = max(range(len(members)), key=lambda at: (round(likeness[at], 4), -len(members[at].question)))
@@ -238,7 +238,7 @@ class Report:
 
 
 async def report(
-    entries: Sequence[Ended],
+    entries: Sequence[PartOutcome],
     period: TimeSpan,
     *,
     voted_down: Sequence[Voted] = (),
@@ -276,7 +276,7 @@ async def report(
     )
 
 
-def _by_day(questions: Sequence[Ended]) -> dict[str, tuple[int, int]]:
+def _by_day(questions: Sequence[PartOutcome]) -> dict[str, tuple[int, int]]:
     days: dict[str, tuple[int, int]] = {}
     for entry in questions:
         asked, answered = days.get(entry.day, (0, 0))
@@ -284,7 +284,7 @@ def _by_day(questions: Sequence[Ended]) -> dict[str, tuple[int, int]]:
     return days
 
 
-def _taught(entries: Sequence[Ended], known: Mapping[str, Taught]) -> list[Taught]:
+def _taught(entries: Sequence[PartOutcome], known: Mapping[str, Taught]) -> list[Taught]:
     """List each captured conversation once, oldest first."""
     captured = dict.fromkeys(
         entry.qa_id

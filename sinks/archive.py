@@ -15,9 +15,19 @@ from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.storage import files
-from services.team import REPLY, Capture, Captures, Pair, StoredBlock, archive, archive_files, place_line, said_in
+from services.team import (
+    REPLY,
+    Capture,
+    Captures,
+    Pair,
+    StoredBlock,
+    archive,
+    archive_files,
+    captured_messages,
+    pair_link_line,
+)
 from services.team import archive as archive_format
 from services.telemetry import number_of
 
@@ -226,13 +236,13 @@ class RawArchive:
             return
         names = ", ".join(stored)
         try:
-            noted = (place_line(qa_id, capture) for qa_id, capture in stored.items())
+            noted = (pair_link_line(qa_id, capture) for qa_id, capture in stored.items())
             lines = "".join(line for line in noted if line is not None)
             if lines:
                 files.append(self.places, lines.encode(), own_line=True)
         except OSError as error:
             log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, names)
-        except CalledOff as taken_over:
+        except WorkCancelled as taken_over:
             log.warning("%s: %s; answers from %s will have no link", self.places, taken_over, names)
         except Exception:
             log.exception("%s: answers from %s will have no link", self.places, names)
@@ -242,7 +252,7 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
     """The capture to store, given that a later one of its conversation is stored already: with both texts, or None if
     nothing is missing.
     """
-    stored = {each.message_id: each for each in said_in(latest)}
+    stored = {each.message_id: each for each in captured_messages(latest)}
     if not latest.conversation_id.startswith(REPLY):
         # A thread is read as a whole each time: what a later reading lacks has been deleted.
         return None if max(stored) >= capture.said[-1].message_id else capture

@@ -67,7 +67,7 @@ class Replies:
         Raises:
             PostFailed: Discord refused, and nothing is posted.
             Undelivered: Discord could not be reached for too long.
-            CalledOff: the answer was no longer needed when the thread was open.
+            WorkCancelled: the answer was no longer needed when the thread was open.
         """
         text = inquiry.draft + links_block(inquiry.links)
         place_id = await self._place(inquiry)

@@ -19,7 +19,7 @@ from clock import now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.storage import files
-from services.telemetry import Ended, about, ended, number_of, render_ended
+from services.telemetry import PartOutcome, about, ended, number_of, render_part_outcome
 
 log = logging.getLogger(__name__)
 
@@ -193,12 +193,12 @@ class OutcomeRecord:
         on_change: Callable[[], object] | None = None,
     ) -> None:
         """`folder` None: nothing is written. `keep_days`: older files are deleted; 0: none is."""
-        self.recent: deque[Ended] = deque(maxlen=RECENT)
+        self.recent: deque[PartOutcome] = deque(maxlen=RECENT)
         self._folder = folder
         self._redact = redact
         self._keep_days = keep_days
         self._on_change = on_change
-        self._waiting: deque[Ended] = deque()
+        self._waiting: deque[PartOutcome] = deque()
         self._pruned = ""
         self._writing = asyncio.Lock()
 
@@ -221,7 +221,7 @@ class OutcomeRecord:
             self._waiting = deque(sorted(self._waiting, key=lambda entry: (entry.at, entry.message_ids)))
             for day, entries in groupby(tuple(self._waiting), key=lambda entry: _day(entry.at)):
                 batch = list(entries)
-                lines = b"".join(map(render_ended, batch))
+                lines = b"".join(map(render_part_outcome, batch))
                 try:
                     await run_blocking(files.append, self._folder / f"{day}.jsonl", lines, own_line=True)
                 except OSError:

@@ -23,7 +23,7 @@ from operators.capturing import Extracted, extract, retry_pending
 from operators.step import failure_of
 from services.assistant import CaptureJob
 from services.conversations import Context
-from services.team import Capture, Pair, PendingFolder, Waiting, archive_files
+from services.team import Capture, Pair, PendingCapture, PendingFolder, archive_files
 from services.telemetry import about
 from streams.ticks import ticks
 
@@ -47,7 +47,7 @@ class Images:
         withheld: whether an author's text must not be captured any more.
     """
 
-    summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]]
+    summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]]
     pending: PendingFolder
     keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
     withheld: Callable[[int, str], bool]
@@ -123,7 +123,7 @@ def fresh(
         images = by_server[guild_id if guild_id in by_server else None]
         if images is None or not extracted.pictures:
             return extracted
-        capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))
+        capture = await images.summarised(PendingCapture(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:

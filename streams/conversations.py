@@ -19,7 +19,7 @@ from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened
-from services.conversations import History, InFlight, People, Seen, Typists
+from services.conversations import History, InFlight, People, Seen, TypingTracker
 from services.discord import render
 from services.search import looks_finished
 from services.telemetry import about_message
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def observed(
-    events: Observable[Event], history: History, people: People, seen: Seen, typists: Typists
+    events: Observable[Event], history: History, people: People, seen: Seen, typists: TypingTracker
 ) -> Observable[Event]:
     """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
 
@@ -77,7 +77,7 @@ class WindowRules:
 
 
 def batches(
-    screened: Observable[Screened], typists: Typists, rules: WindowRules, gauge: Gauge | None
+    screened: Observable[Screened], typists: TypingTracker, rules: WindowRules, gauge: Gauge | None
 ) -> Observable[Batch]:
     """Collect each person's messages in one place until they fall quiet; typing does not count as quiet.
 

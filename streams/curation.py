@@ -24,7 +24,7 @@ from model.outcomes import Outcome, OutcomeKind
 from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
-from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, TeamLibrary, Topic
+from services.team import Action, Decision, DescriptionSchedule, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import about, people
 from sinks import topics
 from streams.ticks import Tick, ticks
@@ -160,7 +160,7 @@ class CurationQueue:
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
         self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
         described = parts.library.described()
-        self._growth = Growth(topics=described)
+        self._growth = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
         self._pause = 0.0  # seconds before anything else is started
         self._hurried = False

@@ -28,7 +28,7 @@ from dataflow import unfold
 from operators.curating import NOT_NOW, describing, study
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import Rejected, UnknownRequest
-from services.team import Action, Growth, LibraryUnwritable, Task, Topic, rebuilding
+from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
 from sinks import topics
 from streams.curation import CurationServices, Decided, Described
 
@@ -69,7 +69,7 @@ class RebuildProgress:
     """
 
     done: int = 0
-    growth: Growth = field(default_factory=lambda: Growth(rebuilding.EVERY))
+    growth: DescriptionSchedule = field(default_factory=lambda: DescriptionSchedule(rebuilding.EVERY))
 
 
 def regeneration(

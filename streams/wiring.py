@@ -17,7 +17,7 @@ from operators.screen import ScreenRules
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,
-    Follower,
+    ConversationTracker,
     History,
     InFlight,
     Outbox,
@@ -27,8 +27,8 @@ from services.conversations import (
     Seen,
     StartedReply,
     TeamActivity,
-    Typists,
-    Viewing,
+    ThreadAccess,
+    TypingTracker,
 )
 from services.discord import Access
 from services.documents import Cases, IngestJob, Lookup
@@ -110,7 +110,7 @@ class Services:
     search: Search
     history: History
     people: People
-    follower: Follower
+    follower: ConversationTracker
     team: TeamActivity
     router: Router
     context: Context
@@ -119,8 +119,8 @@ class Services:
     budget: Limiter
     in_flight: InFlight
     seen: Seen
-    typists: Typists
-    viewing: Viewing
+    typists: TypingTracker
+    viewing: ThreadAccess
     access: Access | None = None
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None

@@ -21,7 +21,7 @@ from model.messages import (
 )
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from services.discord.protocols import Fetcher
 
 START = 1_767_225_600.0
@@ -62,7 +62,7 @@ class Talk:
         self.people = People(team, team_roles, fetcher)
         self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.people, self.history)
-        self.follower = Follower()
+        self.follower = ConversationTracker()
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
             self.history.observe(PlaceSeen(START, place))

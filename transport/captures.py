@@ -24,7 +24,7 @@ from clock.timeouts import Backoff
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Capture, Waiting, captures
+from services.team import Capture, PendingCapture, captures
 from transport.connection import AWAY, streams_of
 from transport.lease import Lease
 from transport.streams import CAPTURES, MESSAGE_ID, NOT_DELETED
@@ -52,7 +52,7 @@ class CaptureSender:
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
-        data = captures.render_pending(Waiting(now(), capture, ()))
+        data = captures.render_pending(PendingCapture(now(), capture, ()))
         # The same messages, captured again by another worker after a crash, are known.
         message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
         headers = {MESSAGE_ID: message_id, PART: rendered_part(part)}

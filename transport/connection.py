@@ -21,7 +21,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
 from clock import cancelled
-from services.telemetry import why_unreached
+from services.telemetry import connection_problem
 from transport.address import Address
 from transport.errors import ServersUnusable
 
@@ -128,7 +128,7 @@ def _why(error: Exception, said: str) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer: check the port, and the server's log"
     if isinstance(error, OSError):
-        return why_unreached(error)
+        return connection_problem(error)
     return f"what listens there does not speak as NATS does ({said}): check the port"
 
 

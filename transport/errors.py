@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from model.outcomes import Reason
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 
 
 class ServersUnusable(Exception):
     """The servers cannot be used as configured. The message is one line: what is wrong, and what to do."""
 
 
-class Fenced(CalledOff):
+class Fenced(WorkCancelled):
     """Another process owns this scope of the log now: the server rejects every further write. Work under way here is
     cancelled; the new owner does it again.
     """

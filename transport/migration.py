@@ -40,7 +40,7 @@ from nats.js.object_store import ObjectStore
 from pydantic import TypeAdapter, ValidationError
 
 from clock import now
-from services.conversations import Mark, read_marks, read_posts, read_started, render_marks
+from services.conversations import Watermark, read_posts, read_started, read_watermarks, render_watermarks
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text
 from services.storage.backups import DamagedDatabase, writing
@@ -257,11 +257,11 @@ class Splitter:
         return {f"{reply.id}.json": self._at(reply.post.asked_in) for reply in started}
 
     def _marks(self) -> Mapping[int, bytes]:
-        divided: dict[int, dict[int, Mark]] = defaultdict(dict)
-        for place_id, mark in read_marks(self.folder.seen).items():
+        divided: dict[int, dict[int, Watermark]] = defaultdict(dict)
+        for place_id, mark in read_watermarks(self.folder.seen).items():
             partition = self._at(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
             divided[partition][place_id] = mark
-        return {partition: render_marks(marks) for partition, marks in divided.items()}
+        return {partition: render_watermarks(marks) for partition, marks in divided.items()}
 
     def _lines(self, path: Path, partitions_of: Callable[[Record], Collection[int]]) -> Mapping[int, bytes]:
         divided: dict[int, bytearray] = defaultdict(bytearray)
@@ -302,7 +302,7 @@ def _merged(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
     if path in (folder.posts, folder.feedback) or path.parent == folder.outcomes:
         return _by_time(parts)
     if path == folder.seen:
-        return render_marks(_newest(map(read_marks, parts)))
+        return render_watermarks(_newest(map(read_watermarks, parts)))
     if path == folder.token_days:
         return render_token_days(summed_token_days(map(read_token_days, parts)))
     return parts[0].read_bytes()
@@ -323,17 +323,17 @@ def _time_of(line: bytes) -> tuple[float, str]:
     return (float(at), "") if isinstance(at, int | float) else (0.0, str(at))
 
 
-def _newest(parts: Iterable[Mapping[int, Mark]]) -> Mapping[int, Mark]:
+def _newest(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, Watermark]:
     """Of each place what is known best; of a server, below minus its id, what is true for all of its places."""
-    newest: dict[int, Mark] = {}
+    newest: dict[int, Watermark] = {}
     for marks in parts:
         for place_id, mark in marks.items():
-            better: Callable[..., Mark] = max if place_id > 0 else min
+            better: Callable[..., Watermark] = max if place_id > 0 else min
             newest[place_id] = better(newest.get(place_id, mark), mark, key=_reach)
     return newest
 
 
-def _reach(mark: Mark) -> tuple[int, int]:
+def _reach(mark: Watermark) -> tuple[int, int]:
     return mark.below, len(mark.done)
 
 
@@ -431,7 +431,7 @@ async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> No
     """Where gateways go on from. Marks do not tell which server a place is in: where there are several, each goes on
     from when it was first met, and what is old is known to have its end.
     """
-    marks = await asyncio.to_thread(read_marks, folder.seen)
+    marks = await asyncio.to_thread(read_watermarks, folder.seen)
     servers = [-place_id for place_id in marks if place_id < 0]
     seen = await streams.key_value(SEEN)
     for guild_id in servers:
@@ -440,15 +440,15 @@ async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> No
         await seen.put(str(guild_id), json.dumps(told, separators=(",", ":")).encode())
 
 
-async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Mark]:
+async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]:
     """By minus the id of a server, since when none of its messages may be missed. The marks of its places are those of
     what was handed on, which need not have its end yet.
     """
-    met: dict[int, Mark] = {}
+    met: dict[int, Watermark] = {}
     for guild_id, value in (await values(streams, SEEN)).items():
         below = json.loads(value).get(f"-{guild_id}")
         if below is not None:
-            met[-int(guild_id)] = Mark(int(below))
+            met[-int(guild_id)] = Watermark(int(below))
     return met
 
 
@@ -689,10 +689,10 @@ def _begun(into: Path) -> tuple[Path, Path]:
 
 
 async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
-    marks, met = read_marks(folder.seen), await guild_watermarks(streams)
+    marks, met = read_watermarks(folder.seen), await guild_watermarks(streams)
     missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
     if missing:
-        files.replace_derived(folder.seen, render_marks({**met, **marks}), flush=False)
+        files.replace_derived(folder.seen, render_watermarks({**met, **marks}), flush=False)
 
 
 def _flush(root: Path) -> None:

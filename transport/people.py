@@ -204,7 +204,7 @@ GONE_SECONDS = 60
 
 
 class SharedOptOuts:
-    """`services.conversations.LeftAlone`, kept in the bucket: whatever a process changes, all hear.
+    """`services.conversations.OptOutRegistry`, kept in the bucket: whatever a process changes, all hear.
 
     Attributes:
         on_added: called with the id of each person who opts out, in any process, and of those who had before.

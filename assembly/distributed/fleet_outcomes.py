@@ -15,7 +15,7 @@ from clock import now, rfc3339
 from reporting.reading import TimeSpan
 from services.llm import TokenDays, parse_token_days, summed_token_days
 from services.storage import in_thread
-from services.telemetry import Ended, parse_ended
+from services.telemetry import PartOutcome, parse_part_outcome
 from sinks.results import RECENT, OutcomeRecord
 from transport.connection import AWAY
 from transport.folder_log import read_in_all_scopes
@@ -39,29 +39,29 @@ class FleetOutcomes:
     process: Process
     record: OutcomeRecord
 
-    async def last(self) -> Sequence[Ended]:
+    async def last(self) -> Sequence[PartOutcome]:
         return with_recent(await _or_less(self._newest(), ()), self.record)
 
-    async def of(self, period: TimeSpan) -> Sequence[Ended]:
+    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
         recent = [entry for entry in self.record.recent if entry.at in period]
         return await _or_less(self._in(period), recent)
 
     async def tokens(self) -> TokenDays:
         return await _or_less(self._spent(), TokenDays())
 
-    async def _newest(self) -> Sequence[Ended]:
-        found, at = list[Ended](), now()
+    async def _newest(self) -> Sequence[PartOutcome]:
+        found, at = list[PartOutcome](), now()
         for days in range(LOOK_BACK_DAYS):
             found += await self._of_day(_day(at - days * DAY))
             if len(found) >= RECENT:
                 break
         return sorted(found, key=_order)[-RECENT:]
 
-    async def _in(self, period: TimeSpan) -> Sequence[Ended]:
+    async def _in(self, period: TimeSpan) -> Sequence[PartOutcome]:
         days = {_day(period.since + number * DAY) for number in range(int((period.until - period.since) // DAY) + 1)}
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def in_turn(day: str) -> Sequence[Ended]:
+        async def in_turn(day: str) -> Sequence[PartOutcome]:
             async with slots:
                 return await self._of_day(day)
 
@@ -71,7 +71,7 @@ class FleetOutcomes:
     async def _spent(self) -> TokenDays:
         return summed_token_days(map(parse_token_days, await self._contents("tokens.json")))
 
-    async def _of_day(self, day: str) -> Sequence[Ended]:
+    async def _of_day(self, day: str) -> Sequence[PartOutcome]:
         return await in_thread(_parsed, await self._contents(f"outcomes/{day}.jsonl"))
 
     async def _contents(self, name: str) -> Sequence[bytes]:
@@ -93,14 +93,14 @@ async def _or_less(reading: Awaitable[T], otherwise: T) -> T:
         return otherwise
 
 
-def _parsed(contents: Iterable[bytes]) -> Sequence[Ended]:
+def _parsed(contents: Iterable[bytes]) -> Sequence[PartOutcome]:
     lines = (line for content in contents for line in content.splitlines())
-    return [entry for line in lines if (entry := parse_ended(line)) is not None]
+    return [entry for line in lines if (entry := parse_part_outcome(line)) is not None]
 
 
 def _day(at: float) -> str:
     return rfc3339(at)[:10]
 
 
-def _order(entry: Ended) -> tuple[float, tuple[int, ...]]:
+def _order(entry: PartOutcome) -> tuple[float, tuple[int, ...]]:
     return entry.at, entry.message_ids

@@ -13,7 +13,7 @@ from assembly import Unusable
 from assembly.distributed.process import Process, address_of, layout_of, named
 from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten
+from services.privacy import ForgetResult
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
@@ -32,7 +32,7 @@ CALLER_SECONDS = 20.0
 """How long somebody waits who has called a command."""
 RETRY_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 
-Forget = Callable[[int], Awaitable[Forgotten]]
+Forget = Callable[[int], Awaitable[ForgetResult]]
 """Removes a person, by their id. Raises OSError, StoreUnavailable, LibraryUnwritable, Fenced."""
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class ForgetHandler:
     async def _do(self, request: ForgetRequest, names: Sequence[str]) -> set[str]:
         """Gives the scopes that are dealt with."""
         results = await asyncio.gather(*(self._forget_in(name, request.user_id) for name in names))
-        found, done = Forgotten(), set[str]()
+        found, done = ForgetResult(), set[str]()
         for name, result in zip(names, results, strict=True):
             if result is not None:
                 found.add(result)
@@ -128,7 +128,7 @@ class ForgetHandler:
                 return set()
         return done
 
-    async def _forget_in(self, name: str, user_id: int) -> Forgotten | None:
+    async def _forget_in(self, name: str, user_id: int) -> ForgetResult | None:
         forget = self._owned.get(name)
         if forget is None:
             return None
@@ -159,7 +159,7 @@ class ForgottenEverywhere:
         left: what is still to be done, in words.
     """
 
-    done: Forgotten
+    done: ForgetResult
     left: tuple[str, ...]
 
 
@@ -180,7 +180,7 @@ async def forget_everywhere(
     teams = any(TEAM in member.roles for member in alive.values())
     owned = [name for name in scopes if (teams if name == TEAM else processes)]
     answered = await people.forget_requests.request_and_wait(user_id, scopes, seconds, owned=owned, processes=processes)
-    done = Forgotten()
+    done = ForgetResult()
     for part in answered.parts:
         done.add(parse_forgotten(part.found))
     done.usage = bool(done.usage)  # all partitions count together
@@ -206,10 +206,10 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
         await client.close()
 
 
-def parse_forgotten(told: Mapping[str, Any]) -> Forgotten:
+def parse_forgotten(told: Mapping[str, Any]) -> ForgetResult:
     """The inverse of `asdict`; what another version of the program counts besides is left out."""
-    known = {each.name for each in fields(Forgotten)}
-    return Forgotten(**{name: value for name, value in told.items() if name in known})
+    known = {each.name for each in fields(ForgetResult)}
+    return ForgetResult(**{name: value for name, value in told.items() if name in known})
 
 
 def describe_scopes(left: Collection[str]) -> list[str]:
@@ -225,7 +225,7 @@ def describe_scopes(left: Collection[str]) -> list[str]:
     return said
 
 
-async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[Forgotten, bool]:
+async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[ForgetResult, bool]:
     """For a command: what was removed, and whether that is all. Raises OSError."""
     result = await forget_everywhere(people, process.layout, process.members, user_id, CALLER_SECONDS)
     for line in result.left:

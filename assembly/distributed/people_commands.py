@@ -24,7 +24,7 @@ from services.conversations import phrases
 from services.discord import Dispatch
 from services.discord.slash import Call, Commands
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, add_document_counts, has_written, new_pseudonym_key
+from services.privacy import ForgetResult, add_document_counts, has_archived_text, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
 from transport.locks import claim_once
@@ -71,10 +71,10 @@ class PeopleServices:
         if self.documents is not None:
             self._start(self.documents.leave_alone(user_id))
 
-    async def forget(self, user_id: int) -> Forgotten:
+    async def forget(self, user_id: int) -> ForgetResult:
         """For `Duties`: what all workers can reach, and what this one has in memory."""
-        done = Forgotten()
-        self._stale[user_id] = [each for each in self.taught if await in_thread(has_written, each.raw, user_id)]
+        done = ForgetResult()
+        self._stale[user_id] = [each for each in self.taught if await in_thread(has_archived_text, each.raw, user_id)]
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
         for captures in self.parts.captures:
@@ -115,7 +115,7 @@ class PeopleServices:
 
     async def _make_anew(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
-            if not [each for each in stale if await in_thread(has_written, each.raw, user_id)]:
+            if not [each for each in stale if await in_thread(has_archived_text, each.raw, user_id)]:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         await asyncio.sleep(SETTLE_SECONDS)

@@ -41,7 +41,7 @@ from services.conversations import People
 from services.discord import DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
 from services.discord.wire import Decoder
-from services.privacy import Forgotten
+from services.privacy import ForgetResult
 from services.storage import files, in_thread
 from services.telemetry import number_of
 from settings import Settings, usable_token
@@ -334,7 +334,7 @@ async def _keep_archive(
         own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
         privacy = Privacy(parts, taught(settings, curation, search), own, settings=settings)
 
-        async def forget(user_id: int) -> Forgotten:
+        async def forget(user_id: int) -> ForgetResult:
             dropped = await capture_receiver.forget(user_id)
             with journal_of_files.erasing():
                 done = await privacy.remove(user_id)

@@ -39,7 +39,7 @@ from services.discord.live import CHANGES
 from services.discord.wire import Decoder
 from services.documents.store import Together
 from services.llm import AttachedImages
-from services.privacy import Forgotten
+from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from settings import Settings, usable_token
 from sinks.results import journal
@@ -88,7 +88,7 @@ class PartitionWork:
         """Somebody has opted out, who may wait for an answer."""
         self.parts.services.in_flight.withdraw(user_id)
 
-    async def forget(self, user_id: int) -> Forgotten:
+    async def forget(self, user_id: int) -> ForgetResult:
         """For `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:

@@ -22,7 +22,7 @@ from benchmarks.evaluation.taught import taught
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
 from model.messages import AuthorType, Message, Place, PlaceKind
-from services.conversations.tracking import Follower, FollowRules
+from services.conversations.tracking import ConversationTracker, TrackingRules
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 
@@ -58,9 +58,9 @@ def log_of(recording: Path) -> Log:
     )
 
 
-def followed(log: Log, rules: FollowRules | None = None) -> dict[int, int]:
+def followed(log: Log, rules: TrackingRules | None = None) -> dict[int, int]:
     """The conversation of each message by id, amendments included."""
-    follower = Follower(rules)
+    follower = ConversationTracker(rules)
     names: dict[int, int] = {}
     for message in log.messages:
         place = log.places.get(message.channel_id) or Place(message.channel_id, PlaceKind.CHANNEL)
@@ -69,7 +69,7 @@ def followed(log: Log, rules: FollowRules | None = None) -> dict[int, int]:
     return names
 
 
-def result_of(log: Log, rules: FollowRules | None = None) -> Result:
+def result_of(log: Log, rules: TrackingRules | None = None) -> Result:
     kinds = {message.id: log.type_of(message) for message in log.messages}
     written = {
         each.id: Written(each.author.id, None if each.reply_to is None else each.reply_to.message_id)
@@ -98,10 +98,12 @@ def vary(logs: Sequence[Log]) -> None:
     for log in logs:
         print(LINE.format(log.name, "replies", "precision", "recall", "held", "several", "convs"))
         print(line("the defaults", result_of(log)))
-        for rule in fields(FollowRules):
+        for rule in fields(TrackingRules):
             for factor in VARIED:
-                seconds = getattr(FollowRules(), rule.name) * factor
-                print(line(f"{rule.name} {seconds:g}", result_of(log, replace(FollowRules(), **{rule.name: seconds}))))
+                seconds = getattr(TrackingRules(), rule.name) * factor
+                print(
+                    line(f"{rule.name} {seconds:g}", result_of(log, replace(TrackingRules(), **{rule.name: seconds})))
+                )
         for what, half in halves(log).items():
             print(line(what, result_of(half)))
 

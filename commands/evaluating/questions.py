@@ -17,7 +17,7 @@ from assembly import Unusable
 from assembly.redaction import redactor_of
 from reporting import reading
 from reporting.reading import TimeSpan, Voted
-from services.conversations import OptOuts, read_posts
+from services.conversations import OptOutFile, read_posts
 from services.redaction import Redactor
 from services.search import Level
 from services.storage import DataFolder, json_state
@@ -292,7 +292,7 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVo
     What a person asked who has opted out or was forgotten since is left out; so is what nobody is known to have asked.
     """
     folder, redact = DataFolder(settings.app.data_dir), redactor_of(settings).text
-    posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOuts(folder.opt_outs)
+    posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOutFile(folder.opt_outs)
     ends = reading.entries(folder.outcomes, TimeSpan(0, period.until))
     pointed = {entry.message_ids[-1] for entry in ends if entry.level == Level.POINT}
     marker = settings.discord.opt_out_marker.casefold()

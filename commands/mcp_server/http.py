@@ -65,7 +65,7 @@ class TokenGuard:
                 slower = {"Retry-After": f"{wait:.0f}"}
                 return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, slower)
             return PlainTextResponse("This is not the token.\n", 401, ask)
-        self._connections.let_in(scope.get("client"))
+        self._connections.authenticated(scope.get("client"))
         if scope["method"] != "POST":
             # A stream that waits for messages of the server would wait for ever: it sends none.
             return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})

@@ -17,7 +17,7 @@ from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.search import ranked
 from services.storage import in_thread
-from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker, utterances_of
+from services.team import By, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
 
 
 class ImageSummary(BaseModel):
@@ -174,7 +174,7 @@ def _nearest(held: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
     return [held[place] for place in sorted(kept)]
 
 
-def conversation_with(capture: Capture, images: Mapping[Picture, Image]) -> Conversation:
+def conversation_with(capture: Capture, images: Mapping[CapturedImage, Image]) -> Conversation:
     """One turn for each message, with its images among `images`."""
     return Conversation(
         tuple(
@@ -189,10 +189,10 @@ def conversation_with(capture: Capture, images: Mapping[Picture, Image]) -> Conv
     )
 
 
-def summaries_in(result: ImageSummaryResult, pictures: Iterable[Picture]) -> dict[Picture, str]:
+def summaries_in(result: ImageSummaryResult, pictures: Iterable[CapturedImage]) -> dict[CapturedImage, str]:
     """The summary of each of `pictures`, all that the model was shown. Raises BadOutput: one is missing or empty."""
     given = {(each.message_id.strip(), each.image_index): " ".join(each.summary.split()) for each in result.summaries}
-    found: dict[Picture, str] = {}
+    found: dict[CapturedImage, str] = {}
     shown: Counter[int] = Counter()
     for picture in pictures:
         summary = given.get((str(picture.message_id), shown[picture.message_id]))
@@ -204,7 +204,7 @@ def summaries_in(result: ImageSummaryResult, pictures: Iterable[Picture]) -> dic
 
 
 def with_image_summaries(
-    capture: Capture, summaries: Mapping[Picture, str], redact: Callable[[str], str] = str
+    capture: Capture, summaries: Mapping[CapturedImage, str], redact: Callable[[str], str] = str
 ) -> Capture:
     """The capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
     lines = {said.message_id: said.turn.text.split("\n") for said in capture.said}

@@ -5,30 +5,30 @@ what the bot has posted, and the bot's own fixed sentences.
 # pyright: reportUnusedImport=false
 from services.conversations.context import Context, ContextRules
 from services.conversations.history import History, edited
-from services.conversations.in_flight import CalledOff, InFlight
+from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.people import (
     TYPING_SECONDS,
-    LeftAlone,
-    OptOuts,
+    OptOutFile,
+    OptOutRegistry,
     People,
     TeamActivity,
     TeamIds,
-    Typists,
-    Viewing,
+    ThreadAccess,
+    TypingTracker,
 )
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.posts import (
-    Mark,
     Outbox,
     Post,
     Posts,
     Seen,
     StartedReply,
+    Watermark,
     forget_started,
-    read_marks,
     read_posts,
     read_started,
-    render_marks,
+    read_watermarks,
+    render_watermarks,
 )
 from services.conversations.routing import Router, RouteRules, Routing
-from services.conversations.tracking import Follower, FollowRules, NewestIds
+from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules

@@ -11,7 +11,7 @@ from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from services.discord import render
 
 THREAD_MESSAGES = 200  # how much of a thread is read, newest first
@@ -30,7 +30,7 @@ class ContextRules:
 class Context:
     """Collects the messages of conversations. Methods that may ask Discord raise `LookupFailed`."""
 
-    def __init__(self, history: History, people: People, follower: Follower, rules: ContextRules) -> None:
+    def __init__(self, history: History, people: People, follower: ConversationTracker, rules: ContextRules) -> None:
         self._history = history
         self._people = people
         self._follower = follower

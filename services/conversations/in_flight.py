@@ -12,7 +12,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Outcome, Reason, Result
 
 
-class CalledOff(Exception):
+class WorkCancelled(Exception):
     """Raised by a cancelled part: the answer is no longer needed. `reason` says why."""
 
     def __init__(self, reason: Reason) -> None:
@@ -26,7 +26,7 @@ class _Held:
 
     message: Message
     author_type: AuthorType
-    error: CalledOff | None = None  # it was cancelled before its window closed
+    error: WorkCancelled | None = None  # it was cancelled before its window closed
     token: CancelToken | None = None  # of its part, once there is one
     thread_id: int | None = None  # the thread in which any post of a team member makes the answer unnecessary
 
@@ -70,7 +70,7 @@ class InFlight:
                 if held.error is not None:
                     part.token.cancel(held.error)
         if self._stopping:
-            part.token.cancel(CalledOff(Reason.SHUTDOWN))
+            part.token.cancel(WorkCancelled(Reason.SHUTDOWN))
         self._tokens[part.number] = part.token
 
     def reply_in(self, part: Part, thread_id: int) -> None:
@@ -115,16 +115,16 @@ class InFlight:
         """Cancel every part, including those still to come: the grace period is over."""
         self._stopping = True
         for token in tuple(self._tokens.values()):
-            token.cancel(CalledOff(Reason.SHUTDOWN))
+            token.cancel(WorkCancelled(Reason.SHUTDOWN))
 
     def _call_off(self, message_id: int, reason: Reason) -> None:
         held = self._held.get(message_id)
         if held is None or held.author_type is not AuthorType.COMMUNITY_USER:
             return
         if held.token is not None:
-            held.token.cancel(CalledOff(reason))
+            held.token.cancel(WorkCancelled(reason))
         else:
-            held.error = held.error or CalledOff(reason)
+            held.error = held.error or WorkCancelled(reason)
 
     def _release(self, message_ids: Iterable[int], part_number: int | None = None) -> None:
         for message_id in message_ids:

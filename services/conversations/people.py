@@ -111,7 +111,7 @@ class People:
         return kind
 
 
-class Viewing:
+class ThreadAccess:
     """Decides who can view a thread now.
 
     With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) the
@@ -169,7 +169,7 @@ def _add_reply_time(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, a
         remembered.popitem(last=False)
 
 
-class LeftAlone(Protocol):
+class OptOutRegistry(Protocol):
     """The people who opted out with `/privacy opt-out`: checked for every message, kept durably.
 
     A change takes effect before it is written, so also for what is in progress.
@@ -194,7 +194,7 @@ class LeftAlone(Protocol):
         ...
 
 
-class OptOuts:
+class OptOutFile:
     """Opt-outs in a JSON file."""
 
     def __init__(self, path: Path) -> None:
@@ -206,7 +206,7 @@ class OptOuts:
         return user_id in self._ids
 
     async def add(self, user_id: int) -> None:
-        """As `LeftAlone`."""
+        """As `OptOutRegistry`."""
         self._ids.add(user_id)
         await self._save()
 
@@ -238,7 +238,7 @@ one, or after the connection was lost."""
 KNOWN_TYPISTS = 20_000  # people and places; those heard longest ago are forgotten first
 
 
-class Typists:
+class TypingTracker:
     """Remembers who was typing lately, by place; in memory only, and for ten minutes at most.
 
     Many clients never report typing, and many recordings hold no such events. So the absence of typing means something

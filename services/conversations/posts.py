@@ -193,7 +193,7 @@ def render_post(post: Post) -> bytes:
 
 
 @dataclass(slots=True)
-class Mark:
+class Watermark:
     """Which messages of one place have their outcome.
 
     Attributes:
@@ -212,7 +212,9 @@ class Seen:
     earlier run, by place. `on_change` is called when there is something new to save.
     """
 
-    def __init__(self, earlier: Mapping[int, Mark] | None = None, on_change: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, earlier: Mapping[int, Watermark] | None = None, on_change: Callable[[], None] | None = None
+    ) -> None:
         self._marks = dict(earlier or {})
         self._on_change = on_change
 
@@ -221,13 +223,13 @@ class Seen:
         a message so far.
         """
         if -guild_id not in self._marks:
-            self._marks[-guild_id] = Mark(snowflake_at(at))
+            self._marks[-guild_id] = Watermark(snowflake_at(at))
             self._changed()
 
     def arrived(self, message: Message) -> None:
         mark = self._marks.get(message.channel_id)
         if mark is None:
-            mark = self._marks[message.channel_id] = Mark(message.id - 1)
+            mark = self._marks[message.channel_id] = Watermark(message.id - 1)
         if message.id > mark.below and message.id not in mark.done:
             mark.open.add(message.id)
 
@@ -242,7 +244,7 @@ class Seen:
             case Removed(channel_id=channel_id, message_id=message_id):
                 self._close(channel_id, (message_id,))
 
-    def has_end(self, channel_id: int, message_id: int) -> bool:
+    def has_outcome(self, channel_id: int, message_id: int) -> bool:
         """True if a message has its outcome."""
         mark = self._marks.get(channel_id)
         return mark is not None and (message_id <= mark.below or message_id in mark.done)
@@ -253,7 +255,7 @@ class Seen:
         """
         return {place_id: mark.below for place_id, mark in self._marks.items()}
 
-    def marks(self) -> Mapping[int, Mark]:
+    def marks(self) -> Mapping[int, Watermark]:
         return self._marks
 
     def forget_quiet(self, seconds: float) -> None:
@@ -287,22 +289,22 @@ class Seen:
             self._on_change()
 
 
-def read_marks(path: Path) -> dict[int, Mark]:
+def read_watermarks(path: Path) -> dict[int, Watermark]:
     """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the mark of a whole server is under
     minus its id.
 
     Damage is reported and left out: that costs a second look at a few messages, never an answer.
     """
-    marks: dict[int, Mark] = {}
+    marks: dict[int, Watermark] = {}
     for place_id, mark in read_object(path).items():
         try:
-            marks[int(place_id)] = Mark(int(mark["below"]), {int(message_id) for message_id in mark["done"]})
+            marks[int(place_id)] = Watermark(int(mark["below"]), {int(message_id) for message_id in mark["done"]})
         except (TypeError, ValueError, KeyError, OverflowError):  # the last one for 1e400, an infinity
             log.warning("%s: the mark of place %.40r is damaged and left out", path, place_id)
     return marks
 
 
-def render_marks(marks: Mapping[int, Mark]) -> bytes:
+def render_watermarks(marks: Mapping[int, Watermark]) -> bytes:
     text = {
         str(place_id): {"below": str(mark.below), "done": [str(message_id) for message_id in sorted(mark.done)]}
         for place_id, mark in sorted(marks.items())
@@ -407,7 +409,7 @@ class Outbox:
                 log.error("a reply that is done will be looked at again: %s", files.why(error))  # noqa: TRY400 (as above)
 
     def settle(self, reply: StartedReply) -> None:
-        """Mark one of `left` as finished, as far as this run can finish it."""
+        """Watermark one of `left` as finished, as far as this run can finish it."""
         self._unsettled.discard(reply.id)
         if not self._unsettled:
             self._settled.set()

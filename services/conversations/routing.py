@@ -13,7 +13,7 @@ from services.conversations.context import THREAD_MESSAGES
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
 from services.conversations.posts import Outbox, Post, Posts
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Router:
     history: History
     team: TeamActivity
     posts: Posts
-    follower: Follower
+    follower: ConversationTracker
     rules: RouteRules
     outbox: Outbox = field(default_factory=Outbox)
 

@@ -21,7 +21,7 @@ from services.search import terms
 
 
 @dataclass(frozen=True, slots=True)
-class FollowRules:
+class TrackingRules:
     """For how many seconds an earlier message still decides which conversation the next one belongs to. In threads only
     `breath` and `leading` apply.
 
@@ -92,7 +92,7 @@ _TYPES = tuple(AuthorType)
 _NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
 
 
-class Spoken(NamedTuple):
+class KnownMessage(NamedTuple):
     """What is remembered of one message."""
 
     conversation: int
@@ -102,7 +102,7 @@ class Spoken(NamedTuple):
     at: float
 
 
-class NewestIds:
+class RecentIds:
     """A bounded set of message ids. It keeps the greatest, which are the newest: ids contain the time.
 
     8 bytes each, where an `OrderedDict` takes 180.
@@ -124,7 +124,7 @@ class NewestIds:
         self._count = _without_surplus([self._ids], self._count + 1, self._most)
 
 
-class NewestSpoken:
+class KnownMessages:
     """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
 
     __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
@@ -136,12 +136,12 @@ class NewestSpoken:
         self._count = 0
         self._most = most
 
-    def get(self, message_id: int) -> Spoken | None:
+    def get(self, message_id: int) -> KnownMessage | None:
         index = _index_of(self._ids, self._count, message_id)
         if index is None:
             return None
         author_type = _TYPES[self._types[index]]
-        return Spoken(
+        return KnownMessage(
             self._conversations[index], self._places[index], self._authors[index], author_type, self._times[index]
         )
 
@@ -153,7 +153,7 @@ class NewestSpoken:
         index = _index_of(self._ids, self._count, message_id)
         return None if index is None else self._places[index]
 
-    def add(self, message_id: int, spoken: Spoken) -> None:
+    def add(self, message_id: int, spoken: KnownMessage) -> None:
         """Add a message that is not in the table."""
         count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
         _insert_at(self._ids, count, index, message_id)
@@ -211,7 +211,7 @@ KEPT_WORDS = 128
 KEPT_WAITING = 32
 
 
-class Last(NamedTuple):
+class LastMessage(NamedTuple):
     """The time and conversation of somebody's last message, or of the last message to them."""
 
     at: float
@@ -219,7 +219,7 @@ class Last(NamedTuple):
 
 
 @dataclass(slots=True)
-class Person:
+class PersonState:
     """What is remembered of a person in one place.
 
     Attributes:
@@ -227,18 +227,18 @@ class Person:
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
-    said: Last | None = None
-    heard: Last | None = None
+    said: LastMessage | None = None
+    heard: LastMessage | None = None
     leading: tuple[int, ...] = ()
 
-    def newest(self, at: float, own: float, heard: float) -> Last | None:
+    def newest(self, at: float, own: float, heard: float) -> LastMessage | None:
         """Return the newer of the last messages said and heard, if it is less than `own` or `heard` seconds old."""
         near = [last for last, most in ((self.said, own), (self.heard, heard)) if last and at - last.at < most]
         return max(near, key=lambda last: last.at, default=None)
 
 
 @dataclass(slots=True)
-class Talk:
+class ConversationState:
     """What is remembered of a conversation.
 
     Attributes:
@@ -256,7 +256,7 @@ class Talk:
 
 
 @dataclass(slots=True)
-class Scene:
+class PlaceState:
     """What is remembered of a channel or thread.
 
     Attributes:
@@ -268,21 +268,21 @@ class Scene:
     latest: int | None = None
 
 
-class Memory:
+class ConversationMemory:
     """All that the follower remembers. What was unused for longest is dropped first; of messages, the oldest."""
 
     def __init__(self) -> None:
-        self.spoken = NewestSpoken(KEPT_MESSAGES)
-        self.talks: OrderedDict[int, Talk] = OrderedDict()
-        self.people: OrderedDict[Key, Person] = OrderedDict()
+        self.spoken = KnownMessages(KEPT_MESSAGES)
+        self.talks: OrderedDict[int, ConversationState] = OrderedDict()
+        self.people: OrderedDict[Key, PersonState] = OrderedDict()
         self.names: OrderedDict[tuple[int, str], int] = OrderedDict()
-        self.scenes: OrderedDict[int, Scene] = OrderedDict()
+        self.scenes: OrderedDict[int, PlaceState] = OrderedDict()
 
-    def scene(self, place_id: int) -> Scene:
-        return _get_or_add(self.scenes, place_id, Scene, KEPT_SCENES)
+    def scene(self, place_id: int) -> PlaceState:
+        return _get_or_add(self.scenes, place_id, PlaceState, KEPT_SCENES)
 
-    def person(self, place_id: int, user_id: int) -> Person:
-        return _get_or_add(self.people, Key(place_id, user_id), Person, KEPT_PEOPLE)
+    def person(self, place_id: int, user_id: int) -> PersonState:
+        return _get_or_add(self.people, Key(place_id, user_id), PersonState, KEPT_PEOPLE)
 
     def takes_part(self, user_id: int, conversation: int) -> bool:
         talk = self.talks.get(conversation)
@@ -293,11 +293,11 @@ class Memory:
         return self.names.get((place_id, name.casefold()))
 
     def add(
-        self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: Scene
-    ) -> Talk:
+        self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: PlaceState
+    ) -> ConversationState:
         """Add a message that was assigned to a conversation; `scene`: its place."""
         author, at = message.author, message.at
-        spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
+        spoken = KnownMessage(conversation, message.channel_id, author.id, author_type, at)
         self.spoken.add(message.id, spoken)
         if author.name:
             _remember(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
@@ -325,8 +325,8 @@ class Memory:
         self._left(message_id, spoken.conversation, self.scene(place_id))
         return True
 
-    def _joined(self, message_id: int, author_id: int, conversation: int) -> Talk:
-        talk = _get_or_add(self.talks, conversation, Talk, KEPT_TALKS)
+    def _joined(self, message_id: int, author_id: int, conversation: int) -> ConversationState:
+        talk = _get_or_add(self.talks, conversation, ConversationState, KEPT_TALKS)
         insort(talk.message_ids, message_id)
         del talk.message_ids[:-KEPT_OF_TALK]
         talk.members.pop(author_id, None)
@@ -334,7 +334,7 @@ class Memory:
         _drop_oldest(talk.members, KEPT_MEMBERS)
         return talk
 
-    def _left(self, message_id: int, name: int, scene: Scene) -> None:
+    def _left(self, message_id: int, name: int, scene: PlaceState) -> None:
         """Update a conversation that a message has left: it waits again if a community user now has the last word."""
         talk = self.talks.get(name)
         if talk is not None:
@@ -386,7 +386,7 @@ class Link(StrEnum):
     BEGUN = "begun"
 
 
-class Followed(NamedTuple):
+class AssignedConversation(NamedTuple):
     """The conversation that a message was assigned to.
 
     Attributes:
@@ -406,9 +406,9 @@ class _Turn(NamedTuple):
     message: Message
     author_type: AuthorType
     place: Place
-    rules: FollowRules
-    scene: Scene
-    me: Person
+    rules: TrackingRules
+    scene: PlaceState
+    me: PersonState
     words: frozenset[str]
     addressees: Sequence[int]
 
@@ -421,13 +421,13 @@ class _Turn(NamedTuple):
         return self.message.author.id
 
 
-class Follower:
+class ConversationTracker:
     """Assigns messages to conversations. Call `follow` with each message in the order of arrival."""
 
-    def __init__(self, rules: FollowRules | None = None) -> None:
-        self._rules = rules or FollowRules()
+    def __init__(self, rules: TrackingRules | None = None) -> None:
+        self._rules = rules or TrackingRules()
         self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf, named=math.inf)
-        self._memory = Memory()
+        self._memory = ConversationMemory()
         self._rarity = Rarity()
 
     def conversation_of(self, message_id: int) -> int | None:
@@ -472,14 +472,14 @@ class Follower:
         """True if a community user had spoken in the message's conversation before it."""
         return any(each.author_type is USER for each in self._before(message_id))
 
-    def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
+    def _before(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
         """Return the earlier messages in a message's conversation, those after `since_id`."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
         known = (spoken.get(each) for each in ids if since_id < each < message_id)
         return (each for each in known if each is not None)
 
-    def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
+    def follow(self, message: Message, author_type: AuthorType, place: Place) -> AssignedConversation:
         """Assign a message to a conversation and remember it. A message that was assigned before keeps its
         conversation.
 
@@ -487,7 +487,7 @@ class Follower:
         """
         known = self.conversation_of(message.id)
         if known is not None:
-            return Followed(known, None)
+            return AssignedConversation(known, None)
         turn = _Turn(
             message,
             author_type,
@@ -501,7 +501,7 @@ class Follower:
         link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
         moved = self._led(turn, link, conversation)
         self._remember(turn, conversation)
-        return Followed(conversation, link, moved)
+        return AssignedConversation(conversation, link, moved)
 
     def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
         """Find the conversation of the message replied to, or of a person mentioned or named."""
@@ -565,7 +565,7 @@ class Follower:
             return Link.WAITING, question
         return (Link.OWN if last is said else Link.HEARD), last.conversation
 
-    def _question(self, turn: _Turn, current: Talk | None) -> int | None:
+    def _question(self, turn: _Turn, current: ConversationState | None) -> int | None:
         """Return the waiting question that shares most words with the message; of several, the newest.
 
         If there is a `current` conversation, the question must share more words than that does.
@@ -619,7 +619,7 @@ class Follower:
 
     def _remember(self, turn: _Turn, conversation: int) -> None:
         message, here = turn.message, turn.place.id
-        last = Last(turn.at, conversation)
+        last = LastMessage(turn.at, conversation)
         talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words), turn.scene)
         self._rarity.add(turn.words)
         turn.me.author_type, turn.me.said = turn.author_type, last

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from model.messages import Place
-from services.conversations import Viewing
+from services.conversations import ThreadAccess
 from services.documents.cases import Cases
 from services.documents.limits import amount, shown
 from services.documents.posted import Candidate
@@ -32,7 +32,7 @@ class Lookup:
     tools: Mapping[str, DocumentQATool]
     cases: Cases
     runbooks: Runbooks
-    viewing: Viewing
+    viewing: ThreadAccess
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
     before_asking: Callable[[int | None], Awaitable[None]] | None = None

@@ -20,7 +20,7 @@ from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_files import belongs_to
-from services.storage import Outside, Signature, confined, in_thread
+from services.storage import OutsideFolder, Signature, confined, in_thread
 
 _OWNED = re.compile(r"(?P<namespace>kb|team):@(?P<owner>[0-9]{1,20})/(?P<name>.+)", re.DOTALL)
 
@@ -225,7 +225,7 @@ class DiskLibrary:
             return cached[2]
         try:
             found = await in_thread(self._read, source_id)
-        except Outside as error:
+        except OutsideFolder as error:
             raise SourceUnavailable(f"{source_id!r} is not read: {error}") from error
         except (OSError, ValueError) as error:  # a kind may parse what it reads
             reason = getattr(error, "strerror", None) or type(error).__name__
@@ -252,7 +252,7 @@ class DiskLibrary:
             return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
         kind = kind_of(self._kinds, name)
         if kind is None:
-            raise Outside("no kind of source has such ids")
+            raise OutsideFolder("no kind of source has such ids")
         return kind.read(name)
 
     def _keep(self, path: str, seen: Signature, source: Source) -> None:

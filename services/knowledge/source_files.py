@@ -24,7 +24,7 @@ from services.knowledge.file_selection import (
     with_parts,
 )
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
-from services.storage import Outside, confined, in_thread
+from services.storage import OutsideFolder, confined, in_thread
 
 HIDDEN = "it is hidden"
 
@@ -144,7 +144,7 @@ class TextFiles:
     def _excluded_by(self, name: str) -> PathFilter | None:
         try:
             conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
-        except (OSError, Outside):
+        except (OSError, OutsideFolder):
             return None
         globs = [glob.strip("/") for glob in sphinx_excludes(conf.text) if glob.strip("/")]
         return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
@@ -155,7 +155,7 @@ class TextFiles:
             return None
         try:
             part = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
-        except (OSError, Outside):
+        except (OSError, OutsideFolder):
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
 
@@ -166,7 +166,7 @@ class TextFiles:
             return [LeftOut(name, "it is gone")]  # the next listing tells whether it is, or the whole folder
         except OSError as error:
             return [Trouble(name, "read", error.strerror or str(error))]
-        except Outside as error:
+        except OutsideFolder as error:
             flaw = str(error)
         else:
             flaw = found.flaw
@@ -250,14 +250,14 @@ def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: FolderLi
             continue  # deleted this very moment, or a symlink to nothing
         except OSError as error:
             listing.unreadable[name] = error.strerror or str(error)
-        except Outside as error:
+        except OutsideFolder as error:
             listing.left_out[name] = str(error)
 
 
 def _take(
     home: str, entry: os.DirEntry[str], name: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]
 ) -> None:
-    """Raises Outside: it is a symlink that leads out."""
+    """Raises OutsideFolder: it is a symlink that leads out."""
     path = confined.resolve(home, entry.path) if entry.is_symlink() else entry.path
     if entry.is_dir():
         if path in above or len(above) > _DEPTH:

@@ -128,7 +128,7 @@ class SourceKind(Protocol[R]):
         """The text of a source as answers get it, from disk and never from the network. Blocking.
 
         Raises:
-            Outside: the id leads out of the folder.
+            OutsideFolder: the id leads out of the folder.
             OSError, ValueError: it cannot be read, or not understood.
         """
         ...

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import clock
 from services.llm.endpoint import Endpoint, EndpointSettings, LLMError, Reply, Request, TimedOut, Unavailable
-from services.telemetry import why_unreached
+from services.telemetry import connection_problem
 
 if TYPE_CHECKING:
     from services.llm.chat import Chat
@@ -89,7 +89,7 @@ async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: fl
     except TimeoutError:
         trouble = f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError, OSError) as error:
-        trouble = f"cannot be reached: {why_unreached(error)}; check base_url"
+        trouble = f"cannot be reached: {connection_problem(error)}; check base_url"
     return None if trouble is None else f"{settings.name} {trouble}"
 
 

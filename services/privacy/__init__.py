@@ -2,15 +2,15 @@
 
 # pyright: reportUnusedImport=false
 from services.privacy.forgetting import (
-    Forgotten,
-    Learned,
+    ForgetResult,
+    TeamData,
     add_document_counts,
     collect_texts,
     forget_in_all_servers,
-    has_written,
+    has_archived_text,
     new_pseudonym_key,
     pseudonym,
     pseudonym_key,
 )
 from services.privacy.text_match import find_remaining_words
-from services.privacy.unknown_files import Surroundings
+from services.privacy.unknown_files import FolderContents

@@ -16,17 +16,17 @@ from typing import Any, NamedTuple, cast
 from services.conversations import forget_started, read_posts
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
-    Recorded,
+    PersonInRecording,
     attachments_of,
     drop_exchanges,
     find_in_recording,
     remove_from_recording,
 )
 from services.privacy.text_match import TextMatch, words_of
-from services.privacy.unknown_files import Kind, Surroundings, kind_of, logs_among, named, strangers
+from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, library
-from services.telemetry import number_of, parse_ended
+from services.telemetry import number_of, parse_part_outcome
 
 
 def pseudonym(key: bytes, user_id: int) -> str:
@@ -55,7 +55,7 @@ def outcome_files(folder: DataFolder) -> list[Path]:
 def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
     """Return what the person asked, including questions without a reply."""
     for path in outcome_files(folder):
-        entries = (parse_ended(line) for line in path.read_bytes().splitlines())
+        entries = (parse_part_outcome(line) for line in path.read_bytes().splitlines())
         yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
 
 
@@ -93,7 +93,7 @@ NAME_CHARS = 3
 
 
 @dataclass(slots=True)
-class Forgotten:
+class ForgetResult:
     """Counts of what was found and removed.
 
     Attributes:
@@ -122,7 +122,7 @@ class Forgotten:
     ends: int = 0
     left: list[str] = field(default_factory=list[str])
 
-    def add(self, other: Forgotten) -> None:
+    def add(self, other: ForgetResult) -> None:
         """Add the counts of another result."""
         for name, value in asdict(other).items():
             setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
@@ -132,14 +132,14 @@ class Forgotten:
         return any(value for name, value in asdict(self).items() if name != "left")
 
 
-def add_document_counts(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:
+def add_document_counts(done: ForgetResult, folder: DataFolder, files: int, runbooks: int) -> None:
     """Add how many of a person's documents were deleted, and name where passages of them may remain."""
     done.files, done.runbooks = files, runbooks
     if (files or runbooks) and folder.llm_recordings.is_dir():
         done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
 
 
-def has_written(raw: Path, user_id: int) -> bool:
+def has_archived_text(raw: Path, user_id: int) -> bool:
     """True if the raw archive holds a text of the person, so that what was derived from it may as well. Blocking.
 
     What is made of topics has to go first: once `forget` has changed the archive, nothing tells any more.
@@ -152,10 +152,10 @@ def forget(
     raw: Path,
     user_id: int,
     team: TeamLibrary | None = None,
-    surroundings: Surroundings | None = None,
+    surroundings: FolderContents | None = None,
     texts: list[str] | None = None,
     named_by_operator: Collection[str] = (),
-) -> Forgotten:
+) -> ForgetResult:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
     `texts`: what the person wrote elsewhere, which is looked for as well; what is found here is added to it.
 
@@ -172,7 +172,7 @@ def forget(
     for place in places:
         files.clear_leftovers(place)  # a crash may have left copies
     files.remove_folder(folder.regeneration)  # and so may a rebuild that was cut off
-    done = Forgotten()
+    done = ForgetResult()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [] if texts is None else texts
     texts += texts_in(folder, raw, user_id)
@@ -198,7 +198,7 @@ def forget(
     rename_topics(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
-        team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
+        team.drop_descriptions_of(user_id)  # before the words are out of the topics, which show what may repeat them
         team.rename(renamed)
     for path in sorted(raw.glob("*.txt")):
         with files.locked_for_edit(path):
@@ -224,7 +224,7 @@ def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
     return [*_written_by(raw, user_id), *asked, *questions_of(folder, user_id)]
 
 
-def _edit(path: Path, change: Callable[[Record], Record | None], done: Forgotten) -> tuple[int, int]:
+def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetResult) -> tuple[int, int]:
     """The numbers of lines that were dropped and changed."""
     edited = edit(path, change)
     if edited.damaged:
@@ -255,11 +255,11 @@ class _Recordings:
     """The files of recorded exchanges; and recordings of Discord, each with what it holds of the person."""
 
     exchanges: set[Path]
-    recordings: dict[Path, Recorded] = field(default_factory=dict[Path, Recorded])
+    recordings: dict[Path, PersonInRecording] = field(default_factory=dict[Path, PersonInRecording])
 
 
 def _looked_through(
-    folder: DataFolder, surroundings: Surroundings | None, user_id: int, done: Forgotten
+    folder: DataFolder, surroundings: FolderContents | None, user_id: int, done: ForgetResult
 ) -> _Recordings:
     """Find the recordings in the folder. If asked for (`surroundings`), also name every other file that is not the
     program's.
@@ -267,7 +267,7 @@ def _looked_through(
     about = _Recordings(set(folder.llm_recordings.glob("**/*.jsonl")))
     if surroundings is None:
         return about
-    paths = [path for path in strangers(folder, surroundings.ours) if path not in about.exchanges]
+    paths = [path for path in unknown_files(folder, surroundings.ours) if path not in about.exchanges]
     logs = logs_among(paths, surroundings.log)
     if surroundings.running:
         done.left += named(sorted({*paths, *logs}), "not looked into while the bot runs; app.py --forget does so")
@@ -310,7 +310,7 @@ def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts:
     return names
 
 
-def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: Forgotten) -> None:
+def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:
     """`asked`: the ids of the posts that answer the person; `texts`: what they wrote, if a post is noted no more."""
     try:
         voter = pseudonym(folder.feedback_key.read_bytes(), user_id)
@@ -326,7 +326,7 @@ def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[
     done.votes, done.questions = _edit(folder.feedback, without, done)
 
 
-def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
+def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
     pieces: list[str] = []
     removed = unreadable = unknown = 0
     for piece, pair in _blocks(path):
@@ -350,7 +350,7 @@ def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
         done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
 
 
-def _forget_waiting(pending: Path, user_id: int, done: Forgotten) -> None:
+def _forget_waiting(pending: Path, user_id: int, done: ForgetResult) -> None:
     """Waiting captures are dropped whole: without these messages and their images they are of little use."""
     for path in sorted(pending.glob("*")) if pending.is_dir() else []:
         authors = _authors(path) if path.is_file() else None
@@ -372,7 +372,7 @@ def _authors(path: Path) -> set[int] | None:
         return None
 
 
-class Learned(NamedTuple):
+class TeamData(NamedTuple):
     """The knowledge of one team: its data folder, its raw archive, and its library (None: topics are left alone).
     Topics in `named_by_operator` keep their names.
     """
@@ -383,7 +383,7 @@ class Learned(NamedTuple):
     named_by_operator: Collection[str] = ()
 
 
-def collect_texts(learned: Sequence[Learned], user_id: int, others: Sequence[Path] = ()) -> list[str]:
+def collect_texts(learned: Sequence[TeamData], user_id: int, others: Sequence[Path] = ()) -> list[str]:
     """Collect what a person wrote, before anything is removed. `others`: further archives, which are only read.
     Blocking. Raises OSError.
     """
@@ -392,12 +392,12 @@ def collect_texts(learned: Sequence[Learned], user_id: int, others: Sequence[Pat
 
 
 def forget_in_all_servers(
-    shared: Learned,
-    servers: Sequence[Learned],
+    shared: TeamData,
+    servers: Sequence[TeamData],
     user_id: int,
     texts: list[str],
-    surroundings: Surroundings | None = None,
-) -> Forgotten:
+    surroundings: FolderContents | None = None,
+) -> ForgetResult:
     """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
     wrote; texts found in recordings are added to it.
     """

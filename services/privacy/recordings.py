@@ -20,14 +20,16 @@ from services.telemetry import number_of
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedExchanges:
     """How many exchanges were removed; `left`: lines for the operator."""
 
     exchanges: int
     left: list[str]
 
 
-def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str], ids: Collection[str] = ()) -> Dropped:
+def drop_exchanges(
+    recordings: Iterable[Path], user_id: int, texts: list[str], ids: Collection[str] = ()
+) -> DroppedExchanges:
     """Drop what is about a person's conversations, and what holds one of their `texts`, or the id of a source that is
     called by a word of theirs. Raises OSError.
     """
@@ -59,7 +61,7 @@ def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str], i
         if match.too_short:
             short = number_of(match.too_short, "text")
             left.append(f"{path}: {short} of theirs not searched for, too short to be anybody's own")
-    return Dropped(count, left)
+    return DroppedExchanges(count, left)
 
 
 def _rewritten_queries(path: Path, match: TextMatch) -> list[str]:
@@ -90,7 +92,7 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 
 @dataclass(slots=True)
-class Recorded:
+class PersonInRecording:
     """What a recording holds of a person: their texts, and the ids of their messages and attachments.
 
     `damaged`: lines that could not be read.
@@ -107,9 +109,9 @@ def attachments_of(recording: Path) -> Path:
     return recording.with_name(f"{recording.name}.attachments")
 
 
-def find_in_recording(path: Path, user_id: int) -> Recorded:
+def find_in_recording(path: Path, user_id: int) -> PersonInRecording:
     """Find what a recording holds of a person. Raises OSError."""
-    found = Recorded()
+    found = PersonInRecording()
     for line in _lines(path):
         dispatch = _parsed(line)
         if dispatch is None:
@@ -123,7 +125,7 @@ def find_in_recording(path: Path, user_id: int) -> Recorded:
     return found
 
 
-def remove_from_recording(path: Path, user_id: int, found: Recorded, match: TextMatch) -> int:
+def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, match: TextMatch) -> int:
     """Remove a person's messages, reactions and attachments from a recording, and their words from the rest, such as
     the names of threads. `match` finds their texts. Returns how many dispatches were removed. Raises OSError.
     """
@@ -174,7 +176,7 @@ def _objects(value: object) -> Iterator[Mapping[str, object]]:
             yield from _objects(each)
 
 
-def _add_message(said: Mapping[str, object], found: Recorded) -> None:
+def _add_message(said: Mapping[str, object], found: PersonInRecording) -> None:
     if isinstance(text := said.get("content"), str) and text.strip():
         found.texts.append(text)
     if isinstance(message_id := said.get("id"), str | int):

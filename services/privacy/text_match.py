@@ -73,7 +73,7 @@ _SEPARATOR = "\n"
 
 
 @dataclass(slots=True)
-class Traces:
+class WordSequences:
     """Sequences of words that a person wrote, indexed by their first two words."""
 
     _rows: dict[str, dict[str, set[tuple[str, ...]]]] = field(default_factory=dict[str, Any], init=False)
@@ -116,7 +116,7 @@ def find_remaining_words(root: Path, texts: Iterable[str], but: Collection[Path]
     """Return a line for each file below `root` that contains such texts, plain or escaped as in JSON. Files and folders
     in `but`, and those that a line of `said` names already, are not searched. Raises OSError.
     """
-    traces = Traces()
+    traces = WordSequences()
     traces.add(texts)
     passed = {path.absolute() for path in but}
     known = tuple(said)

@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FolderContents:
     """What the configuration says about files in the data folder.
 
     Attributes:
@@ -44,7 +44,7 @@ class Surroundings:
     running: bool = False
 
 
-def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
+def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     """Return the files that are not part of the layout, in order of their paths."""
     folders = [folder, *(DataFolder(path) for path in folder.guilds.glob("[0-9]*"))]
     mine = (path for each in folders for path in _ours(each))

@@ -6,7 +6,7 @@ This room knows where files are (`DataFolder`) and how to write them, not what t
 
 # pyright: reportUnusedImport=false
 from services.storage import confined, files, json_state
-from services.storage.confined import Outside, Signature
+from services.storage.confined import OutsideFolder, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
 from services.storage.files import FileChange, in_thread, remedy, why
 from services.storage.id_table import IdTable

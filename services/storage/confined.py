@@ -14,7 +14,7 @@ NEVER: Signature = (-1, -1, -1)
 """The signature of no file."""
 
 
-class Outside(Exception):
+class OutsideFolder(Exception):
     """A name leads out of its folder, or to something hidden; the message says which."""
 
 
@@ -22,13 +22,13 @@ def locate(folder: Path, name: str) -> Path:
     """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk.
 
     Raises:
-        Outside: the name is absolute, climbs (`..`), names something hidden, or holds a NUL or a backslash.
+        OutsideFolder: the name is absolute, climbs (`..`), names something hidden, or holds a NUL or a backslash.
     """
     if "\0" in name or "\\" in name:
-        raise Outside("its name holds a character that no source's name has")
+        raise OutsideFolder("its name holds a character that no source's name has")
     steps = name.split("/")
     if any(step == "" or step.startswith(".") for step in steps):
-        raise Outside("it is hidden or lies outside of its folder")
+        raise OutsideFolder("it is hidden or lies outside of its folder")
     return folder.joinpath(*steps)
 
 
@@ -36,13 +36,13 @@ def resolve(home: str, path: str) -> str:
     """`path` with its symlinks followed; `home`: the folder, resolved already.
 
     Raises:
-        Outside: it leads out of `home`, or to something hidden.
+        OutsideFolder: it leads out of `home`, or to something hidden.
         OSError: that cannot be found out.
     """
     target = os.path.realpath(path)
     steps = target.removeprefix(f"{home}/").split("/")
     if not target.startswith(f"{home}/") or any(step.startswith(".") for step in steps):
-        raise Outside("it is, or leads to, something hidden or outside of its folder")
+        raise OutsideFolder("it is, or leads to, something hidden or outside of its folder")
     return target
 
 
@@ -65,7 +65,7 @@ def read(folder: Path, path: Path, max_bytes: int) -> tuple[str, Signature, bool
     `max_bytes`.
 
     Raises:
-        Outside: a symlink leads out, or to something hidden, or it is no ordinary file.
+        OutsideFolder: a symlink leads out, or to something hidden, or it is no ordinary file.
         OSError: it cannot be read.
     """
     target = _without_symlinks(folder, path) or resolve(os.path.realpath(folder), os.fspath(path))
@@ -74,7 +74,7 @@ def read(folder: Path, path: Path, max_bytes: int) -> tuple[str, Signature, bool
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 (of a descriptor)
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Outside("it is no ordinary file")
+            raise OutsideFolder("it is no ordinary file")
         data = file.read(min(max_bytes, status.st_size) + 1)
     cut = len(data) > max_bytes
     # Not final when cut: half a letter at the end is left out.

@@ -35,24 +35,24 @@ from services.team.archive_files import StoredBlock
 from services.team.captures import (
     REPLY,
     Capture,
+    CapturedImage,
+    CapturedMessage,
     Captures,
-    PairPlaces,
+    PairLinks,
+    PendingCapture,
     PendingFolder,
-    Picture,
-    Said,
-    Waiting,
-    pictures_of,
-    place_line,
-    said_in,
+    captured_images,
+    captured_messages,
+    pair_link_line,
 )
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.index import Growth
+from services.team.index import DescriptionSchedule
 from services.team.library import (
     LibraryUnusable,
     LibraryUnwritable,
     TeamLibrary,
-    TeamPlaces,
+    TeamPaths,
     allowed_remarks,
     allowed_removals,
     merge_decisions,
@@ -60,6 +60,6 @@ from services.team.library import (
     replaced_by,
     topic_files,
 )
-from services.team.opening import examine, open_library
+from services.team.opening import check_library, open_library
 from services.team.rebuilding import Build, RebuildPlan, Task
 from services.team.topics import Correction, Topic

@@ -117,7 +117,7 @@ class StoredBlock:
     pair: Pair
 
 
-Wanted = Callable[[Pair], bool]
+PairFilter = Callable[[Pair], bool]
 
 
 def whatever(_pair: Pair) -> bool:
@@ -137,7 +137,7 @@ class ArchiveReader:
         self._waiting: deque[Pair] = deque()
         self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
 
-    def survey(self, wanted: Wanted) -> Iterator[Pair]:
+    def survey(self, wanted: PairFilter) -> Iterator[Pair]:
         """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
         self.rewind()
         self._look()
@@ -153,7 +153,7 @@ class ArchiveReader:
                 self._positions[name] = here
                 self._unread.remove(name)
 
-    def oldest(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
+    def oldest(self, wanted: PairFilter, ready: PairFilter = whatever) -> Pair | None:
         """Return the first wanted pair for which `ready` is true. Opens no file if nothing was added since the last
         call.
         """
@@ -170,7 +170,7 @@ class ArchiveReader:
             else:
                 self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
-    def peek(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
+    def peek(self, wanted: PairFilter, ready: PairFilter = whatever) -> Pair | None:
         """Do what `oldest` does, from memory only, without disk access."""
         while self._waiting and not wanted(self._waiting[0]):
             passed = self._waiting.popleft()
@@ -178,7 +178,7 @@ class ArchiveReader:
                 del self._latest[passed.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
-    def waiting(self, wanted: Wanted) -> list[Pair]:
+    def waiting(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 

@@ -31,7 +31,7 @@ REPLY = "reply_"  # prefix of the conversation ids of captures outside threads
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CapturedMessage:
     """One message of a capture."""
 
     message_id: int
@@ -50,7 +50,7 @@ class Capture:
 
     part: Part | None
     conversation_id: str
-    said: tuple[Said, ...]
+    said: tuple[CapturedMessage, ...]
 
     @property
     def teaches(self) -> bool:
@@ -64,7 +64,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class CapturedImage:
     """An image in a captured message, the `index`th from 0. `line`: the line of its placeholder, counted from the end
     of the text; -1 is the last.
     """
@@ -75,22 +75,22 @@ class Picture:
     attachment: Attachment
 
 
-def said_in(pair: Pair) -> list[Said]:
+def captured_messages(pair: Pair) -> list[CapturedMessage]:
     """The messages of a pair."""
-    return [Said(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
+    return [CapturedMessage(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
 
 
-def digest_of_messages(said: tuple[Said, ...]) -> bytes:
+def digest_of_messages(said: tuple[CapturedMessage, ...]) -> bytes:
     return hashlib.blake2b(repr(said).encode(), digest_size=16).digest()
 
 
-def pictures_of(message: Message) -> tuple[Picture, ...]:
+def captured_images(message: Message) -> tuple[CapturedImage, ...]:
     """Return the images of a message, in order. The text of a captured message ends with one line for each
     attachment.
     """
     count = len(message.attachments)
     images = [(at - count, file) for at, file in enumerate(message.attachments) if file.is_image]
-    return tuple(Picture(message.id, index, line, file) for index, (line, file) in enumerate(images))
+    return tuple(CapturedImage(message.id, index, line, file) for index, (line, file) in enumerate(images))
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Captures:
         withheld = self._withheld
         said = {
             each.message_id: each
-            for each in said_in(self._known[conversation_id].pair)
+            for each in captured_messages(self._known[conversation_id].pair)
             if withheld is None or not withheld(each.author_id, each.turn.text)
         }
         said |= {each.message_id: each for each in capture.said}  # the newer text wins: it may have been edited
@@ -186,7 +186,7 @@ class Captures:
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
-        conversation_id, said = pair.conversation_id, digest_of_messages(tuple(said_in(pair)))
+        conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
         if not conversation_id.startswith(REPLY):
             self._threads.pop(conversation_id, None)
             self._threads[conversation_id] = pair.id, said
@@ -230,15 +230,15 @@ class DamagedCapture(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingCapture:
     """A capture whose images are still to be described. It was first tried at `since` (seconds since 1970); `images`
     are those that could be loaded so far.
     """
 
     since: float
     capture: Capture
-    pictures: tuple[Picture, ...]
-    images: Mapping[Picture, Image] = field(default_factory=dict[Picture, Image])
+    pictures: tuple[CapturedImage, ...]
+    images: Mapping[CapturedImage, Image] = field(default_factory=dict[CapturedImage, Image])
 
     @property
     def name(self) -> str:
@@ -286,7 +286,7 @@ class _Head(_Record):
     pictures: list[_Picture]
 
 
-def render_pending(waiting: Waiting) -> bytes:
+def render_pending(waiting: PendingCapture) -> bytes:
     capture = waiting.capture
     contents = [waiting.images.get(picture) for picture in waiting.pictures]
     head = {
@@ -314,7 +314,7 @@ def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
     return {name: str(value) if name in {"id", "message_id"} else value for name, value in fields}
 
 
-def parse_pending(data: bytes) -> Waiting:
+def parse_pending(data: bytes) -> PendingCapture:
     """The inverse of `render_pending`. Raises Damaged."""
     line, end, rest = data.partition(b"\n")
     if not end:
@@ -324,13 +324,15 @@ def parse_pending(data: bytes) -> Waiting:
         since = from_rfc3339(head.since)
     except ValueError as error:
         raise DamagedCapture(f"its first line: {why_invalid(error)}") from None
-    said = tuple(Said(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said)
+    said = tuple(
+        CapturedMessage(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said
+    )
     lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
-    pictures: list[Picture] = []
-    images: dict[Picture, Image] = {}
+    pictures: list[CapturedImage] = []
+    images: dict[CapturedImage, Image] = {}
     for each in head.pictures:
         file = Attachment(**dict(each.attachment))
-        picture = Picture(each.message_id, each.index, each.line, file)
+        picture = CapturedImage(each.message_id, each.index, each.line, file)
         if -picture.line > lengths.get(picture.message_id, 0):
             raise DamagedCapture(f"attachment {file.id} has no place in a message")
         pictures.append(picture)
@@ -342,7 +344,7 @@ def parse_pending(data: bytes) -> Waiting:
     if rest:
         raise DamagedCapture("there is more in it than was stored")
     conversation_id = head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}"
-    return Waiting(since, Capture(None, conversation_id, said), tuple(pictures), images)
+    return PendingCapture(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,11 +353,11 @@ class PendingFolder:
 
     folder: Path
 
-    def keep(self, waiting: Waiting) -> None:
+    def keep(self, waiting: PendingCapture) -> None:
         """Store a capture. When this returns, it is on the disk."""
         files.replace(self.folder / waiting.name, render_pending(waiting))
 
-    def drop(self, waiting: Waiting) -> None:
+    def drop(self, waiting: PendingCapture) -> None:
         files.remove(self.folder / waiting.name)
 
     def is_empty(self) -> bool:
@@ -365,7 +367,7 @@ class PendingFolder:
         except OSError as error:
             return isinstance(error, FileNotFoundError)
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[PendingCapture]:
         """Return all waiting captures, the oldest first. Damaged files are logged and moved to `<file>.damaged`."""
         try:
             paths = sorted(
@@ -373,7 +375,7 @@ class PendingFolder:
             )
         except FileNotFoundError:
             return []
-        found: list[Waiting] = []
+        found: list[PendingCapture] = []
         for path in paths:
             try:
                 found.append(parse_pending(path.read_bytes()))
@@ -383,7 +385,7 @@ class PendingFolder:
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
 
 
-def place_line(qa_id: str, capture: Capture) -> str | None:
+def pair_link_line(qa_id: str, capture: Capture) -> str | None:
     """Return the line to store for a capture, which leads to the team's last message in it; None if the server is
     unknown.
     """
@@ -396,7 +398,7 @@ def place_line(qa_id: str, capture: Capture) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PairPlaces:
+class PairLinks:
     """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for."""
 
     path: Path

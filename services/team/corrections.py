@@ -13,7 +13,7 @@ from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Action, By, Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import TeamLibrary, TeamPlaces
+from services.team.library import TeamLibrary, TeamPaths
 from services.team.opening import count_missing
 from services.team.topics import Placement, Topic, corrections_of, fold
 
@@ -50,7 +50,7 @@ class Overview:
     failed: int
 
 
-def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
+def overview(places: TeamPaths, configured_cursor: str, now: float) -> Overview:
     """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
     start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
     decisions = DecisionLog(places.decisions).read()

@@ -13,7 +13,7 @@ from services.team.archive import REMOVED, Speaker
 from services.team.topics import Topic
 
 
-class Growth:
+class DescriptionSchedule:
     """Schedules the descriptions of topics, one decision after another.
 
     Attributes:

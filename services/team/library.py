@@ -21,7 +21,7 @@ from services.knowledge import IndexEntry, belongs_to, files_of, first_of, is_to
 from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import Pair, part_of
-from services.team.archive_files import ArchiveReader, StoredBlock, Wanted, whatever
+from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, whatever
 from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
 from services.team.topics import (
@@ -47,7 +47,7 @@ class LibraryUnwritable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class TeamPlaces:
+class TeamPaths:
     """The files and folders of a library. `raw` is the archive, tier 1, which the library only reads."""
 
     raw: Path
@@ -102,7 +102,7 @@ def render_state(state: TeamState) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def start_cursor(places: TeamPlaces, state: TeamState, configured: str, now: float) -> Decimal | None:
+def start_cursor(places: TeamPaths, state: TeamState, configured: str, now: float) -> Decimal | None:
     """Return the start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no
     decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
     or is more than a day newer than the newest pair, or decisions have been lost.
@@ -352,7 +352,7 @@ class TeamLibrary:
     kept; `flush`, which most of them call first, tries again.
     """
 
-    places: TeamPlaces
+    places: TeamPaths
     reader: ArchiveReader
     decisions: DecisionLog
     fold: TopicFold
@@ -378,7 +378,7 @@ class TeamLibrary:
         """Return an entry for each topic: its description, or its name and first question until there is one."""
         return self.team_index.entries
 
-    def undecided(self, ready: Wanted = whatever) -> Pair | None:
+    def undecided(self, ready: PairFilter = whatever) -> Pair | None:
         """Return the oldest pair after the start cursor that has no decision and for which `ready` is true. If there is
         none, decisions that were put off are written. Raises OSError: the archive cannot be read.
         """
@@ -496,7 +496,7 @@ class TeamLibrary:
                 self.team_index.describe(topic, summary, key, self.time())
                 self._follow_up(put_off=put_off)
 
-    def undescribe(self, author_id: int) -> None:
+    def drop_descriptions_of(self, author_id: int) -> None:
         """Drop the descriptions of all topics that hold texts of this person, since they may repeat them."""
         with self._lock:
             topics = self.fold.topics

@@ -24,14 +24,14 @@ from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import LibraryUnusable, TeamLibrary, TeamPlaces, TeamState
+from services.team.library import LibraryUnusable, TeamLibrary, TeamPaths, TeamState
 from services.team.topics import Placement, Topic, TopicBlock, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)
 
 
 def open_library(
-    places: TeamPlaces,
+    places: TeamPaths,
     *,
     configured_cursor: str = "",
     max_topic_chars: int = 40_000,
@@ -86,7 +86,7 @@ def open_library(
     return library
 
 
-def examine(places: TeamPlaces, *, configured_cursor: str = "", now: float) -> None:
+def check_library(places: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
     start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
     noted = DecisionLog(places.decisions)

@@ -25,8 +25,8 @@ from services.storage import files
 from services.team import archive, library
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, DecisionLog, corrections, render
-from services.team.index import Growth
-from services.team.library import TeamPlaces
+from services.team.index import DescriptionSchedule
+from services.team.library import TeamPaths
 from services.team.topics import Placement, TopicFold, has_team_text, sort_key
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[s
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ResumedBuild:
     """A build that was begun, perhaps by an earlier run, and can go on.
 
     Attributes:
@@ -124,9 +124,9 @@ class Begun:
     at: str
     decided: tuple[tuple[Decision, ...], ...]
 
-    def growth(self, plan: RebuildPlan) -> Growth:
+    def growth(self, plan: RebuildPlan) -> DescriptionSchedule:
         """Return the schedule of descriptions as it is after these decisions."""
-        growth = Growth(EVERY)
+        growth = DescriptionSchedule(EVERY)
         fold = TopicFold(Placement(plan.corrections), {})
         for task, own in zip(plan.tasks, self.decided, strict=False):
             changed = {name for each in own for name in fold.apply(each, task.pair)}
@@ -139,10 +139,10 @@ class Build:
     """A library that is built in `folder`, next to the live one. All methods raise OSError."""
 
     folder: Path
-    live: TeamPlaces
+    live: TeamPaths
 
     @property
-    def places(self) -> TeamPlaces:
+    def places(self) -> TeamPaths:
         return replace(
             self.live,
             decisions=self.folder / "decisions.jsonl",
@@ -152,7 +152,7 @@ class Build:
             state=self.folder / "state.json",
         )
 
-    def begin(self, plan: RebuildPlan, key: str, now: str) -> Begun:
+    def begin(self, plan: RebuildPlan, key: str, now: str) -> ResumedBuild:
         """Prepare the folder for `open_library`. `key` changes with everything that decisions depend on besides the
         pairs; `now`: RFC 3339, UTC.
         """
@@ -170,7 +170,7 @@ class Build:
         files.remove_folder(self.places.topics)
         for path in (self.places.state, self.places.index):
             files.remove(path)
-        return Begun(at, tuple(tuple(own) for own in valid))
+        return ResumedBuild(at, tuple(tuple(own) for own in valid))
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
         """Record a decision about each pair that was left out, so that no start takes it for a new one. Only for a

@@ -7,10 +7,10 @@ from services.telemetry import logs
 from services.telemetry.connections import (
     BACKLOG,
     Connections,
+    connection_problem,
     limit_log_lines,
     most_connections,
     raise_descriptor_limit,
-    why_unreached,
 )
 from services.telemetry.logs import about, about_message, number_of, people
-from services.telemetry.part_outcomes import Ended, ended, parse_ended, render_ended
+from services.telemetry.part_outcomes import PartOutcome, ended, parse_part_outcome, render_part_outcome

@@ -23,7 +23,7 @@ CLOSED = "it closed the connection without an answer: check the port, https or h
 UNKNOWN_PROBLEM = "check the address, and that the server runs"
 
 
-def why_unreached(error: Exception) -> str:
+def connection_problem(error: Exception) -> str:
     """Return the reason for a failed connection and what to do about it. Completes "cannot be reached: "."""
     import aiohttp  # noqa: PLC0415 (a tenth of a second that most commands do not need)
 
@@ -121,7 +121,7 @@ def limit_log_lines(*loggers: str) -> None:
 class _Open:
     transport: asyncio.BaseTransport
     deadline: asyncio.TimerHandle
-    let_in: bool = False
+    authenticated: bool = False
 
     def cut(self) -> None:
         self.deadline.cancel()
@@ -143,7 +143,7 @@ class Connections:
     pace: float = 1.0
     _open: dict[object, _Open] = field(default_factory=dict[object, _Open], init=False)  # by peer, oldest first
     _cut: int = field(default=0, init=False)
-    _told: asyncio.TimerHandle | None = field(default=None, init=False)
+    _report_timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def bounded(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
         """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
@@ -154,18 +154,18 @@ class Connections:
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
 
-    def let_in(self, peer: object) -> None:
+    def authenticated(self, peer: object) -> None:
         """Note that the client at this address is authenticated."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
-            known.let_in = True
+            known.authenticated = True
 
     def enter(self, transport: asyncio.BaseTransport) -> bool:
         """Register a connection. Returns False if there is no room."""
         peer = _key(transport.get_extra_info("peername"))
         if len(self._open) >= self.most:
-            stranger = next((each for each, known in self._open.items() if not known.let_in), None)
-            self._tell()
+            stranger = next((each for each, known in self._open.items() if not known.authenticated), None)
+            self._count_closed()
             if stranger is None:
                 return False
             self._open.pop(stranger).cut()
@@ -181,21 +181,21 @@ class Connections:
 
     def close(self) -> None:
         """Log what has not been logged yet. No connection is closed."""
-        if self._told is not None:
-            self._told.cancel()
-            self._say()
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+            self._log_closed()
 
     def _late(self, peer: object) -> None:
-        self._tell()
+        self._count_closed()
         self._open.pop(peer).cut()
 
-    def _tell(self) -> None:
+    def _count_closed(self) -> None:
         self._cut += 1
-        if self._told is None:
-            self._told = asyncio.get_running_loop().call_later(MINUTE * self.pace, self._say)
+        if self._report_timer is None:
+            self._report_timer = asyncio.get_running_loop().call_later(MINUTE * self.pace, self._log_closed)
 
-    def _say(self) -> None:
-        self._told = None
+    def _log_closed(self) -> None:
+        self._report_timer = None
         log.warning(
             "%s: %d connections within a minute were closed: there are at most %d, and each has %g s to ask something",
             self.name,

@@ -20,7 +20,7 @@ _STEPS = ("gate", "select", "load", "generate", "verify", "point", "hold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class PartOutcome:
     """The record of how one part ended.
 
     Attributes:
@@ -68,10 +68,10 @@ class Ended:
         return discord_address(self.guild_id, self.place_id, self.message_ids[0])
 
 
-def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
+def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
     """Make the record of an outcome; `redact` removes secrets from a text."""
     part, steps = outcome.part, {step for step, _ in outcome.tokens}
-    return Ended(
+    return PartOutcome(
         at=outcome.at,
         result=outcome.result,
         channel_id=part.place.channel_id,
@@ -108,7 +108,7 @@ def _asks(outcome: Outcome) -> bool:
     return bool(gate.get("question", outcome.reason in {Reason.BUDGET, Reason.OVERLOADED}))
 
 
-def render_ended(entry: Ended) -> bytes:
+def render_part_outcome(entry: PartOutcome) -> bytes:
     """Write a record as one line. Empty fields are left out."""
     fields: dict[str, object] = {
         "at": rfc3339(entry.at),
@@ -135,7 +135,7 @@ def render_ended(entry: Ended) -> bytes:
     return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def parse_ended(line: bytes) -> Ended | None:
+def parse_part_outcome(line: bytes) -> PartOutcome | None:
     """Read one line; None if it is damaged, which costs only that line."""
     try:
         return _parsed(json.loads(line))
@@ -143,8 +143,8 @@ def parse_ended(line: bytes) -> Ended | None:
         return None
 
 
-def _parsed(row: dict[str, Any]) -> Ended:
-    return Ended(
+def _parsed(row: dict[str, Any]) -> PartOutcome:
+    return PartOutcome(
         at=from_rfc3339(row["at"]),
         result=OutcomeKind(row["outcome"]),
         channel_id=int(row["channel_id"]),

@@ -20,8 +20,8 @@ from reporting.reading import TimeSpan
 from services.conversations import History
 from services.knowledge import IndexEntry, Source, page_name
 from services.llm import StepTokens, TokenDays
-from services.team import PairPlaces, corrections
-from services.telemetry import Ended, render_ended
+from services.team import PairLinks, corrections
+from services.telemetry import PartOutcome, render_part_outcome
 from settings import MetricsSettings, Settings, SettingsError, load
 from sinks.results import OutcomeRecord
 from tests.dashboard.made import AT, REPLIED, UNANSWERED
@@ -43,11 +43,11 @@ class Shelf:
         return Source(source_id, "text")
 
 
-def written(folder: Path, *entries: Ended) -> None:
+def written(folder: Path, *entries: PartOutcome) -> None:
     folder.mkdir(exist_ok=True)
     for entry in entries:
         with (folder / f"{rfc3339(entry.at)[:10]}.jsonl").open("ab") as file:
-            file.write(render_ended(entry))
+            file.write(render_part_outcome(entry))
 
 
 async def test_the_last_ends_come_from_files_and_memory_each_once_oldest_first(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_without_a_cache_the_index_tells_what_there_is(tmp_path: Path) -> 
 
 
 async def test_a_library_that_is_only_shown_is_not_corrected(tmp_path: Path) -> None:
-    team = DashboardTeam(Settings().placed(tmp_path), None, PairPlaces(tmp_path / "places.jsonl"))
+    team = DashboardTeam(Settings().placed(tmp_path), None, PairLinks(tmp_path / "places.jsonl"))
     assert (await team.overview()).captured == 0
     assert team.address("qa_20260201_031057.000000") is None
     with pytest.raises(corrections.CorrectionRefused):

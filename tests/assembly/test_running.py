@@ -8,7 +8,7 @@ import pytest
 
 from assembly.running import in_background
 from model.outcomes import Reason
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 
 
 async def raising(error: Exception) -> None:
@@ -25,6 +25,6 @@ async def test_background_work_that_ends_by_itself_is_heard_of(caplog: pytest.Lo
 
 
 async def test_background_work_that_is_cancelled_or_called_off_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
-    async with in_background(raising(CalledOff(Reason.SHUTDOWN))), in_background(asyncio.sleep(60)):
+    async with in_background(raising(WorkCancelled(Reason.SHUTDOWN))), in_background(asyncio.sleep(60)):
         await asyncio.sleep(1)
     assert caplog.records == []

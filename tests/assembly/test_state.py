@@ -14,7 +14,7 @@ from assembly import data_folder as module
 from assembly.data_folder import autosave, read_state
 from model.messages import DISCORD_EPOCH_MS, Author, Message
 from model.outcomes import Removed
-from services.conversations import read_marks, render_marks
+from services.conversations import read_watermarks, render_watermarks
 from services.llm import Budget, BudgetLimits, Limiter
 from services.llm.usage import read_spent, render_spent
 from services.storage import files
@@ -57,7 +57,7 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
         going_on = asyncio.ensure_future(go_on_soon())
     await going_on
     assert at_once == []
-    assert set(read_marks(state.folder.seen)) == {-1, -2}
+    assert set(read_watermarks(state.folder.seen)) == {-1, -2}
 
 
 @pytest.mark.parametrize(("catch_up_minutes", "kept"), [(60, {2}), (60 * 24 * 365, {1, 2})])
@@ -75,7 +75,7 @@ async def test_the_marks_of_quiet_places_are_kept_no_longer_than_catch_up_may_lo
         state.seen.settled(Removed(message.channel_id, message.id))
     await asyncio.sleep(1_600_000_000)
     await state.save()
-    assert set(read_marks(state.folder.seen)) == kept
+    assert set(read_watermarks(state.folder.seen)) == kept
 
 
 def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are(
@@ -91,11 +91,11 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
 
     run(lambda: saves(1))
     folder, calls = read_state(load(config)).folder, set[str]()
-    before = read_marks(folder.seen), read_spent(folder.usage)
+    before = read_watermarks(folder.seen), read_spent(folder.usage)
     for last in count():
         machine = Machine(last)
         whole = machine.run(lambda: run(lambda: saves(2)))
-        marks, spent = set(read_marks(folder.seen)), set(read_spent(folder.usage).chains)
+        marks, spent = set(read_watermarks(folder.seen)), set(read_spent(folder.usage).chains)
         assert marks in ({-1}, {-1, -2})
         assert spent in ({1}, {1, 2})
         assert not spent > {-place for place in marks}, "marks are written first"
@@ -103,7 +103,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
         if whole:
             assert (marks, spent) == ({-1, -2}, {1, 2})
             break
-        files.replace(folder.seen, render_marks(before[0]))
+        files.replace(folder.seen, render_watermarks(before[0]))
         files.replace(folder.usage, render_spent(before[1]))
     assert {"open", "write", "fsync", "rename"} <= calls
     assert caplog.messages == []
@@ -145,8 +145,8 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     await state.save()
     again = read_state(load(config))
     again.seen.met(7, ahead - hour)
-    assert again.seen_before.has_end(1, before.id)
-    assert not again.seen_before.has_end(1, said(1, ahead - hour + 60).id)
+    assert again.seen_before.has_outcome(1, before.id)
+    assert not again.seen_before.has_outcome(1, said(1, ahead - hour + 60).id)
     starting = starts(again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
     assert starting == {1: before.id}
     assert await again.budget.begin_chain(5, ahead - hour) is not None

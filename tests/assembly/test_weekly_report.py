@@ -16,11 +16,11 @@ from model.messages import Author, Message, Place, PlaceKind, snowflake_at
 from model.outcomes import Reason
 from reporting.reading import TimeSpan
 from reporting.report import Report
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.conversations.posts import Post, render_post
 from services.discord import DryRunPoster, Fetcher, PostFailed
 from services.storage import DataFolder, files
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from settings import Settings
 from tests.reporting.asked import MONDAY, asked
 
@@ -88,7 +88,7 @@ def settings(tmp_path: Path) -> Settings:
     ]
     file = tmp_path / "data" / "state" / "outcomes" / f"{ends[0].day}.jsonl"
     file.parent.mkdir(parents=True)
-    file.write_bytes(b"".join(map(render_ended, ends)))
+    file.write_bytes(b"".join(map(render_part_outcome, ends)))
     for message_id, entry in enumerate(ends, 900):
         post = Post(entry.at, message_id, 5, 7, 311, entry.message_ids[-1], True, entry.question, ("kb:a.md",))
         files.append(tmp_path / "data" / "state" / "posts.jsonl", render_post(post))
@@ -255,13 +255,13 @@ def test_a_damaged_library_is_said_and_the_report_is_posted_once_it_is_mended(
 async def test_a_bug_does_not_end_it_but_another_process_does(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    raised = iter([ValueError("a bug"), CalledOff(Reason.SHUTDOWN)])
+    raised = iter([ValueError("a bug"), WorkCancelled(Reason.SHUTDOWN)])
 
     async def failing(_: WeeklyReport) -> bool:
         raise next(raised)
 
     monkeypatch.setattr(WeeklyReport, "post_if_due", failing)
-    with pytest.raises(CalledOff):
+    with pytest.raises(WorkCancelled):
         await weekly(settings, Discord()).keep_posting()
     assert "a bug" in caplog.text
 

@@ -13,7 +13,7 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from commands import check
 from commands.check import Finding, Verdict
-from services.telemetry import why_unreached
+from services.telemetry import connection_problem
 from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY
 from tests.loopback import llm_scenes as scenes
@@ -179,4 +179,4 @@ def verification() -> ssl.SSLCertVerificationError:
     ],
 )
 def test_causes_are_told_apart(error: Exception, says: str) -> None:
-    assert says in why_unreached(error)
+    assert says in connection_problem(error)

@@ -14,7 +14,7 @@ from commands.forget import show
 from services.documents.indexing import index_team
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
-from services.privacy import Forgotten
+from services.privacy import ForgetResult
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -144,6 +144,6 @@ def test_without_a_server_of_nats_nobody_is_told(
 
 
 def test_what_is_still_to_come_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Console(), 1, Forgotten(), ["archive and topics: as soon as a process with the role team runs"])
+    show(Console(), 1, ForgetResult(), ["archive and topics: as soon as a process with the role team runs"])
     out = capsys.readouterr().out
     assert "Nothing of theirs was found so far.\n\nStill to come, by itself:\n  archive and topics: as soon as" in out

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from tests.reporting.asked import asked
 
 CONFIG = """
@@ -35,7 +35,7 @@ def config(tmp_path: Path) -> Path:
         file = tmp_path / "data" / "state" / "outcomes" / f"{entry.day}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("ab") as out:
-            out.write(render_ended(entry))
+            out.write(render_part_outcome(entry))
     today = {ends[0].day: {"gate": [2, 500_000, 250_000], "summarise": [1, 500_000, 0]}}
     (tmp_path / "data" / "state" / "tokens.json").write_text(json.dumps(today))
     return path
@@ -75,7 +75,7 @@ def test_the_data_of_a_replay_are_told_up_to_its_last_day(
     old = asked("Where is the mill?", at=1_546_600_000.0)
     file = tmp_path / "replayed" / "state" / "outcomes" / f"{day}.jsonl"
     file.parent.mkdir(parents=True)
-    file.write_bytes(render_ended(old))
+    file.write_bytes(render_part_outcome(old))
     assert main(["--config", str(config), "--report", "--data", str(tmp_path / "replayed")]) == 0
     assert "Where is the mill?" in capsys.readouterr().out
 

@@ -23,14 +23,14 @@ from services.search import Found, Level, StoredPassage
 from services.search.retrieval import Hit, Signals
 from services.team import Overview, Pair, PairTurn, Speaker, corrections
 from services.team.topics import Topic
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 
 AT = 1_770_000_000.0
 GUILD, HELP, ANNA, BOB = 1, 20, 301, 302
 NASTY = '<script>document.title="broken"</script><img src=x onerror=alert(1)>'
 TOKEN = "a-token-of-some-length"
 
-REPLIED = Ended(
+REPLIED = PartOutcome(
     at=AT,
     result=OutcomeKind.REPLIED,
     channel_id=HELP,
@@ -168,7 +168,7 @@ def showing(*, texts: bool = False) -> DisplayRules:
 class Box:
     """What a dashboard shows."""
 
-    entries: list[Ended] = field(default_factory=lambda: [REPLIED, UNANSWERED, CAPTURED])
+    entries: list[PartOutcome] = field(default_factory=lambda: [REPLIED, UNANSWERED, CAPTURED])
     held: list[KnownSource] = field(
         default_factory=lambda: [KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT, "About")]
     )
@@ -186,7 +186,7 @@ class Box:
     fleet: Fleet | None = None
 
     def add_to(self, application: web.Application) -> None:
-        async def entries() -> Sequence[Ended]:
+        async def entries() -> Sequence[PartOutcome]:
             return self.entries
 
         async def spent(days: int) -> Costs:

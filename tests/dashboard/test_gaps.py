@@ -7,11 +7,11 @@ from dataclasses import replace
 from dashboard.views import gap_view
 from model.outcomes import Reason
 from reporting.report import gaps
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 from tests.dashboard.made import REPLIED, UNANSWERED, showing
 
 
-def asked(number: int, question: str, author_id: int = 5) -> Ended:
+def asked(number: int, question: str, author_id: int = 5) -> PartOutcome:
     return replace(UNANSWERED, at=float(number), message_ids=(number,), question=question, author_id=author_id)
 
 

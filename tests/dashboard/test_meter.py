@@ -11,7 +11,7 @@ from dashboard.meter import Figures, FlowMeter, StepDuration
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.telemetry import about
 
 
@@ -42,7 +42,7 @@ def nothing_about() -> Generator[None]:
 
 
 def test_counts_and_durations_of_an_operator_add_up(meter: FlowMeter, at: list[float]) -> None:
-    for seconds, error in ((1.0, None), (2.0, None), (4.0, ValueError("no")), (8.0, CalledOff(Reason.DELETED))):
+    for seconds, error in ((1.0, None), (2.0, None), (4.0, ValueError("no")), (8.0, WorkCancelled(Reason.DELETED))):
         end = meter.begins("gate")
         at[0] += seconds
         end(error)

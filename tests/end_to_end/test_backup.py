@@ -23,7 +23,7 @@ from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Launch, llm
 from tests.end_to_end.processes import STARTING, write_config
 from tests.end_to_end.scenes import echoing
-from tests.end_to_end.test_crashes import has_end
+from tests.end_to_end.test_crashes import has_outcome
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_scenes import slow
 from tests.loopback.llm_server import LLMServer
@@ -122,7 +122,7 @@ async def takes_up_what_is_left(launch: Launch, config: Path, folder: DataFolder
     await server.until(lambda: server.count("GET", "/users/@me$") > sessions, STARTING)
     await town.asks()
     everything = [*town.questions, *town.taught]
-    await server.until(lambda: all(has_end(folder, each) for each in everything), STARTING)
+    await server.until(lambda: all(has_outcome(folder, each) for each in everything), STARTING)
     bot.terminate()
     code, said = await bot.end(STARTING)
     assert code == 0, said
@@ -158,8 +158,8 @@ async def test_whatever_moment_a_backup_is_of_nothing_is_lost_and_nothing_answer
         # Nothing that was there before is missing, and no mark vouches for what is not there.
         assert answered_in(folder) >= copied.answered
         assert captured_in(folder) >= copied.captured
-        assert {each.id for each in town.questions if has_end(folder, each)} <= answered_in(folder)
-        assert {each.id for each in town.taught if has_end(folder, each)} <= captured_in(folder)
+        assert {each.id for each in town.questions if has_outcome(folder, each)} <= answered_in(folder)
+        assert {each.id for each in town.taught if has_outcome(folder, each)} <= captured_in(folder)
 
     for number in (0, len(made) - 1):
         folder = DataFolder(tmp_path / str(number) / "data")

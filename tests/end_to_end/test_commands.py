@@ -14,7 +14,7 @@ import pytest
 
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
-from services.conversations import OptOuts, phrases
+from services.conversations import OptOutFile, phrases
 from services.llm import Budget
 from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
@@ -447,14 +447,14 @@ async def test_a_wish_for_privacy_is_not_cut_off_by_a_stop(
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     bot = await start()
     await until_offered(discord_server)
-    begun, opt_out = asyncio.Event(), OptOuts.add
+    begun, opt_out = asyncio.Event(), OptOutFile.add
 
-    async def slowly(opt_outs: OptOuts, user_id: int) -> None:
+    async def slowly(opt_outs: OptOutFile, user_id: int) -> None:
         begun.set()
         await asyncio.sleep(0.5)
         await opt_out(opt_outs, user_id)
 
-    monkeypatch.setattr(OptOuts, "add", slowly)
+    monkeypatch.setattr(OptOutFile, "add", slowly)
     await discord_server.call(help_, ada, "privacy opt-out")
     await begun.wait()
     assert await bot.stop() == 0

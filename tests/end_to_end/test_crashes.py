@@ -37,7 +37,7 @@ async def ask(server: DiscordServer, channel: Channel, asker: User, number: int 
     return await server.say(channel, asker, QUESTIONS[number % len(QUESTIONS)])
 
 
-def has_end(folder: DataFolder, question: Message) -> bool:
+def has_outcome(folder: DataFolder, question: Message) -> bool:
     """Whether the bot has noted down that it needs to look at a message no more."""
     mark = json.loads(folder.seen.read_bytes()).get(str(question.place.id), {"below": 0, "done": []})
     return int(mark["below"]) >= question.id or str(question.id) in mark["done"]
@@ -69,7 +69,7 @@ class Scene:
     async def opens(self) -> Post:
         """Ada gets a thread, which is taken note of."""
         first = await ask(self.server, self._help, self.ada)
-        await self.server.until(lambda: has_end(self.folder, first), STARTING)
+        await self.server.until(lambda: has_outcome(self.folder, first), STARTING)
         (opened,) = self.server.posts
         return opened
 
@@ -81,7 +81,7 @@ class Scene:
         ]
 
     async def all_ended(self) -> None:
-        await self.server.until(lambda: all(has_end(self.folder, each) for each in self.asked), STARTING)
+        await self.server.until(lambda: all(has_outcome(self.folder, each) for each in self.asked), STARTING)
 
 
 async def test_killed_at_any_instant_of_posting_each_question_is_answered_once(
@@ -170,7 +170,7 @@ async def test_killed_between_two_pieces_of_an_answer_the_next_start_posts_the_r
         discord_server.state.nonces.clear()
         drafted = drafts(llm_server)
         bot = await launch(config)
-        await discord_server.until(lambda question=question: has_end(folder, question), STARTING)
+        await discord_server.until(lambda question=question: has_outcome(folder, question), STARTING)
         await discord_server.until(lambda: not list(folder.outbox.glob("*.json")), STARTING)
         answers = answers_to(discord_server, question)
         assert [post.content.strip() for post in answers] == pieces

@@ -18,7 +18,7 @@ from aiohttp import web
 from clock import Processes
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind
-from services.conversations import read_marks
+from services.conversations import read_watermarks
 from services.llm import resilience
 from services.storage import DataFolder
 from services.team.archive_files import pairs_in
@@ -223,6 +223,6 @@ async def test_a_data_folder_that_cannot_be_written_for_a_while_loses_nothing_th
     assert await bot.stop() == 0
     assert len(answers_to(discord_server, question)) == 1
     assert post.place.id == question.id
-    assert read_marks(DataFolder(data).seen)[help_.id].below >= taught.id
+    assert read_watermarks(DataFolder(data).seen)[help_.id].below >= taught.id
     assert "Traceback" not in caplog.text
     assert all("\n" not in message for message in caplog.messages)

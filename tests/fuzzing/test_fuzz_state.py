@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 
 from services.conversations.posts import (
-    Mark,
     Post,
-    read_marks,
+    Watermark,
     read_posts,
-    render_marks,
+    read_watermarks,
     render_post,
+    render_watermarks,
 )
 from services.documents.tombstones import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
@@ -25,7 +25,7 @@ from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, json_files, line_
 
 IDS = ["311", "902"]
 POST = json.loads(render_post(Post(5.0, 40, 41, 20, 7, 39, opened_thread=True, question="Q é?", sources=("kb:a.md",))))
-MARKS = json.loads(render_marks({20: Mark(39, {41, 42}), -1: Mark(5)}))
+MARKS = json.loads(render_watermarks({20: Watermark(39, {41, 42}), -1: Watermark(5)}))
 SPENT = {"day": 20_000, "answers": 3, "tokens": 1200, "chains": {"7": [1.5, 2.5]}}
 STONES = {"files": {"40": ["8", "message-40-block-1.txt"]}, "closed": {"41": [5.0, True]}}
 VOTE = {
@@ -91,9 +91,9 @@ def test_a_post_is_read_or_reported(tmp_path: Path, caplog: pytest.LogCaptureFix
 def test_a_mark_is_read_or_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "seen.json"
     path.write_bytes(data)
-    found = read_marks(path)
-    path.write_bytes(render_marks(found))
-    assert read_marks(path) == found
+    found = read_watermarks(path)
+    path.write_bytes(render_watermarks(found))
+    assert read_watermarks(path) == found
 
 
 @THOROUGHLY

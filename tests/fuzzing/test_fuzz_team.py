@@ -15,7 +15,7 @@ from model.conversations import Image
 from model.messages import Attachment
 from services.team import archive, captures, decisions, library, topics
 from services.team.archive import Malformed, PairTurn, Speaker
-from services.team.captures import Capture, PairPlaces, Picture, Said
+from services.team.captures import Capture, CapturedImage, CapturedMessage, PairLinks
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.team.library import LibraryUnusable, TeamState
 from services.team.topics import Correction
@@ -50,9 +50,12 @@ DECISIONS = [
     Decision(PAIRS[1].id, AT, Action.REMOVED, By.OPERATOR, None, reason="é", pieces=(FiledPiece(("1", "2"), "a"),)),
 ]
 DECIDED = [json.loads(decisions.render(each)) for each in DECISIONS]
-PICTURE = Picture(1, 0, -1, Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png"))
-SAID = (Said(1, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")), Said(2, 50, PairTurn(Speaker.TEAM, "Restart.")))
-WAITING = captures.Waiting(
+PICTURE = CapturedImage(1, 0, -1, Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png"))
+SAID = (
+    CapturedMessage(1, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")),
+    CapturedMessage(2, 50, PairTurn(Speaker.TEAM, "Restart.")),
+)
+WAITING = captures.PendingCapture(
     5.5, Capture(None, "thread_1", SAID), (PICTURE,), {PICTURE: Image("a.png", "image/png", b"PNG\n\x00")}
 )
 STATES = [
@@ -141,7 +144,7 @@ def test_the_state_of_a_library_is_read_or_unusable(tmp_path: Path, data: bytes)
 def test_a_line_of_places_costs_itself_alone(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "places.jsonl"
     path.write_bytes(data.rstrip(b"\n") + b"\n" + as_json(PLACE) + b"\n")
-    address = PairPlaces(path).address(PAIRS[0].id)
+    address = PairLinks(path).address(PAIRS[0].id)
     assert address == "https://discord.com/channels/1/20/40"
 
 

@@ -28,7 +28,7 @@ from operators.evidence import (
     sweep,
 )
 from services.conversations.history import History
-from services.conversations.people import Viewing
+from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
 from services.documents.cases import Cases, IngestJob
 from services.documents.lookup import Lookup, OwnRunbook
@@ -482,7 +482,7 @@ async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
     history = History(None)
     history.meet(POST)
     tools = build(store=store, shares=runbooks.shown_in_threads)
-    return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=Viewing(history, None))
+    return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=ThreadAccess(history, None))
 
 
 async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Path) -> None:

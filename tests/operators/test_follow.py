@@ -11,7 +11,7 @@ from reactivex.subject import Subject
 from model.events import Edited, Event, Posted
 from model.messages import Author, Message
 from operators.screen import follow, unread
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from tests.marbles import play
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, Talk
 
@@ -26,10 +26,13 @@ def nobody(message: Message) -> bool:
 
 
 def heard(
-    talk: Talk, *messages: Message, withheld: Callable[[Message], bool] = nobody, follower: Follower | None = None
-) -> Follower:
+    talk: Talk,
+    *messages: Message,
+    withheld: Callable[[Message], bool] = nobody,
+    follower: ConversationTracker | None = None,
+) -> ConversationTracker:
     """A follower that has been told of these; `talk` says who is of the team, and what is gone."""
-    follower = follower or Follower()
+    follower = follower or ConversationTracker()
     events: Subject[Event] = Subject()
     events.pipe(follow(follower, talk.people, talk.history, withheld)).subscribe()
     for message in messages:
@@ -38,7 +41,7 @@ def heard(
 
 
 async def test_every_event_goes_by_at_once_and_its_conversation_is_known_when_it_does() -> None:
-    talk, follower = Talk(), Follower()
+    talk, follower = Talk(), ConversationTracker()
     first, other = talk.says(ANN), talk.says(BEN)
     second = talk.says(STAFF, to=first)
     values: dict[str, Event] = {

@@ -15,7 +15,7 @@ from services.llm.prefetching import PrefetchingAsker
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
-from services.team.index import Growth
+from services.team.index import DescriptionSchedule
 from services.team.library import TeamLibrary
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, named, pair
@@ -69,7 +69,7 @@ def number_of(each: Pair) -> int:
 class Scene:
     library: TeamLibrary
     guessing: Guessing
-    growth: Growth
+    growth: DescriptionSchedule
     foresight: Prefetcher
     pairs: list[Pair]
 
@@ -87,7 +87,7 @@ def scene(folder: Path, guessing: Guessing, *there: str, count: int = 12, every:
     library = opened(folder)
     for number, each in enumerate(old):
         library.decide(added(each, there[number // 4]))
-    growth = Growth(every, library.topics)
+    growth = DescriptionSchedule(every, library.topics)
     asker = PrefetchingAsker(Thinking(), 8)
     asker.asked = asked
     guesses = PrefetchServices(asker, guessing, guessing, Usage())

@@ -12,7 +12,7 @@ from model.events import Typing
 from model.messages import Author
 from operators.answering import HOLD_SECONDS, hold
 from services.assistant import Inquiry
-from services.conversations.people import TYPING_SECONDS, Typists
+from services.conversations.people import TYPING_SECONDS, TypingTracker
 from services.llm import Usage
 from tests.talk import ANN, BEN, CHANNEL, STAFF, THREAD, Talk
 
@@ -20,12 +20,12 @@ OPENED = 3000
 """The thread that the reply goes to."""
 
 
-def asked(talk: Talk) -> tuple[Inquiry, Typists]:
+def asked(talk: Talk) -> tuple[Inquiry, TypingTracker]:
     inquiry = Inquiry(talk.part(talk.says(ANN)), True, Usage(), {}, reply_place_id=OPENED)
-    return inquiry, Typists(talk.people)
+    return inquiry, TypingTracker(talk.people)
 
 
-async def held_for(inquiry: Inquiry, typists: Typists) -> float:
+async def held_for(inquiry: Inquiry, typists: TypingTracker) -> float:
     began = now()
     assert await hold(typists)(inquiry) is inquiry
     return now() - began

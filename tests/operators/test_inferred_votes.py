@@ -11,7 +11,7 @@ from model.events import Posted
 from model.messages import Author, Message, Place
 from operators.inferred_votes import REMEMBERED_SECONDS, InferredVote, inferred_votes
 from services.conversations.posts import Post, Posts
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from tests.marbles import play, watch
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, THREAD
@@ -51,7 +51,7 @@ class Answered:
         """In the thread, if nothing else is said."""
         return self.chat.says(second, author, text, place=place or self.thread, to=to, mentions=mentions)
 
-    async def heard(self, *messages: Message, follower: Follower | None = None) -> list[InferredVote]:
+    async def heard(self, *messages: Message, follower: ConversationTracker | None = None) -> list[InferredVote]:
         operator = inferred_votes(self.posts, follower or self.chat.follower, self.chat.talk.people)
         values = {str(number): Posted(message.at, message) for number, message in enumerate(messages)}
         seen = await watch(f"{''.join(values)}|", operator, values=values)
@@ -114,7 +114,9 @@ async def test_in_the_channel_nothing_counts_whose_conversation_is_not_known() -
     """As after a restart."""
     room = Answered()
     in_channel, in_thread = room.says(place=CHANNEL), room.says(second=201)
-    assert [vote.at for vote in await room.heard(in_channel, in_thread, follower=Follower())] == [in_thread.at]
+    assert [vote.at for vote in await room.heard(in_channel, in_thread, follower=ConversationTracker())] == [
+        in_thread.at
+    ]
 
 
 async def test_thanks_after_somebody_elses_words_are_theirs_unless_they_reply_to_the_answer() -> None:

@@ -15,7 +15,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import PointRules, add_links, point, remember_replies
 from operators.step import Step, in_turn, step
 from services.assistant import Addresses, Inquiry, RecentReplies, Unanswered, end
-from services.conversations.in_flight import CalledOff
+from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
 from services.search.retrieval import NOTHING, Found, Level
 from tests.marbles import play
@@ -142,7 +142,7 @@ async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str
 
 async def test_an_unanswered_question_that_was_called_off_ends_as_cancelled() -> None:
     asked = unanswered(addressed=True)
-    asked.token.cancel(CalledOff(Reason.DELETED))
+    asked.token.cancel(WorkCancelled(Reason.DELETED))
     end = await pointed(asked)
     assert (end.result, end.reason) == (OutcomeKind.CANCELLED, Reason.DELETED)
 

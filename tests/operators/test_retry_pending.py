@@ -11,25 +11,28 @@ from clock import now
 from operators.capturing import retry_pending
 from services.llm.endpoint import BadOutput, Unavailable
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, PendingFolder, Said, Waiting
+from services.team.captures import Capture, CapturedMessage, PendingCapture, PendingFolder
 from tests.team import pair
 
 DAY = 86_400.0
 
 
-def waiting(number: int, since: float = 0.0, *, asked: str = "Why?") -> Waiting:
-    said = Said(number, 11, PairTurn(Speaker.USER, asked)), Said(number + 1, 50, PairTurn(Speaker.TEAM, "So."))
-    return Waiting(since, Capture(None, f"thread_{number}", said), ())
+def waiting(number: int, since: float = 0.0, *, asked: str = "Why?") -> PendingCapture:
+    said = (
+        CapturedMessage(number, 11, PairTurn(Speaker.USER, asked)),
+        CapturedMessage(number + 1, 50, PairTurn(Speaker.TEAM, "So.")),
+    )
+    return PendingCapture(since, Capture(None, f"thread_{number}", said), ())
 
 
 class Desk:
     """What a retry talks to."""
 
-    def __init__(self, folder: Path, *there: Waiting) -> None:
+    def __init__(self, folder: Path, *there: PendingCapture) -> None:
         self.pending = PendingFolder(folder)
         for each in there:
             self.pending.keep(each)
-        self.error_for: Callable[[Waiting], Exception | None] = lambda _: None
+        self.error_for: Callable[[PendingCapture], Exception | None] = lambda _: None
         self.tried: list[str] = []
         self.stored: list[Capture] = []
         self.gives: Pair | None = pair(1)
@@ -41,7 +44,7 @@ class Desk:
             self.is_withheld,
         )
 
-    async def summarised(self, one: Waiting) -> Capture:
+    async def summarised(self, one: PendingCapture) -> Capture:
         self.tried.append(one.name)
         if error := self.error_for(one):
             raise error
@@ -123,8 +126,8 @@ async def test_after_a_day_it_is_given_up_and_named(tmp_path: Path, caplog: pyte
 
 async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_path: Path) -> None:
     theirs, mixed = waiting(1, 1.0), waiting(5, 2.0)
-    third = Said(9, 12, PairTurn(Speaker.USER, "Me too."))
-    longer = Waiting(2.0, Capture(None, "thread_5", (*mixed.capture.said, third)), ())
+    third = CapturedMessage(9, 12, PairTurn(Speaker.USER, "Me too."))
+    longer = PendingCapture(2.0, Capture(None, "thread_5", (*mixed.capture.said, third)), ())
     desk = Desk(tmp_path, theirs, longer)
     desk.error_for = lambda _: BadOutput("prose")
     desk.withheld = lambda author, text: author == 12 or (author == 11 and text == "gone")
@@ -138,17 +141,19 @@ async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_p
 
 async def test_a_message_that_is_opted_out_of_by_its_text_goes_alone(tmp_path: Path) -> None:
     first, answer = waiting(1).capture.said
-    private = Said(3, 11, PairTurn(Speaker.USER, "between us"))
-    desk = Desk(tmp_path, Waiting(1.0, Capture(None, "thread_1", (first, answer, private)), ()))
+    private = CapturedMessage(3, 11, PairTurn(Speaker.USER, "between us"))
+    desk = Desk(tmp_path, PendingCapture(1.0, Capture(None, "thread_1", (first, answer, private)), ()))
     desk.withheld = lambda author, text: author == 11 and text == "between us"
     assert await desk.round() == 1
     assert [capture.said for capture in desk.stored] == [(first, answer)]
 
 
 async def test_the_text_of_somebody_who_opted_out_leaves_a_file_that_keeps_its_name(tmp_path: Path) -> None:
-    said = (*waiting(1).capture.said, Said(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
-    middle = Waiting(
-        1.0, Capture(None, "thread_1", (said[0], Said(1, 12, PairTurn(Speaker.USER, "secret")), *said[1:])), ()
+    said = (*waiting(1).capture.said, CapturedMessage(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
+    middle = PendingCapture(
+        1.0,
+        Capture(None, "thread_1", (said[0], CapturedMessage(1, 12, PairTurn(Speaker.USER, "secret")), *said[1:])),
+        (),
     )
     desk = Desk(tmp_path, middle)
     desk.withheld = lambda author, _: author == 12

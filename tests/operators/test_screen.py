@@ -15,8 +15,8 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators import screen as module
 from operators.screen import Screened, ScreenRules, decode, screen
-from services.conversations.in_flight import CalledOff, InFlight
-from services.conversations.tracking import Follower
+from services.conversations.in_flight import InFlight, WorkCancelled
+from services.conversations.tracking import ConversationTracker
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder
 from tests.marbles import watch
@@ -36,7 +36,7 @@ class Door:
     rules: ScreenRules = RULES
     talk: Talk = field(default_factory=Talk)
     in_flight: InFlight = field(default_factory=InFlight)
-    follower: Follower = field(default_factory=Follower)
+    follower: ConversationTracker = field(default_factory=ConversationTracker)
     seen: list[Screened] = field(default_factory=list[Screened])
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ def test_a_deletion_takes_back_what_waits_and_later_cancels_the_answer() -> None
     part = door.talk.part(answered)
     door.in_flight.begin(part)
     assert door.gets(Deleted(answered.at, CHANNEL.id, (answered.id,))) == []
-    assert isinstance(part.token.error, CalledOff)
+    assert isinstance(part.token.error, WorkCancelled)
 
 
 def test_a_team_members_message_cancels_the_answer_that_it_makes_unnecessary() -> None:
@@ -199,7 +199,7 @@ def test_a_team_members_message_cancels_the_answer_that_it_makes_unnecessary() -
     part = door.talk.part(question)
     door.in_flight.begin(part)
     door.hears(door.talk.says(STAFF, to=question))
-    assert isinstance(part.token.error, CalledOff)
+    assert isinstance(part.token.error, WorkCancelled)
     assert part.token.error.reason is Reason.TEAM_ANSWERED
 
 
@@ -218,7 +218,7 @@ def test_a_team_member_who_goes_on_with_the_conversation_cancels_the_answer_and_
     heard(talk.says(STAFF, "good morning", second=10))
     assert part.token.error is None
     heard(talk.says(STAFF, "Press the button.", second=20, mentions=[ANN]))
-    assert isinstance(part.token.error, CalledOff)
+    assert isinstance(part.token.error, WorkCancelled)
     assert part.token.error.reason is Reason.TEAM_ANSWERED
 
 

@@ -13,8 +13,8 @@ from model.events import Event, Posted
 from model.messages import Author, Message
 from model.outcomes import Reason
 from operators.screen import ScreenRules, follow, screen
-from services.conversations.in_flight import CalledOff, InFlight
-from services.conversations.tracking import Follower
+from services.conversations.in_flight import InFlight, WorkCancelled
+from services.conversations.tracking import ConversationTracker
 from tests.talk import ANN, BEN, STAFF, Talk
 
 CARA = Author(3, "cara")
@@ -29,7 +29,7 @@ class Entrance:
     in_flight: InFlight = field(default_factory=InFlight)
 
     def __post_init__(self) -> None:
-        talk, follower = self.talk, Follower()
+        talk, follower = self.talk, ConversationTracker()
         rules = ScreenRules(lambda message: message.author == self.withheld, frozenset(), frozenset())
         self.events: Subject[Event] = Subject()
         self.events.pipe(
@@ -49,7 +49,7 @@ class Entrance:
 
 
 def reason(part: Part) -> Reason | None:
-    return part.token.error.reason if isinstance(part.token.error, CalledOff) else None
+    return part.token.error.reason if isinstance(part.token.error, WorkCancelled) else None
 
 
 @pytest.mark.parametrize("withheld", [None, STAFF])

@@ -18,7 +18,7 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.step import Item, Step, TookTooLong, expected, in_turn, step
 from services.assistant import Inquiry, Unanswered, skipped
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.llm import Unavailable, Usage
 from services.telemetry import people
 from tests.marbles import play
@@ -162,7 +162,7 @@ async def test_a_step_that_calls_its_own_item_off_is_the_last() -> None:
     asked = inquiry()
 
     async def deleted(item: Inquiry) -> Inquiry:
-        item.token.cancel(CalledOff(Reason.DELETED))
+        item.token.cancel(WorkCancelled(Reason.DELETED))
         return item
 
     chain = in_turn(step("gate", deleted, 1), step("load", slow, 1))

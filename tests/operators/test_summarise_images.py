@@ -12,7 +12,7 @@ from services.llm.endpoint import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, PendingFolder, Picture, Said, Waiting
+from services.team.captures import Capture, CapturedImage, CapturedMessage, PendingCapture, PendingFolder
 from services.telemetry import people
 from tests.team import ScriptedCurator
 
@@ -31,14 +31,17 @@ class Pictures:
         return Image(attachment.filename, "image/png", bytes([attachment.id]))
 
 
-def picture(attachment: int, message: int = 1, index: int = 0, line: int = -1) -> Picture:
-    return Picture(message, index, line, Attachment(attachment, f"{attachment}.png", 1, "u", "image/png"))
+def picture(attachment: int, message: int = 1, index: int = 0, line: int = -1) -> CapturedImage:
+    return CapturedImage(message, index, line, Attachment(attachment, f"{attachment}.png", 1, "u", "image/png"))
 
 
-def waiting(*pictures: Picture) -> Waiting:
+def waiting(*pictures: CapturedImage) -> PendingCapture:
     lines = "\n".join(f"[image: {each.attachment.filename}]" for each in pictures)
-    said = Said(1, 11, PairTurn(Speaker.USER, lines)), Said(2, 50, PairTurn(Speaker.TEAM, "Restart."))
-    return Waiting(5.0, Capture(None, "thread_1", said), pictures)
+    said = (
+        CapturedMessage(1, 11, PairTurn(Speaker.USER, lines)),
+        CapturedMessage(2, 50, PairTurn(Speaker.TEAM, "Restart.")),
+    )
+    return PendingCapture(5.0, Capture(None, "thread_1", said), pictures)
 
 
 def words(capture: Capture) -> str:

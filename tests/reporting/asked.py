@@ -6,15 +6,17 @@ from dataclasses import replace
 
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 
 DAY = 86_400.0
 MONDAY = 20_000 * DAY  # 2024-10-04
 
 
-def asked(question: str, *, at: float = MONDAY, reason: str | None = Reason.NO_SOURCES, **fields: object) -> Ended:
+def asked(
+    question: str, *, at: float = MONDAY, reason: str | None = Reason.NO_SOURCES, **fields: object
+) -> PartOutcome:
     """`reason` None: answered."""
-    ended = Ended(
+    ended = PartOutcome(
         at=at,
         result=OutcomeKind.REPLIED if reason is None else OutcomeKind.SKIPPED,
         reason=reason,

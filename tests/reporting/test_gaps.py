@@ -12,7 +12,7 @@ import reporting.report
 from model.outcomes import OutcomeKind, Reason
 from reporting.report import GAPS, gaps, is_gap, reason_of
 from services.search.embedding import Vectors
-from services.telemetry import Ended
+from services.telemetry import PartOutcome
 from tests.reporting.asked import MONDAY, asked
 
 LANTERNS = ["How do I light the lantern?", "my lantern will not light", "lantern does not light up, why?"]
@@ -67,7 +67,7 @@ async def test_without_gaps_nobody_is_asked_for_vectors() -> None:
         (asked("?", reason="Unavailable at gate", result=OutcomeKind.FAILED), False),
     ],
 )
-def test_a_gap_is_what_better_pages_might_have_answered(entry: Ended, *, gap: bool) -> None:
+def test_a_gap_is_what_better_pages_might_have_answered(entry: PartOutcome, *, gap: bool) -> None:
     assert is_gap(entry) is gap
 
 
@@ -82,7 +82,7 @@ QUESTIONS = st.lists(st.builds(asked, st.text(max_size=30), reason=st.sampled_fr
 
 
 @given(QUESTIONS)
-async def test_each_question_is_in_one_gap(entries: list[Ended]) -> None:
+async def test_each_question_is_in_one_gap(entries: list[PartOutcome]) -> None:
     found = await gaps(entries, None)
     grouped = [entry for gap in found for entry in gap.asked]
     assert sorted(entry.question for entry in grouped) == sorted(entry.question for entry in entries if entry.question)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from clock import rfc3339
 from reporting.reading import TimeSpan, Voted, entries, newest, voted, voted_down
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from tests.reporting.asked import DAY, MONDAY, asked
 
 PERIOD = TimeSpan(MONDAY, MONDAY + DAY)
@@ -15,7 +15,7 @@ def test_entries_of_the_period_are_read_in_order(tmp_path: Path) -> None:
     kept = [asked(str(at), at=MONDAY + at) for at in (-1, 0, DAY - 1, DAY, 3 * DAY)]
     for entry in reversed(kept):
         with (tmp_path / f"{entry.day}.jsonl").open("ab") as file:
-            file.write(render_ended(entry) + b"{damaged\n")
+            file.write(render_part_outcome(entry) + b"{damaged\n")
     assert entries(tmp_path, PERIOD) == kept[1:3]
     assert newest(tmp_path, 9) == kept
     assert newest(tmp_path, 4) == kept[1:]

@@ -15,12 +15,12 @@ import pytest
 import sinks.archive
 from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.conversations import CalledOff
+from services.conversations import WorkCancelled
 from services.storage import files
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
-from services.team.captures import Capture, Captures, Said
+from services.team.captures import Capture, CapturedMessage, Captures
 from sinks.archive import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 
@@ -32,8 +32,8 @@ def capture(number: int, *texts: str) -> Capture:
     """A question and its answer, of messages that no other number has."""
     question, answer = texts or (f"Question {number}?", f"Answer {number},\n\nand more.")
     said = (
-        Said(snowflake(2 * number), ANN.id, PairTurn(Speaker.USER, question)),
-        Said(snowflake(2 * number + 1), STAFF.id, PairTurn(Speaker.TEAM, answer)),
+        CapturedMessage(snowflake(2 * number), ANN.id, PairTurn(Speaker.USER, question)),
+        CapturedMessage(snowflake(2 * number + 1), STAFF.id, PairTurn(Speaker.TEAM, answer)),
     )
     return Capture(PART, f"reply_{said[0].message_id}", said)
 
@@ -152,7 +152,7 @@ def test_a_block_from_the_end_of_time_does_not_end_all_capture(
 def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages_of_both(tmp_path: Path) -> None:
     """Pitfalls 13 and 15: of a conversation, the last block holds everything."""
     first = capture(1)
-    more = Said(snowflake(9), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
+    more = CapturedMessage(snowflake(9), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     at(START, first, folder=tmp_path)
     at(START + 60, Capture(PART, first.conversation_id, (first.said[0], more)), folder=tmp_path)
     old, new = pairs_in(tmp_path, 1)
@@ -178,7 +178,7 @@ def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, co
 
 
 def test_what_the_team_alone_has_said_is_not_written(tmp_path: Path) -> None:
-    alone = Capture(PART, "reply_5", (Said(5, STAFF.id, PairTurn(Speaker.TEAM, "And so on.")),))
+    alone = Capture(PART, "reply_5", (CapturedMessage(5, STAFF.id, PairTurn(Speaker.TEAM, "And so on.")),))
     [outcome] = at(START, alone, folder=tmp_path)
     assert (outcome.result, outcome.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
     assert week_files(tmp_path) == []
@@ -340,7 +340,7 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
     assert outcome.result is OutcomeKind.CAPTURED
     assert texts(tmp_path) == ["Question 1?", "Question 3?"]
     # What was not stored is nobody's earlier conversation.
-    more = Said(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
+    more = CapturedMessage(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
     assert [pair.conversation_id for pair in pairs_in(tmp_path, 1)][-1] == "reply_1"
 
@@ -352,7 +352,7 @@ async def test_an_error_where_places_are_noted_is_heard_and_changes_nothing_of_w
     def broken(_qa_id: str, _capture: Capture) -> str:
         raise ValueError("a bug in places")
 
-    monkeypatch.setattr(sinks.archive, "place_line", broken)
+    monkeypatch.setattr(sinks.archive, "pair_link_line", broken)
     raw = RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl")
     outcomes = await asyncio.gather(*(raw.keep(capture(n)) for n in range(1, count + 1)))
     assert [outcome.result for outcome in outcomes] == [OutcomeKind.CAPTURED] * count
@@ -366,9 +366,9 @@ async def test_whoever_is_no_longer_the_writer_says_so_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def taken_over(_qa_id: str, _capture: Capture) -> str:
-        raise CalledOff(Reason.SHUTDOWN)
+        raise WorkCancelled(Reason.SHUTDOWN)
 
-    monkeypatch.setattr(sinks.archive, "place_line", taken_over)
+    monkeypatch.setattr(sinks.archive, "pair_link_line", taken_over)
     await RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl").keep(capture(1))
     [told] = [record for record in caplog.records if "will have no link" in record.getMessage()]
     assert (told.levelname, told.exc_info) == ("WARNING", None)
@@ -419,12 +419,12 @@ async def test_the_clock_is_the_loops(tmp_path: Path) -> None:
     assert outcome.at == now()
 
 
-def later(first: Capture, *more: Said) -> Capture:
+def later(first: Capture, *more: CapturedMessage) -> Capture:
     return Capture(None, first.conversation_id, (*first.said, *more))
 
 
-def more(number: int, text: str) -> Said:
-    return Said(snowflake(number), STAFF.id, PairTurn(Speaker.TEAM, text))
+def more(number: int, text: str) -> CapturedMessage:
+    return CapturedMessage(snowflake(number), STAFF.id, PairTurn(Speaker.TEAM, text))
 
 
 def in_thread(capture: Capture) -> Capture:

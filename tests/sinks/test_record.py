@@ -11,7 +11,7 @@ import pytest
 from clock import VirtualLoop
 from model.outcomes import Ignored, Outcome, Reason
 from services.storage import files
-from services.telemetry import parse_ended
+from services.telemetry import parse_part_outcome
 from sinks import results
 from sinks.results import DAY, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
@@ -91,7 +91,7 @@ def test_no_more_than_so_many_wait(
     (tmp_path / "2026-09-21.jsonl").rmdir()
     play(kept)
     lines = (tmp_path / "2026-09-21.jsonl").read_bytes().splitlines()
-    assert [entry.at - SOME_DAY for line in lines if (entry := parse_ended(line))] == [1, 2]
+    assert [entry.at - SOME_DAY for line in lines if (entry := parse_part_outcome(line))] == [1, 2]
 
 
 def test_who_is_forgotten_is_not_written_afterwards(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_what_ends_in_one_instant_is_written_in_one_order(tmp_path: Path, order:
         kept.add(end)
     play(kept)
     (path,) = tmp_path.iterdir()
-    written = [parse_ended(line) for line in path.read_bytes().splitlines()]
+    written = [parse_part_outcome(line) for line in path.read_bytes().splitlines()]
     assert [entry.message_ids for entry in written if entry] == [one.part.message_ids, later.part.message_ids]

@@ -28,7 +28,7 @@ from operators.screen import decode
 from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
-from services.conversations.in_flight import CalledOff
+from services.conversations.in_flight import WorkCancelled
 from services.conversations.posts import Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
@@ -175,7 +175,7 @@ async def test_a_capture_that_waits_for_room_is_called_off_by_a_shutdown(
     given = job(talk, talk.says(STAFF, to=asked))
     waiting = asyncio.ensure_future(outcomes_of(talk, RawArchive(tmp_path / "raw", Captures()), given))
     await asyncio.sleep(60)
-    given.token.cancel(CalledOff(Reason.SHUTDOWN))
+    given.token.cancel(WorkCancelled(Reason.SHUTDOWN))
     [outcome] = await waiting
     assert (outcome.result, outcome.reason) == (OutcomeKind.CANCELLED, Reason.SHUTDOWN)
     assert "Not a directory; something else has its name: move that away" in caplog.text
@@ -208,7 +208,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     source.on_completed()
     await began.wait()
     for each in (one, two):
-        each.token.cancel(CalledOff(Reason.SHUTDOWN))
+        each.token.cancel(WorkCancelled(Reason.SHUTDOWN))
     assert [(outcome.result, outcome.reason) for outcome in await done] == [
         (OutcomeKind.CAPTURED, None),
         (OutcomeKind.CANCELLED, Reason.SHUTDOWN) if together == 1 else (OutcomeKind.CAPTURED, None),

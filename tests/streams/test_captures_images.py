@@ -17,7 +17,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.capturing import summarise_images
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
-from services.conversations.in_flight import CalledOff
+from services.conversations.in_flight import WorkCancelled
 from services.llm.endpoint import Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
@@ -176,7 +176,7 @@ async def test_a_shutdown_while_images_are_looked_at_leaves_the_capture_to_catch
     asked = office.talk.says(ANN, "One?", attachments=(shot(),))
     token = office.teaches(office.talk.says(STAFF, "One!", to=asked))
     await asyncio.sleep(1)
-    token.cancel(CalledOff(Reason.SHUTDOWN))
+    token.cancel(WorkCancelled(Reason.SHUTDOWN))
     await office.closes()
     assert office.results == [OutcomeKind.CANCELLED]
     assert office.pending.all() == []

@@ -18,7 +18,7 @@ from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.team import archive as archive_format
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, Captures, Said
+from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
@@ -216,7 +216,10 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
     team = Team(tmp_path, ScriptedCurator(seconds=30), to_the_end=False)
     await asyncio.sleep(100)
     archive = RawArchive(places_in(tmp_path).raw, Captures())
-    said = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
+    said = (
+        CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
+        CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
+    )
     began = now()
     written = await archive.keep_late(Capture(None, "thread_5", said))
     team.captures.on_next(written)
@@ -230,7 +233,10 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     await team.hears(pair(1))
     await asyncio.sleep(1)
     archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.stored)
-    said = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
+    said = (
+        CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
+        CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
+    )
     written = await archive.keep_late(Capture(None, "thread_5", said))
     assert written is not None
     places_in(tmp_path).raw.rename(tmp_path / "elsewhere")
@@ -532,7 +538,10 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
     await at_noon(SETTLE)
     assert len(team.decided) == 1
     # What is captured now has a later id all the same, or it would count as filed.
-    said_now = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
+    said_now = (
+        CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
+        CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
+    )
     written = await RawArchive(places_in(tmp_path).raw, Captures()).keep_late(Capture(None, "thread_5", said_now))
     assert written is not None
     assert written.id > said(-30, 1, captured_after=3600).id

@@ -14,7 +14,7 @@ from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.team import Capture, PairTurn, Said, Speaker
+from services.team import Capture, CapturedMessage, PairTurn, Speaker
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.captures import CaptureReceiver, CaptureSender, parsed_part, rendered_part
@@ -30,8 +30,8 @@ def capture(message_id: int) -> Capture:
     author, place = Author(2, "tom"), Place(8, PlaceKind.THREAD, guild_id=9, parent_id=7)
     message = Message(message_id, 8, author, "use --restore", snowflake_time(message_id), 9)
     part = Part(3, (message,), AuthorType.TEAM_MEMBER, place, 0.0)
-    asked = Said(message_id - 1, 1, PairTurn(Speaker.USER, "how?"))
-    return Capture(part, "thread_8", (asked, Said(message_id, 2, PairTurn(Speaker.TEAM, "use --restore"))))
+    asked = CapturedMessage(message_id - 1, 1, PairTurn(Speaker.USER, "how?"))
+    return Capture(part, "thread_8", (asked, CapturedMessage(message_id, 2, PairTurn(Speaker.TEAM, "use --restore"))))
 
 
 @pytest.fixture

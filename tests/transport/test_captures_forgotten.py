@@ -14,7 +14,7 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Said
+from services.team.captures import CapturedMessage
 from tests.transport.connected import client, until
 from transport import captures
 from transport.captures import CaptureReceiver, CaptureSender
@@ -32,8 +32,8 @@ def capture_of(asker_id: int, number: int) -> Capture:
     message = Message(number, 7, Author(HELPER, "helper"), "", 1.0, 5)
     part = Part(number, (message,), AuthorType.TEAM_MEMBER, Place(7, PlaceKind.CHANNEL, guild_id=5), 1.0)
     said = (
-        Said(number - 1, asker_id, PairTurn(Speaker.USER, "What is it?")),
-        Said(number, HELPER, PairTurn(Speaker.TEAM, "This.")),
+        CapturedMessage(number - 1, asker_id, PairTurn(Speaker.USER, "What is it?")),
+        CapturedMessage(number, HELPER, PairTurn(Speaker.TEAM, "This.")),
     )
     return Capture(part, f"reply_{number}", said)
 

@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError, ObjectNotFoundError
 from services.discord import Dispatch
 from services.documents.store import Collection, Origin, naming
 from services.storage import DataFolder, files
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from tests.end_to_end.processes import STARTING, Process, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
@@ -66,7 +66,7 @@ async def installation(folder: DataFolder, guild_id: int) -> None:
         asked(question, at=now - DAY, guild_id=guild_id, channel_id=place_id, place_id=place_id)
         for place_id, question in about.items()
     ]
-    files.replace(folder.outcomes / f"{ends[0].day}.jsonl", b"".join(map(render_ended, ends)))
+    files.replace(folder.outcomes / f"{ends[0].day}.jsonl", b"".join(map(render_part_outcome, ends)))
     store = new_store(folder.root)
     name = naming.case(str(GONE))
     await store.expect(Collection(name, "case", str(GONE), guild_id), Origin("app.log", attachment_id=1))

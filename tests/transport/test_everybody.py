@@ -20,7 +20,7 @@ from clock import now, rfc3339
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.storage import FileChange
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from settings import load
 from sinks.results import OutcomeRecord
 from tests.dashboard.made import REPLIED
@@ -67,14 +67,14 @@ async def test_all_partitions_and_the_own_memory_are_shown_as_one(client: Client
     await told(
         client,
         "p03",
-        FileChange("replace", path, render_ended(one)),
-        FileChange("append", path, b"damaged\n", len(render_ended(one))),
+        FileChange("replace", path, render_part_outcome(one)),
+        FileChange("append", path, b"damaged\n", len(render_part_outcome(one))),
     )
     await told(
         client,
         "p05",
-        FileChange("append", path, render_ended(two), 0),
-        FileChange("replace", outcomes(before), render_ended(old)),
+        FileChange("append", path, render_part_outcome(two), 0),
+        FileChange("replace", outcomes(before), render_part_outcome(old)),
         FileChange("replace", "state/outcomes/gone.jsonl", b""),
     )
     record = OutcomeRecord(None, str)
@@ -122,7 +122,7 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
 
 async def test_a_file_that_was_removed_is_not_there(client: Client, process: Process) -> None:
     path = outcomes(now())
-    await told(client, "p03", FileChange("replace", path, render_ended(asked("One?", at=now()))))
+    await told(client, "p03", FileChange("replace", path, render_part_outcome(asked("One?", at=now()))))
     await told(client, "p03", FileChange("remove", path))
     assert await FleetOutcomes(process, OutcomeRecord(None, str)).last() == []
 

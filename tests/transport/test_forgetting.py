@@ -17,7 +17,7 @@ from assembly.distributed.forgetting import (
     open_forget_handler,
     parse_forgotten,
 )
-from services.privacy import Forgotten
+from services.privacy import ForgetResult
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
@@ -42,12 +42,12 @@ class Folder:
         self.forgotten: list[int] = []
         self.order, self.name = [] if order is None else order, name
 
-    async def forget(self, user_id: int) -> Forgotten:
+    async def forget(self, user_id: int) -> ForgetResult:
         if self.errors:
             raise self.errors.pop(0)
         self.forgotten.append(user_id)
         self.order.append(self.name)
-        return Forgotten(posts=2)
+        return ForgetResult(posts=2)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_what_all_have_found_is_one_sum(
     for name in ("p00", "p01", TEAM, DOCUMENTS):
         await forget_handler.own(name, Folder().forget)
     result = await forget_everywhere(people, LAYOUT, members, ADA, 30)
-    assert (result.done, result.left) == (Forgotten(posts=8, usage=False), ())
+    assert (result.done, result.left) == (ForgetResult(posts=8, usage=False), ())
 
 
 async def test_the_archive_is_changed_when_all_others_have_looked_into_it(
@@ -158,7 +158,7 @@ async def test_who_begins_takes_up_what_is_wished_already(client: Client, people
 
 
 def test_counts_of_another_version_are_left_out() -> None:
-    assert parse_forgotten({"posts": 1, "moods": 3}) == Forgotten(posts=1)
+    assert parse_forgotten({"posts": 1, "moods": 3}) == ForgetResult(posts=1)
 
 
 def test_what_is_left_is_said_in_words() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.conversations import Mark, Post, read_marks, read_posts, render_marks
+from services.conversations import Post, Watermark, read_posts, read_watermarks, render_watermarks
 from services.conversations.posts import StartedReply, render_post, render_started
 from services.llm import TokenDays, read_spent, read_token_days, render_token_days
 from services.storage import DataFolder, files
@@ -53,7 +53,9 @@ def installation(root: Path) -> DataFolder:
     files.append(day, ended(CHANNEL, "2026-01-01T00:00:03.000Z"))
     started = StartedReply(replace(FIRST, last_asked_id=77), ("One.", "Two."), (77,), GUILD)
     files.replace(folder.outbox / "77.json", render_started(started))
-    files.replace(folder.seen, render_marks({CHANNEL: Mark(8, {10}), OTHER: Mark(11), -GUILD: Mark(3)}))
+    files.replace(
+        folder.seen, render_watermarks({CHANNEL: Watermark(8, {10}), OTHER: Watermark(11), -GUILD: Watermark(3)})
+    )
     files.replace(folder.token_days, render_token_days(TokenDays({"2026-01-01": {"gate": (1, 2, 3)}})))  # pyright: ignore[reportArgumentType]
     files.replace(folder.usage, b'{"day": 20000, "answers": 3, "tokens": 44, "chains": {"1": [1.5]}}')
     files.replace(folder.guilds / str(GUILD) / "state" / "usage.json", b'{"day": 20000, "answers": 1, "tokens": 2}')
@@ -145,12 +147,12 @@ async def test_each_partition_gets_what_is_of_its_channels(file_connection: File
     assert read_posts(other.posts) == read_posts(thread.posts) == [SECOND]
     assert [path.name for path in channel.outbox.iterdir()] == ["77.json"]
     assert not other.outbox.exists()
-    assert read_marks(channel.seen) == {CHANNEL: Mark(8, {10})}
+    assert read_watermarks(channel.seen) == {CHANNEL: Watermark(8, {10})}
     assert (channel.outcomes / "2026-01-01.jsonl").read_bytes().count(b"\n") == 2
     assert channel.feedback.read_bytes().count(b"\n") == 2
     assert not thread.feedback.exists()
     nowhere = await part_of(file_connection, tmp_path, 0)
-    assert read_marks(nowhere.seen)[-GUILD] == Mark(3)
+    assert read_watermarks(nowhere.seen)[-GUILD] == Watermark(3)
     assert b"damaged\n" in nowhere.feedback.read_bytes()
     assert not nowhere.opt_outs.exists()
 
@@ -165,7 +167,7 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
     for number, root in enumerate((tmp_path / "one", tmp_path / "two")):
         folder = DataFolder(root)
         files.replace(folder.token_days, render_token_days(TokenDays({"2026-01-01": {"gate": (1, 2, number)}})))  # pyright: ignore[reportArgumentType]
-        files.replace(folder.seen, render_marks({CHANNEL: Mark(8 + number), -GUILD: Mark(3 + number)}))
+        files.replace(folder.seen, render_watermarks({CHANNEL: Watermark(8 + number), -GUILD: Watermark(3 + number)}))
         files.replace(folder.posts, render_post(replace(FIRST, at=50.0 - number, message_id=number)))
         files.replace(folder.opt_outs, render_ids({number}))
         log = FencedLog(file_connection.streams, scope(number + 4))
@@ -174,7 +176,7 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
     await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     assert read_token_days(after.token_days).days == {"2026-01-01": {"gate": (2, 4, 1)}}
-    assert read_marks(after.seen) == {CHANNEL: Mark(9), -GUILD: Mark(3)}
+    assert read_watermarks(after.seen) == {CHANNEL: Watermark(9), -GUILD: Watermark(3)}
     assert [post.message_id for post in read_posts(after.posts)] == [1, 0]
     assert read_ids(after.opt_outs) == {0, 1}
 

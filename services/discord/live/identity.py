@@ -12,7 +12,7 @@ from discord.http import Route
 
 import clock
 from services.discord.live.calls import CLOSED
-from services.telemetry import why_unreached
+from services.telemetry import connection_problem
 
 PROBE_SECONDS = 10.0
 MESSAGE_CONTENT = 1 << 18 | 1 << 19
@@ -94,7 +94,7 @@ async def _asked(
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {timeout_seconds:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
-        return Identity(unknown=f"Discord cannot be reached: {why_unreached(error)}")
+        return Identity(unknown=f"Discord cannot be reached: {connection_problem(error)}")
     except (ValueError, TypeError, LookupError):
         return Identity(unknown="what answers is not Discord: check for a proxy in between")
 

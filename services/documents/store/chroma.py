@@ -36,7 +36,7 @@ from services.documents.store.protocol import (
 )
 from services.search.embedding import Vectors
 from services.storage import in_thread
-from services.telemetry import why_unreached
+from services.telemetry import connection_problem
 
 T = TypeVar("T")
 
@@ -250,7 +250,7 @@ async def chroma_unreachable_because(address: str, *, timeout_seconds: float = P
     except TimeoutError:
         return f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError, OSError) as error:
-        return f"cannot be reached: {why_unreached(error)}; check documents.store"
+        return f"cannot be reached: {connection_problem(error)}; check documents.store"
     return None if status == 200 else f"is no Chroma server (HTTP {status}); check documents.store"  # noqa: PLR2004 (OK)
 
 

@@ -9,4 +9,4 @@ blocks.
 from services.storage.backups import writing
 from services.storage.backups.manifest import BadBackup
 from services.storage.backups.restoring import FolderInUse, restore
-from services.storage.backups.writing import BackupRefused, CopyCount, CopyOrder, DamagedDatabase, back_up
+from services.storage.backups.writing import BackupRefused, CopyOrder, CopyProgress, DamagedDatabase, back_up

@@ -18,7 +18,7 @@ from typing import IO
 from services.storage import data_folder, files
 from services.storage.backups import manifest
 from services.storage.backups.manifest import MOST_BYTES, NAME, PREFIX, BadBackup, CopiedFile, Manifest
-from services.storage.backups.writing import CopyCount
+from services.storage.backups.writing import CopyProgress
 
 _AT_ONCE = 1024 * 1024
 _IGNORED = {".lock", "lost+found"}
@@ -32,7 +32,7 @@ class FolderInUse(Exception):
     """A folder holds something: the message names what."""
 
 
-def restore(file: Path, root: Path, count: CopyCount | None = None) -> Manifest:
+def restore(file: Path, root: Path, count: CopyProgress | None = None) -> Manifest:
     """Make `root` what it was when the backup was made. `root` must be locked by the caller and empty. Returns the
     manifest of the backup.
 
@@ -51,7 +51,7 @@ def restore(file: Path, root: Path, count: CopyCount | None = None) -> Manifest:
         if held.total + _MARGIN > (free := shutil.disk_usage(root).free):
             raise BadBackup(f"needs {held.total} bytes, and {root} has {free}; make room")
         try:
-            _unpack(archive, held, root / data_folder.RESTORING, count or CopyCount())
+            _unpack(archive, held, root / data_folder.RESTORING, count or CopyProgress())
             data_folder.commit_restored(root)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -106,7 +106,7 @@ def _manifest_of(archive: zipfile.ZipFile) -> Manifest:
     return held
 
 
-def _unpack(archive: zipfile.ZipFile, held: Manifest, target: Path, count: CopyCount) -> None:
+def _unpack(archive: zipfile.ZipFile, held: Manifest, target: Path, count: CopyProgress) -> None:
     """Every file, as the manifest has it, durably. Raises BadBackup, OSError."""
     paths = {*held.folders, *(each.path for each in held.files)}
     parents = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
@@ -126,7 +126,7 @@ def _next(packed: IO[bytes]) -> bytes:
         return packed.read(_AT_ONCE)
 
 
-def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path, count: CopyCount) -> None:
+def _unpack_file(archive: zipfile.ZipFile, each: CopiedFile, path: Path, count: CopyProgress) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:

@@ -240,7 +240,7 @@ class BackupRefused(Exception):
 
 
 @dataclass(slots=True)
-class CopyCount:
+class CopyProgress:
     """The progress of a backup or restore; read by other threads.
 
     Attributes:
@@ -254,7 +254,7 @@ class CopyCount:
 
 
 @dataclass(frozen=True, slots=True)
-class BackedUp:
+class BackupResult:
     """The result of a backup.
 
     Attributes:
@@ -269,7 +269,7 @@ class BackedUp:
     damaged: tuple[str, ...] = ()
 
 
-def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyCount | None = None) -> BackedUp:
+def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyProgress | None = None) -> BackupResult:
     """Copy the data folder `root` into `file`. An existing `file` is replaced if it is a backup. Needs no lock.
 
     Writers of the folder do not wait, except for an append to a file whose length is being read.
@@ -290,10 +290,10 @@ def back_up(root: Path, file: Path, order: CopyOrder, made_at: str, count: CopyC
     _check_replaceable(file)
     clear_leftovers(file.parent)
     with temporary_backup(file) as descriptor:
-        copying = Copying(Selection(root, order), file, count or CopyCount())
+        copying = BackupWriter(Selection(root, order), file, count or CopyProgress())
         made = copying.write(_Output(file, descriptor), made_at)
         size = os.fstat(descriptor).st_size
-    return BackedUp(made, size, tuple(copying.selection.left), tuple(copying.damaged))
+    return BackupResult(made, size, tuple(copying.selection.left), tuple(copying.damaged))
 
 
 def _check_replaceable(file: Path) -> None:
@@ -396,10 +396,10 @@ class _Output:
 
 
 @dataclass(slots=True)
-class Copying:
+class BackupWriter:
     selection: Selection
     file: Path
-    count: CopyCount
+    count: CopyProgress
     copied: list[CopiedFile] = field(default_factory=list[CopiedFile], init=False)
     damaged: list[str] = field(default_factory=list[str], init=False)
 

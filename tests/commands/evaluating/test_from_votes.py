@@ -14,7 +14,7 @@ from app import main
 from clock import rfc3339
 from commands.evaluating.questions import read_questions
 from services.conversations.posts import Post, render_post
-from services.telemetry import render_ended
+from services.telemetry import render_part_outcome
 from tests.reporting.asked import asked
 
 AT = 1_700_000_000.0
@@ -51,7 +51,7 @@ class Bot:
                 file.write(render_post(post))
         entry = asked(question, at=AT, reason=None, message_ids=(100 + number,), level=fields.get("level", "answer"))
         with (data / "state" / "outcomes" / f"{entry.day}.jsonl").open("ab") as file:
-            file.write(render_ended(entry))
+            file.write(render_part_outcome(entry))
         with (data / "feedback.jsonl").open("a") as file:
             for voter, vote in enumerate(votes):
                 row = {

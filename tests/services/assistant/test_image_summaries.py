@@ -13,17 +13,19 @@ from services.assistant.curator import (
 )
 from services.llm.endpoint import BadOutput
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Picture, Said
+from services.team.captures import Capture, CapturedImage, CapturedMessage
 
-ONE = Picture(1, 0, -3, Attachment(71, "a.png", 1, "u", "image/png"))
-TWO = Picture(1, 1, -1, Attachment(72, "b.png", 1, "u", "image/png"))
-THREE = Picture(2, 0, -1, Attachment(73, "c.png", 1, "u", "image/png"))
+ONE = CapturedImage(1, 0, -3, Attachment(71, "a.png", 1, "u", "image/png"))
+TWO = CapturedImage(1, 1, -1, Attachment(72, "b.png", 1, "u", "image/png"))
+THREE = CapturedImage(2, 0, -1, Attachment(73, "c.png", 1, "u", "image/png"))
 CAPTURE = Capture(
     None,
     "thread_1",
     (
-        Said(1, 11, PairTurn(Speaker.USER, "[image: a.png] it says\n[image: a.png]\n[file: log, 1 B]\n[image: b.png]")),
-        Said(2, 50, PairTurn(Speaker.TEAM, "[image: c.png]")),
+        CapturedMessage(
+            1, 11, PairTurn(Speaker.USER, "[image: a.png] it says\n[image: a.png]\n[file: log, 1 B]\n[image: b.png]")
+        ),
+        CapturedMessage(2, 50, PairTurn(Speaker.TEAM, "[image: c.png]")),
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.messages import Author, AuthorType, Message, Place
-from services.conversations.tracking import Followed, Follower, FollowRules
+from services.conversations.tracking import AssignedConversation, ConversationTracker, TrackingRules
 from tests.talk import BOT, CHANNEL, OTHER_BOT, STAFF, STAFF_TOO, Talk
 
 KINDS = dict.fromkeys((STAFF.id, STAFF_TOO.id), AuthorType.TEAM_MEMBER) | dict.fromkeys(
@@ -19,11 +19,11 @@ class FollowedChat:
     found: what was told of the last message.
     """
 
-    def __init__(self, rules: FollowRules | None = None) -> None:
+    def __init__(self, rules: TrackingRules | None = None) -> None:
         self.talk = Talk()
-        self.follower = Follower(rules)
+        self.follower = ConversationTracker(rules)
         self.names: dict[int, int] = {}
-        self.found = Followed(0, None)
+        self.found = AssignedConversation(0, None)
 
     def says(
         self,

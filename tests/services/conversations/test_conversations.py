@@ -25,16 +25,16 @@ from services.conversations.context import Context, ContextRules
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
 from services.conversations.posts import (
-    Mark,
     Post,
     Posts,
     Seen,
-    read_marks,
+    Watermark,
     read_posts,
-    render_marks,
+    read_watermarks,
     render_post,
+    render_watermarks,
 )
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from services.discord.protocols import LookupFailed
 from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state
@@ -250,7 +250,7 @@ def test_a_refusal_is_told_once_per_user_and_window() -> None:
 def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, int]]) -> None:
     """Pitfall 8, against sets."""
     changes: list[None] = []
-    seen = Seen({1: Mark(9)}, on_change=lambda: changes.append(None))
+    seen = Seen({1: Watermark(9)}, on_change=lambda: changes.append(None))
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":
@@ -271,13 +271,13 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
                 ended.add(number)
         below = seen.below()[1]
         assert all(each in ended or each > below for each in arrived)
-        assert all(seen.has_end(1, each) for each in ended)
-        assert not any(seen.has_end(1, each) for each in arrived - ended if each > below)
+        assert all(seen.has_outcome(1, each) for each in ended)
+        assert not any(seen.has_outcome(1, each) for each in arrived - ended if each > below)
     assert bool(changes) == bool(ended)
 
 
 def test_the_mark_follows_the_first_message_without_an_end() -> None:
-    seen = Seen({1: Mark(9)})
+    seen = Seen({1: Watermark(9)})
     for number in (10, 12, 11, 14):
         seen.arrived(message(number))
     below: list[int] = []
@@ -285,7 +285,7 @@ def test_the_mark_follows_the_first_message_without_an_end() -> None:
         seen.settled(Removed(1, number))
         below.append(seen.below()[1])
     assert below == [9, 11, 11, 14]
-    assert seen.marks() == {1: Mark(14)}
+    assert seen.marks() == {1: Watermark(14)}
 
 
 def test_the_mark_of_a_guild_stands_where_the_bot_met_it() -> None:
@@ -303,7 +303,14 @@ def test_the_mark_of_a_guild_stands_where_the_bot_met_it() -> None:
 def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor_a_guilds() -> None:
     minute = 60_000 << 22
     old, late, newest = message(minute), message(10 * minute), 11 * minute
-    marks = {1: Mark(1), 2: Mark(1, {5}), 4: Mark(late.id), 5: Mark(1, {late.id}), 6: Mark(newest), -7: Mark(1)}
+    marks = {
+        1: Watermark(1),
+        2: Watermark(1, {5}),
+        4: Watermark(late.id),
+        5: Watermark(1, {late.id}),
+        6: Watermark(newest),
+        -7: Watermark(1),
+    }
     seen = Seen(marks)
     seen.arrived(replace(old, channel_id=3))
     seen.forget_quiet(120)
@@ -313,7 +320,7 @@ def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor
 def test_ends_in_unknown_places_change_nothing() -> None:
     seen = Seen()
     seen.settled(Removed(3, 5))
-    assert (seen.below(), seen.has_end(3, 5)) == ({}, False)
+    assert (seen.below(), seen.has_outcome(3, 5)) == ({}, False)
 
 
 # State files
@@ -321,7 +328,7 @@ def test_ends_in_unknown_places_change_nothing() -> None:
 
 @QUICKLY
 @given(
-    st.dictionaries(st.integers(1), st.builds(Mark, st.integers(0), st.frozensets(st.integers(0)).map(set))),
+    st.dictionaries(st.integers(1), st.builds(Watermark, st.integers(0), st.frozensets(st.integers(0)).map(set))),
     st.builds(
         Spent,
         st.integers(0),
@@ -330,7 +337,7 @@ def test_ends_in_unknown_places_change_nothing() -> None:
         st.dictionaries(st.integers(1), st.lists(st.floats(0, 1e10), min_size=1).map(deque[float])),
     ),
 )
-def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: Spent) -> None:
+def test_marks_and_budgets_read_back_as_written(marks: dict[int, Watermark], spent: Spent) -> None:
     class InMemory:
         def __init__(self, content: bytes) -> None:
             self.content = content
@@ -341,7 +348,7 @@ def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: S
     def path(content: bytes) -> Path:
         return InMemory(content)  # pyright: ignore[reportReturnType] (all that is asked of the path)
 
-    assert read_marks(path(render_marks(marks))) == marks
+    assert read_watermarks(path(render_watermarks(marks))) == marks
     assert read_spent(path(render_spent(spent))) == spent
 
 
@@ -349,7 +356,7 @@ def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: S
 def test_damaged_state_is_taken_for_empty(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(damage)
-    assert read_marks(path) == {}
+    assert read_watermarks(path) == {}
     assert read_spent(path) == Spent()
     assert read_posts(tmp_path / "none.jsonl") == []
 
@@ -357,7 +364,7 @@ def test_damaged_state_is_taken_for_empty(tmp_path: Path, damage: str) -> None:
 def test_one_damaged_mark_does_not_cost_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "seen.json"
     path.write_text('{"1": {"below": "5", "done": ["7"]}, "2": {"below": []}}')
-    assert read_marks(path) == {1: Mark(5, {7})}
+    assert read_watermarks(path) == {1: Watermark(5, {7})}
     assert "place '2' is damaged" in caplog.text
 
 
@@ -423,7 +430,7 @@ def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> 
 def gathering(server: FullList, depth: int = 20) -> Context:
     history = History(server)
     history.observe(Ready(EPOCH, 1, "M"))
-    return Context(history, People(TEAM, frozenset(), server), Follower(), ContextRules(depth))
+    return Context(history, People(TEAM, frozenset(), server), ConversationTracker(), ContextRules(depth))
 
 
 async def test_a_long_thread_of_replies_costs_at_most_five_calls() -> None:
@@ -506,5 +513,5 @@ async def test_roles_of_turns_and_what_is_left_out() -> None:
 async def test_replies_in_a_replay_come_from_the_recording() -> None:
     history = History(None)
     history.observe(Posted(0.0, message(2, BEN, to=1), quoted=message(1)))
-    context = Context(history, People(TEAM, frozenset(), None), Follower(), ContextRules())
+    context = Context(history, People(TEAM, frozenset(), None), ConversationTracker(), ContextRules())
     assert [each.id for each in await context.replies([message(3, to=2)])] == [1, 2, 3]

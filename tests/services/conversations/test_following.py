@@ -9,7 +9,7 @@ import pytest
 from benchmarks.evaluation.taught import taught, teaches
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations import tracking
-from services.conversations.tracking import Follower, Link
+from services.conversations.tracking import ConversationTracker, Link
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
 
@@ -527,8 +527,8 @@ def test_who_names_themselves_speaks_to_nobody() -> None:
 
 
 def test_a_follower_that_has_heard_nothing_says_so() -> None:
-    assert Follower().conversation_of(1) is None
-    assert Follower().messages_of(1) == ()
+    assert ConversationTracker().conversation_of(1) is None
+    assert ConversationTracker().messages_of(1) == ()
 
 
 def test_learned_from_is_where_the_team_speaks_after_a_user() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.evaluation.taught import taught
 from model.messages import Author, AuthorType, Message, Reference
 from services.conversations import tracking
-from services.conversations.tracking import Follower
+from services.conversations.tracking import ConversationTracker
 from tests.services.conversations.followed import KINDS, FollowedChat
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, STAFF_TOO, Talk
@@ -112,7 +112,7 @@ def test_memory_is_bounded_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     }
     for what, most in kept.items():
         monkeypatch.setattr(tracking, f"KEPT_{what}", most)
-    follower, sizes = Follower(), list[int]()
+    follower, sizes = ConversationTracker(), list[int]()
     talk, last = Talk(), None
     for second in range(3_000):
         author = (ANN, STAFF, Author(1_000 + second, f"n{second}"))[second % 3]

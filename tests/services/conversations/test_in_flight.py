@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.conversations.in_flight import CalledOff, InFlight
+from services.conversations.in_flight import InFlight, WorkCancelled
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 
 
@@ -14,7 +14,7 @@ def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> N
     in_flight.stop()
     part = talk.part(talk.says(ANN))
     in_flight.begin(part)
-    assert isinstance(part.token.error, CalledOff)
+    assert isinstance(part.token.error, WorkCancelled)
     assert part.token.error.reason is Reason.SHUTDOWN
 
 
@@ -35,7 +35,7 @@ def test_what_a_person_withdraws_is_called_off_whether_or_not_its_window_has_clo
     in_flight.begin(waiting)
     in_flight.begin(untouched)
     for part in (begun, waiting):
-        assert isinstance(part.token.error, CalledOff)
+        assert isinstance(part.token.error, WorkCancelled)
         assert part.token.error.reason is Reason.DELETED
     assert untouched.token.error is None
 
@@ -69,5 +69,5 @@ def test_what_is_asked_in_a_thread_after_the_team_posted_is_not_called_off() -> 
     first, second = talk.part(before), talk.part(later)
     for part in (first, second):
         in_flight.begin(part)
-    assert isinstance(first.token.error, CalledOff)
+    assert isinstance(first.token.error, WorkCancelled)
     assert second.token.error is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.messages import AuthorType
-from services.conversations.tracking import Memory, NewestIds, NewestSpoken, Spoken
+from services.conversations.tracking import ConversationMemory, KnownMessage, KnownMessages, RecentIds
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, CHANNEL, Talk
 
@@ -18,14 +18,16 @@ IDS = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 20), unique=True)
 NEVER = 2**64 + 1
 
 
-def told_of(message_id: int) -> Spoken:
-    return Spoken(message_id // 2, message_id // 3, message_id // 5, list(AuthorType)[message_id % 3], message_id / 7)
+def told_of(message_id: int) -> KnownMessage:
+    return KnownMessage(
+        message_id // 2, message_id // 3, message_id // 5, list(AuthorType)[message_id % 3], message_id / 7
+    )
 
 
 @QUICKLY
 @given(IDS)
 def test_the_newest_are_known_and_the_others_are_not(message_ids: list[int]) -> None:
-    ids, spoken, held = NewestIds(MOST), NewestSpoken(MOST), set[int]()
+    ids, spoken, held = RecentIds(MOST), KnownMessages(MOST), set[int]()
     for message_id in message_ids:
         ids.add(message_id)
         spoken.add(message_id, told_of(message_id))
@@ -41,7 +43,7 @@ def test_the_newest_are_known_and_the_others_are_not(message_ids: list[int]) -> 
 @QUICKLY
 @given(IDS)
 def test_a_message_moves_to_another_conversation_alone(message_ids: list[int]) -> None:
-    spoken = NewestSpoken(len(message_ids))
+    spoken = KnownMessages(len(message_ids))
     for message_id in message_ids:
         spoken.add(message_id, told_of(message_id))
     moved = message_ids[::2]
@@ -65,27 +67,27 @@ def test_many_messages_take_a_few_bytes_each_and_no_more_come_to_be() -> None:
         return held / most
 
     def about_each() -> Callable[[int], None]:
-        spoken = NewestSpoken(most)
-        return lambda each: spoken.add(each, Spoken(each, each, each, AuthorType.BOT, 0.5))
+        spoken = KnownMessages(most)
+        return lambda each: spoken.add(each, KnownMessage(each, each, each, AuthorType.BOT, 0.5))
 
-    assert bytes_each(lambda: NewestIds(most).add) < 12
+    assert bytes_each(lambda: RecentIds(most).add) < 12
     assert bytes_each(about_each) < 60
 
 
 def test_what_they_take_they_take_at_once() -> None:
     """A column that grows is moved, and leaves holes in memory that nothing else fits into."""
-    ids, spoken = NewestIds(2_000), NewestSpoken(2_000)
+    ids, spoken = RecentIds(2_000), KnownMessages(2_000)
     tracemalloc.start()
     for number in range(5_000):
         ids.add(number)
-        spoken.add(number, Spoken(1, 2, 3, AuthorType.BOT, 0.5))
+        spoken.add(number, KnownMessage(1, 2, 3, AuthorType.BOT, 0.5))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 1_000
 
 
 def test_a_word_is_one_string_in_all_conversations() -> None:
-    memory, scene = Memory(), Memory().scene(CHANNEL.id)
+    memory, scene = ConversationMemory(), ConversationMemory().scene(CHANNEL.id)
     words = ["".join(("to", "ken")) for _ in range(2)]  # noqa: FLY002 (two strings, not one constant)
     assert words[0] is not words[1]
     said = (Talk().says(ANN, second=second) for second in (1, 2))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.conversations.people import OptOuts
+from services.conversations.people import OptOutFile
 
 
 @pytest.fixture
@@ -24,26 +24,26 @@ def damage(path: Path) -> None:
 
 
 async def test_a_choice_is_in_force_before_it_is_written_and_outlives_the_process(file: Path) -> None:
-    people = OptOuts(file)
+    people = OptOutFile(file)
     saving = asyncio.create_task(people.add(7))
     await asyncio.sleep(0)
     assert 7 in people
     await saving
-    assert 7 in OptOuts(file)
+    assert 7 in OptOutFile(file)
     await people.discard(7)
     assert 7 not in people
-    assert 7 not in OptOuts(file)
+    assert 7 not in OptOutFile(file)
 
 
 async def test_many_choices_at_once_are_all_kept(file: Path) -> None:
-    people = OptOuts(file)
+    people = OptOutFile(file)
     await asyncio.gather(*(people.add(each) for each in range(20)))
     assert json.loads(content(file)) == sorted((str(each) for each in range(20)), key=int)
 
 
 async def test_a_damaged_file_is_kept_aside_and_not_written_over(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     damage(file)
-    await OptOuts(file).add(9)
+    await OptOutFile(file).add(9)
     assert content(file.with_name("opt-outs.json.damaged")) == '["7", "8'
     assert "repair it by hand" in caplog.text
-    assert 9 in OptOuts(file)
+    assert 9 in OptOutFile(file)

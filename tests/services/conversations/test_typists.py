@@ -8,14 +8,14 @@ from model.batches import Key
 from model.events import Typing
 from model.messages import Author
 from services.conversations import people as module
-from services.conversations.people import TELLS_SECONDS, TYPING_SECONDS, Typists
+from services.conversations.people import TELLS_SECONDS, TYPING_SECONDS, TypingTracker
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 
 HERE, THERE = CHANNEL.id, THREAD.id
 
 
-def typists(talk: Talk, *typing: tuple[float, Author, int]) -> Typists:
-    heard = Typists(talk.people)
+def typists(talk: Talk, *typing: tuple[float, Author, int]) -> TypingTracker:
+    heard = TypingTracker(talk.people)
     for at, author, place_id in typing:
         heard.heard(Typing(at, place_id, author))
     return heard

@@ -8,7 +8,7 @@ import pytest
 
 from model.messages import Place, PlaceKind
 from services.conversations.history import History
-from services.conversations.people import Viewing
+from services.conversations.people import ThreadAccess
 from tests.services.conversations.places import FullList
 
 ANNA, BEN, GUILD, HELP, PUBLIC, HIDDEN, INVITED = 101, 102, 9, 11, 20, 21, 22
@@ -18,9 +18,9 @@ BELOW_HIDDEN = replace(OPEN, id=HIDDEN, public=False)
 PRIVATE = replace(OPEN, id=INVITED, public=False, invited_only=True)
 
 
-def live() -> tuple[Viewing, FullList]:
+def live() -> tuple[ThreadAccess, FullList]:
     server = FullList({}, {place.id: place for place in (OPEN, BELOW_HIDDEN, PRIVATE)}, members={INVITED: (ANNA,)})
-    return Viewing(History(server), server), server
+    return ThreadAccess(History(server), server), server
 
 
 async def test_what_everybody_can_view_nobody_is_looked_up_for() -> None:
@@ -59,7 +59,7 @@ async def test_what_cannot_be_found_out_is_not_allowed(caplog: pytest.LogCapture
 async def test_in_a_replay_who_writes_in_a_private_thread_is_a_member() -> None:
     history = History(None)
     history.meet(PRIVATE)
-    viewing = Viewing(history, None)
+    viewing = ThreadAccess(history, None)
     assert await viewing.can_view(ANNA, INVITED, seen_in=INVITED)
     assert not await viewing.can_view(ANNA, INVITED, seen_in=HELP)
     assert not await viewing.can_view(ANNA, INVITED, seen_in=None)

@@ -220,7 +220,7 @@ async def test_no_name_leads_out_of_its_folder(source_id: str, shelf: Shelf) -> 
 def test_a_nul_or_a_backslash_is_in_no_name() -> None:
     """Pitfall 16."""
     for name in ("a\0b", "a\\b"):
-        with pytest.raises(confined.Outside):
+        with pytest.raises(confined.OutsideFolder):
             confined.locate(Path("/srv"), name)
 
 

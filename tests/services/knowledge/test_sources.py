@@ -12,7 +12,7 @@ from services.knowledge.cache import hash_text
 from services.knowledge.links_file import LineStates, RefreshSchedule
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due, page_name
-from services.storage import Outside
+from services.storage import OutsideFolder
 
 
 def test_names_and_kinds_that_are_no_sources(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
     files = TextFiles(sources, max_bytes=10)
     assert files.read("in").text == "A"
     for name in ("out", "pipe", "../secret", ".hidden"):
-        with pytest.raises(Outside):
+        with pytest.raises(OutsideFolder):
             files.read(name)
 
 

@@ -17,13 +17,13 @@ from services.conversations.posts import Post, StartedReply, read_posts, render_
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import Forgotten, add_document_counts, forget, has_written, pseudonym
+from services.privacy.forgetting import ForgetResult, add_document_counts, forget, has_archived_text, pseudonym
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.telemetry import Ended, parse_ended, people, render_ended
+from services.telemetry import PartOutcome, parse_part_outcome, people, render_part_outcome
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -95,7 +95,7 @@ def kept(folder: DataFolder) -> dict[Path, bytes]:
 
 def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: DataFolder) -> None:
     """Pitfall 49."""
-    assert forget(folder, folder.team_raw, ADA) == Forgotten(1, 1, 1, 1, 2, usage=True)
+    assert forget(folder, folder.team_raw, ADA) == ForgetResult(1, 1, 1, 1, 2, usage=True)
     everything = b"".join(kept(folder).values()).decode()
     for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
         assert trace not in everything
@@ -123,11 +123,11 @@ def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFold
 
 
 def test_the_archive_tells_who_has_written_until_they_are_forgotten(folder: DataFolder) -> None:
-    assert has_written(folder.team_raw, ADA)
-    assert not has_written(folder.team_raw, 999)
+    assert has_archived_text(folder.team_raw, ADA)
+    assert not has_archived_text(folder.team_raw, 999)
     forget(folder, folder.team_raw, ADA)
-    assert not has_written(folder.team_raw, ADA)
-    assert has_written(folder.team_raw, BOB)
+    assert not has_archived_text(folder.team_raw, ADA)
+    assert has_archived_text(folder.team_raw, BOB)
 
 
 def test_a_second_run_finds_nothing_and_writes_nothing(folder: DataFolder) -> None:
@@ -145,7 +145,7 @@ def test_whoever_is_not_known_changes_nothing(folder: DataFolder) -> None:
 
 
 def test_a_folder_that_holds_nothing_is_left_without_anything(tmp_path: Path) -> None:
-    assert forget(DataFolder(tmp_path), tmp_path / "raw", ADA) == Forgotten()
+    assert forget(DataFolder(tmp_path), tmp_path / "raw", ADA) == ForgetResult()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,7 +292,7 @@ def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
 
 
 def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_path: Path) -> None:
-    folder, done = DataFolder(tmp_path), Forgotten()
+    folder, done = DataFolder(tmp_path), ForgetResult()
     add_document_counts(done, folder, 1, 2)
     assert (done.files, done.runbooks, done.left) == (1, 2, [])
     folder.llm_recordings.mkdir(parents=True)
@@ -323,8 +323,8 @@ def test_how_their_questions_ended_goes_and_what_got_no_reply_is_found_in_record
     unanswered = "Which way round does the chimney of a lantern go?"
 
     def end(author_id: int, question: str) -> bytes:
-        return render_ended(
-            Ended(
+        return render_part_outcome(
+            PartOutcome(
                 at=1_790_000_000.0,
                 result=OutcomeKind.SKIPPED,
                 reason="no sources",
@@ -344,4 +344,4 @@ def test_how_their_questions_ended_goes_and_what_got_no_reply_is_found_in_record
     assert (done.ends, done.exchanges) == (1, 3)
     assert f"{day}: 1 damaged line" in done.left
     assert unanswered not in b"".join(kept(folder).values()).decode()
-    assert [entry.author_id for line in day.read_bytes().splitlines() if (entry := parse_ended(line))] == [BOB]
+    assert [entry.author_id for line in day.read_bytes().splitlines() if (entry := parse_part_outcome(line))] == [BOB]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.privacy.forgetting import Forgotten, forget
+from services.privacy.forgetting import ForgetResult, forget
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> DataFolder:
     return DataFolder(tmp_path)
 
 
-def take_out(folder: DataFolder, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
+def take_out(folder: DataFolder, user_id: int, team: TeamLibrary | None = None) -> ForgetResult:
     return forget(folder, folder.team_raw, user_id, team or opened(folder.root))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.privacy import text_match
-from services.privacy.text_match import Traces, find_remaining_words
+from services.privacy.text_match import WordSequences, find_remaining_words
 from tests.services.quickly import QUICKLY
 
 SAID = "My lantern stays dark all night, though\nI wind it up twice"
@@ -53,7 +53,7 @@ def test_one_long_word_is_enough(tmp_path: Path) -> None:
 @given(st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=40), st.integers(1, 12))
 def test_a_row_is_found_in_whatever_pieces_a_file_comes(words: list[str], size: int) -> None:
     row = ["one", "two", "three", "four", "two", "one"]
-    traces = Traces()
+    traces = WordSequences()
     traces.add([" ".join(row)])
     pieces = [words[at : at + size] for at in range(0, len(words), size)]
     there = any(words[at : at + len(row)] == row for at in range(len(words)))

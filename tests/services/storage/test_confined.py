@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.storage import confined
-from services.storage.confined import Outside
+from services.storage.confined import OutsideFolder
 
 
 def in_folder(tmp_path: Path) -> tuple[Path, Path]:
@@ -44,7 +44,7 @@ def test_symlinks_are_followed_inside_of_the_folder_only(tmp_path: Path, made: s
         return
     link = folder / ("linked" if made == "folder" else "linked.md")
     link.symlink_to(outside if made == "folder" else outside / "setup.md")
-    with pytest.raises(Outside):
+    with pytest.raises(OutsideFolder):
         confined.read(folder, link / "setup.md" if made == "folder" else link, 100)
     assert file.exists()
 

@@ -11,7 +11,7 @@ from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
-from services.team.library import TeamLibrary, TeamPlaces
+from services.team.library import TeamLibrary, TeamPaths
 from services.team.opening import open_library
 from services.team.topics import Placement, fold
 from tests.services.team.test_archive import a_pair
@@ -20,9 +20,9 @@ START = datetime(2026, 2, 1, tzinfo=UTC)
 NOW = START.timestamp() + 30 * 86_400
 
 
-def places_in(folder: Path) -> TeamPlaces:
+def places_in(folder: Path) -> TeamPaths:
     data = DataFolder(folder)
-    return TeamPlaces(
+    return TeamPaths(
         raw=data.team_raw,
         decisions=data.decisions,
         topics=data.team_topics,

@@ -4,7 +4,7 @@ import tracemalloc
 from dataclasses import replace
 
 from services.team.archive import Pair, PairTurn, Speaker, qa_id
-from services.team.captures import Capture, Captures, Said
+from services.team.captures import Capture, CapturedMessage, Captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 
 PEOPLE = {"a": (ANN.id, Speaker.USER), "b": (BEN.id, Speaker.USER), "s": (STAFF.id, Speaker.TEAM)}
@@ -12,10 +12,10 @@ talk = Talk()
 PART = talk.part(talk.says(STAFF))
 
 
-def said(words: str) -> tuple[Said, ...]:
+def said(words: str) -> tuple[CapturedMessage, ...]:
     """`a1 s2`: Ann's message 1, Sue's message 2."""
     return tuple(
-        Said(int(word[1:]), author, PairTurn(speaker, word))
+        CapturedMessage(int(word[1:]), author, PairTurn(speaker, word))
         for word in words.split()
         for author, speaker in [PEOPLE[word[0]]]
     )
@@ -25,7 +25,7 @@ def capture(words: str, conversation_id: str | None = None) -> Capture:
     return Capture(PART, conversation_id or f"reply_{said(words)[0].message_id}", said(words))
 
 
-def pair(words: str | tuple[Said, ...], conversation_id: str, second: int = 0) -> Pair:
+def pair(words: str | tuple[CapturedMessage, ...], conversation_id: str, second: int = 0) -> Pair:
     timestamp = f"2026-01-01T00:00:{second:02}Z"
     each = said(words) if isinstance(words, str) else words
     ids, authors = tuple(s.message_id for s in each), tuple(s.author_id for s in each)
@@ -92,7 +92,7 @@ def test_a_conversation_that_has_another_name_after_a_restart_is_the_one_that_is
 def test_what_was_read_just_now_wins_over_what_was_captured_before() -> None:
     captures = Captures()
     kept(captures, capture("a1 s2"))
-    edited = Said(1, ANN.id, PairTurn(Speaker.USER, "edited"))
+    edited = CapturedMessage(1, ANN.id, PairTurn(Speaker.USER, "edited"))
     assert kept(captures, replace(capture("a1 s3"), said=(edited, *said("s3")))) == "reply_1: edited s2 s3"
 
 

@@ -13,49 +13,49 @@ from model.messages import Attachment
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import (
     Capture,
+    CapturedImage,
+    CapturedMessage,
     DamagedCapture,
+    PendingCapture,
     PendingFolder,
-    Picture,
-    Said,
-    Waiting,
     parse_pending,
     render_pending,
 )
 
 ids = st.integers(min_value=0, max_value=10**19)
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
-said = st.builds(Said, ids, ids, st.builds(PairTurn, st.sampled_from(Speaker), texts))
+said = st.builds(CapturedMessage, ids, ids, st.builds(PairTurn, st.sampled_from(Speaker), texts))
 
 
 @st.composite
-def waitings(draw: st.DrawFn) -> Waiting:
+def waitings(draw: st.DrawFn) -> PendingCapture:
     messages = tuple(draw(st.lists(said, min_size=1, max_size=4)))
     conversation = draw(st.builds("thread_{}".format, ids) | st.builds("reply_{}".format, ids))
     capture = Capture(None, conversation, messages)
-    pictures: list[Picture] = []
-    images: dict[Picture, Image] = {}
+    pictures: list[CapturedImage] = []
+    images: dict[CapturedImage, Image] = {}
     for index in range(draw(st.integers(0, 3))):
         file = Attachment(draw(ids), draw(texts), draw(st.integers(0, 99)), draw(texts), draw(st.none() | texts))
-        picture = Picture(messages[-1].message_id, index, -1, file)
+        picture = CapturedImage(messages[-1].message_id, index, -1, file)
         pictures.append(picture)
         if draw(st.booleans()):
             images[picture] = Image(file.filename, "image/png", draw(st.binary(max_size=40)))
-    return Waiting(draw(st.integers(0, 4_000_000_000)) / 2, capture, tuple(pictures), images)
+    return PendingCapture(draw(st.integers(0, 4_000_000_000)) / 2, capture, tuple(pictures), images)
 
 
-def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> Waiting:
+def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> PendingCapture:
     messages = (
-        Said(first, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")),
-        Said(first + 1, 50, PairTurn(Speaker.TEAM, "Restart.")),
+        CapturedMessage(first, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")),
+        CapturedMessage(first + 1, 50, PairTurn(Speaker.TEAM, "Restart.")),
     )
     file = Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png")
-    picture = Picture(first, 0, -1, file)
+    picture = CapturedImage(first, 0, -1, file)
     had = {picture: Image("a.png", "image/png", images[0])} if images else {}
-    return Waiting(since, Capture(None, f"thread_{first}", messages), (picture,), had)
+    return PendingCapture(since, Capture(None, f"thread_{first}", messages), (picture,), had)
 
 
 @given(waitings())
-def test_reading_gives_back_what_was_written(one: Waiting) -> None:
+def test_reading_gives_back_what_was_written(one: PendingCapture) -> None:
     assert parse_pending(render_pending(one)) == one
 
 
@@ -76,7 +76,7 @@ def test_what_an_earlier_version_left_to_wait_is_read(said_of_it: bytes, convers
 
 
 @given(waitings(), st.data())
-def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: Waiting, data: st.DataObject) -> None:
+def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: PendingCapture, data: st.DataObject) -> None:
     whole = render_pending(one)
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(DamagedCapture):

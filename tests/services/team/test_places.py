@@ -12,7 +12,7 @@ import pytest
 
 from model.outcomes import OutcomeKind
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Captures, PairPlaces, Said, place_line
+from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, pair_link_line
 from sinks.archive import RawArchive
 from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk
@@ -25,16 +25,16 @@ def capture(guild_id: int | None = GUILD) -> Capture:
     """A question, two answers of the team, and thanks."""
     part = TALK.part(TALK.says(STAFF))
     said = (
-        Said(21, ANN.id, PairTurn(Speaker.USER, "Which lever?")),
-        Said(22, STAFF.id, PairTurn(Speaker.TEAM, "The left one.")),
-        Said(23, STAFF.id, PairTurn(Speaker.TEAM, "No, the right one.")),
-        Said(24, ANN.id, PairTurn(Speaker.USER, "Thanks.")),
+        CapturedMessage(21, ANN.id, PairTurn(Speaker.USER, "Which lever?")),
+        CapturedMessage(22, STAFF.id, PairTurn(Speaker.TEAM, "The left one.")),
+        CapturedMessage(23, STAFF.id, PairTurn(Speaker.TEAM, "No, the right one.")),
+        CapturedMessage(24, ANN.id, PairTurn(Speaker.USER, "Thanks.")),
     )
     return Capture(replace(part, place=replace(part.place, id=PLACE, guild_id=guild_id)), "reply_21", said)
 
 
 def line(qa_id: str, **ids: str) -> str:
-    found = place_line(qa_id, capture())
+    found = pair_link_line(qa_id, capture())
     assert found is not None
     for old, new in ids.items():
         found = found.replace(f'"{old}"', new)
@@ -46,18 +46,18 @@ async def test_a_stored_pair_leads_to_the_last_message_of_the_team_in_it(tmp_pat
     places = tmp_path / "places.jsonl"
     outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
-    assert PairPlaces(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
+    assert PairLinks(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
     assert set(json.loads(places.read_text())) == {"qa_id", "guild_id", "channel_id", "message_id"}
 
 
 def test_where_the_server_is_unknown_there_is_no_link() -> None:
-    assert place_line("qa_1", capture(guild_id=None)) is None
-    assert place_line("qa_1", replace(capture(), part=None)) is None
+    assert pair_link_line("qa_1", capture(guild_id=None)) is None
+    assert pair_link_line("qa_1", replace(capture(), part=None)) is None
 
 
 def test_a_line_that_cannot_be_read_costs_its_own_link_and_a_new_one_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "places.jsonl"
-    places = PairPlaces(path)
+    places = PairLinks(path)
     assert places.address("qa_1") is None
     path.write_text(line("qa_1") + line("qa_2")[:30] + "\n" + line("qa_3", channel_id="other") + line("qa_4"))
     assert [places.address(f"qa_{n}") is None for n in range(1, 5)] == [False, True, True, False]
@@ -71,13 +71,13 @@ def test_of_several_lines_about_a_pair_the_last_sound_one_counts_and_no_other_pa
     path = tmp_path / "places.jsonl"
     later = line("qa_1").replace('"23"', '"29"')
     path.write_text(line("qa_1") + later + line("qa_10") + later.replace('"29"', '"none"') + later.rstrip()[:-1])
-    assert PairPlaces(path).address("qa_1") == "https://discord.com/channels/7/11/29"
+    assert PairLinks(path).address("qa_1") == "https://discord.com/channels/7/11/29"
 
 
 def test_no_addresses_are_kept_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "places.jsonl"
     path.write_text("".join(line(f"qa_{number}") for number in range(2_000)))
-    places = PairPlaces(path)
+    places = PairLinks(path)
     tracemalloc.start()
     assert places.address("qa_1999") is not None
     held, _ = tracemalloc.get_traced_memory()
@@ -90,7 +90,7 @@ async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Pa
     places.write_text(line("qa_1")[:30])
     outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
-    assert PairPlaces(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
+    assert PairLinks(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
 
 
 async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path:
     outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
     assert places.read_bytes().startswith(before)
-    assert {PairPlaces(places).address(each) for each in (pair.id, outcome.qa_id)} == {
+    assert {PairLinks(places).address(each) for each in (pair.id, outcome.qa_id)} == {
         "https://discord.com/channels/7/11/23"
     }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.telemetry import Ended, ended, parse_ended, render_ended
+from services.telemetry import PartOutcome, ended, parse_part_outcome, render_part_outcome
 
 ASKER = Author(311, "ada")
 
@@ -42,14 +42,14 @@ def test_an_outcome_is_read_as_it_was_written() -> None:
     assert entry.tokens == {"gate": (400, 30), "select": (5, 0)}
     assert (entry.question, entry.seconds) == ("How do I\ninstall?", 4.5)
     kept = replace(entry, path={"gate": {"question": True, "answerable": True}})
-    assert parse_ended(render_ended(entry)) == kept
+    assert parse_part_outcome(render_part_outcome(entry)) == kept
 
 
 def test_a_reply_stays_in_memory() -> None:
     """It may quote a file that is deleted with its thread."""
     entry = ended(outcome(reply_text="line 3 of secret.log says so"), plain)
     assert entry.reply == "line 3 of secret.log says so"
-    assert b"secret.log" not in render_ended(entry)
+    assert b"secret.log" not in render_part_outcome(entry)
 
 
 def test_the_words_of_a_model_are_not_written() -> None:
@@ -59,7 +59,7 @@ def test_the_words_of_a_model_are_not_written() -> None:
         "tools": ["query_file"],
         "verify": {"good_enough": False, "issues": ["line 3"]},
     }
-    line = json.loads(render_ended(ended(outcome(decisions=path), plain)))
+    line = json.loads(render_part_outcome(ended(outcome(decisions=path), plain)))
     assert line["path"] == {"gate": {"question": True}, "verify": {"good_enough": False, "issues": 1}}
 
 
@@ -93,24 +93,24 @@ def test_what_the_team_says_is_not_kept_in_words() -> None:
 
 
 def test_a_line_of_a_later_program_is_read() -> None:
-    line = json.loads(render_ended(ended(outcome(), plain)))
-    read = parse_ended(json.dumps({**line, "mood": "good"}).encode())
-    assert read == parse_ended(json.dumps(line).encode()) is not None
+    line = json.loads(render_part_outcome(ended(outcome(), plain)))
+    read = parse_part_outcome(json.dumps({**line, "mood": "good"}).encode())
+    assert read == parse_part_outcome(json.dumps(line).encode()) is not None
 
 
 DAMAGED = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text() | st.integers(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-LINE = json.loads(render_ended(ended(outcome(tokens={("gate", "prompt"): 4}, sources=("kb:a",)), plain)))
+LINE = json.loads(render_part_outcome(ended(outcome(tokens={("gate", "prompt"): 4}, sources=("kb:a",)), plain)))
 
 
 @given(name=st.sampled_from(sorted(LINE)), value=DAMAGED)
 def test_a_damaged_line_is_none_or_an_entry(name: str, value: object) -> None:
-    read = parse_ended(json.dumps({**LINE, name: value}).encode("utf-8", "surrogatepass"))
-    assert read is None or isinstance(read, Ended)
+    read = parse_part_outcome(json.dumps({**LINE, name: value}).encode("utf-8", "surrogatepass"))
+    assert read is None or isinstance(read, PartOutcome)
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b"{}", b"nonsense", b"\xff", b'{"at": 1e999}', b"[" * 100_000])
 def test_what_is_no_line_of_the_record_is_none(line: bytes) -> None:
-    assert parse_ended(line) is None
+    assert parse_part_outcome(line) is None

@@ -29,7 +29,7 @@ class Echo(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         peer = self._transport.get_extra_info("peername")
         if data.startswith(b"!"):
-            self._connections.let_in(peer)
+            self._connections.authenticated(peer)
         else:
             self._connections.answered(peer)
         self._transport.write(data)

@@ -22,7 +22,7 @@ from services.storage import files
 from services.storage.backups import manifest, restoring
 from services.storage.backups.manifest import NAME, BadBackup, CopiedFile, Manifest
 from services.storage.backups.restoring import FolderInUse, restore
-from services.storage.backups.writing import CopyCount, back_up
+from services.storage.backups.writing import CopyProgress, back_up
 from services.storage.data_folder import lock
 from tests.services.storage.backups.folders import ANY_ORDER, EXPECTED, MADE_AT, files_in, write
 
@@ -79,10 +79,10 @@ def test_a_folder_that_holds_something_stays_as_it_is(file: Path, there: str) ->
 
 
 def test_how_far_it_is_can_be_told(file: Path) -> None:
-    target, count = file.with_name("restored"), CopyCount()
+    target, count = file.with_name("restored"), CopyProgress()
     with lock(target, "a test"):
         restore(file, target, count)
-    packed = back_up(target, file.with_name("again.zip"), ANY_ORDER, MADE_AT, again := CopyCount())
+    packed = back_up(target, file.with_name("again.zip"), ANY_ORDER, MADE_AT, again := CopyProgress())
     assert (count.files, count.size, count.total) == (len(EXPECTED), packed.manifest.total, len(EXPECTED))
     assert (again.files, again.size, again.total) == (len(EXPECTED), packed.manifest.total, None)
 

@@ -16,7 +16,7 @@ import pytest
 from services.storage import files
 from services.storage.backups import writing
 from services.storage.backups.restoring import restore
-from services.storage.backups.writing import BackedUp, BackupRefused, CopyOrder, back_up
+from services.storage.backups.writing import BackupRefused, BackupResult, CopyOrder, back_up
 from services.storage.data_folder import lock
 from tests.services.storage.backups.folders import (
     ANY_ORDER,
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
     return write(tmp_path / "data")
 
 
-def copied(root: Path, order: CopyOrder = ANY_ORDER) -> BackedUp:
+def copied(root: Path, order: CopyOrder = ANY_ORDER) -> BackupResult:
     return back_up(root, root.with_name("backup.zip"), order, MADE_AT)
 
 
@@ -236,14 +236,14 @@ def test_what_is_appended_or_replaced_later_does_not_change_the_copy(
 
 
 def test_a_file_that_goes_while_the_others_are_copied_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = writing.Copying.copy
+    real = writing.BackupWriter.copy
 
-    def copy(copying: writing.Copying, archive: zipfile.ZipFile, found: writing.SelectedFile) -> None:
+    def copy(copying: writing.BackupWriter, archive: zipfile.ZipFile, found: writing.SelectedFile) -> None:
         if found.name == "state/posts.jsonl":
             found.path.unlink()
         real(copying, archive, found)
 
-    monkeypatch.setattr(writing.Copying, "copy", copy)
+    monkeypatch.setattr(writing.BackupWriter, "copy", copy)
     copied(root)
     expected = dict(EXPECTED)
     del expected["state/posts.jsonl"]
