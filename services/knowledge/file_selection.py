@@ -38,7 +38,8 @@ _NAMES = {
     BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json
         composer.lock tsconfig.json jsconfig.json deno.json turbo.json nx.json lerna.json vercel.json netlify.toml
         cargo.toml pyproject.toml setup.cfg tox.ini pipfile gemfile rakefile procfile dockerfile containerfile makefile
-        make.bat cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers robots.txt cname
+        make.bat cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers
+        robots.txt cname
         doxyfile justfile requirements.txt constraints.txt versions.json sidebars.json _category_.json""",
     PEOPLE: """authors contributors maintainers codeowners owners credits thanks sponsors backers humans
         acknowledgements acknowledgments""",
