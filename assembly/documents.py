@@ -20,11 +20,11 @@ from services.conversations import ThreadAccess
 from services.discord import Attachments
 from services.documents import (
     Candidate,
-    Cases,
     DocumentRedactors,
     FileLimits,
     Lookup,
     Runbooks,
+    ThreadFiles,
     Tombstones,
     drop_topics,
     fill,
@@ -126,7 +126,7 @@ class Background:
 
 async def follow_other_processes(
     shared: Together,
-    cases: Cases,
+    cases: ThreadFiles,
     runbooks: Runbooks,
     background: Background,
     forget_answers: Callable[[str], object],
@@ -186,7 +186,7 @@ class Documents:
     embedder: Embedder | None
     asker: StructuredLLM | None
     model: str
-    cases: Cases
+    cases: ThreadFiles
     runbooks: Runbooks
     intake: Intake
     answers: AnswerCache
@@ -332,7 +332,7 @@ async def documents_for(
             names = await store.list_collections(naming.CASE_PREFIX)
             gone = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
-            cases = Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
+            cases = ThreadFiles((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except StoreUnavailable as error:

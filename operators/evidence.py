@@ -17,11 +17,11 @@ from model.messages import Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
     Candidate,
-    Cases,
     DocumentRedactors,
     FileLimits,
     FileRefused,
     IngestJob,
+    ThreadFiles,
     check_file,
     fill,
     ingested,
@@ -180,7 +180,7 @@ class CloseThread:
     guild_id: int | None = None
     may_reopen: bool = False
 
-    def call_off(self, cases: Cases) -> None:
+    def call_off(self, cases: ThreadFiles) -> None:
         if self.guild_id is None:
             cases.close(self.case_id)
 
@@ -195,7 +195,7 @@ class DropFiles:
     message_ids: frozenset[int]
     kept: frozenset[int] = frozenset()
 
-    def call_off(self, cases: Cases) -> None:
+    def call_off(self, cases: ThreadFiles) -> None:
         cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
 
     def brought(self, file: Origin | Candidate) -> bool:
@@ -208,7 +208,7 @@ Deletion = CloseThread | DropFiles
 
 
 def discard(
-    store: DocumentStore, cases: Cases, forget_answers: Callable[[str], object]
+    store: DocumentStore, cases: ThreadFiles, forget_answers: Callable[[str], object]
 ) -> Callable[[Deletion], Coroutine[Any, Any, None]]:
     """Delete a thread's collection, or single documents of it, and the answers that were given from them.
 

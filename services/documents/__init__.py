@@ -4,7 +4,7 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.cases import Cases, IngestJob
+from services.documents.cases import IngestJob, ThreadFiles
 from services.documents.indexing import drop_topics, fill, index_global, index_team
 from services.documents.ingesting import ingested
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown

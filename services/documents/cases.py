@@ -42,7 +42,7 @@ class _Case:
     changed: asyncio.Event | None = None
 
 
-class Cases:
+class ThreadFiles:
     """Every file from its message until it can be searched, and which threads have files at all.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from model.messages import Place
 from services.conversations import ThreadAccess
-from services.documents.cases import Cases
+from services.documents.cases import ThreadFiles
 from services.documents.limits import amount, shown
 from services.documents.posted import Candidate
 from services.documents.results import ConversationContext, ToolContext
@@ -30,7 +30,7 @@ class Lookup:
 
     store: DocumentStore
     tools: Mapping[str, DocumentQATool]
-    cases: Cases
+    cases: ThreadFiles
     runbooks: Runbooks
     viewing: ThreadAccess
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read

@@ -30,7 +30,7 @@ from operators.evidence import (
 from services.conversations.history import History
 from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
-from services.documents.cases import Cases, IngestJob
+from services.documents.cases import IngestJob, ThreadFiles
 from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.posted import Candidate
 from services.documents.results import Status
@@ -74,7 +74,7 @@ async def store(tmp_path: Path) -> AsyncIterator[BrokenStore]:
 
 def job_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> IngestJob:
     file = uploads.file(name, content)
-    job = Cases().begin(candidate_of(file))
+    job = ThreadFiles().begin(candidate_of(file))
     assert job is not None
     return job
 
@@ -226,7 +226,7 @@ async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog:
 
 async def test_the_text_of_a_long_message_is_read_without_a_download(store: BrokenStore) -> None:
     uploads = Uploads()
-    job = Cases().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
+    job = ThreadFiles().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
     assert job is not None
     result = await chunk(intake(store, uploads))(job)
     assert result.document is not None
@@ -253,7 +253,7 @@ async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
     store: BrokenStore, may_reopen: bool
 ) -> None:
     await taken(store, Uploads())
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=may_reopen))
     assert await names(store) == []
     assert cases.gone.is_unannounced(CASE) == may_reopen
@@ -267,7 +267,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     uploads, posted = Uploads(), 10_000.25
     await asyncio.sleep(posted)
     await taken(store, uploads)
-    waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), Cases([CASE])
+    waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), ThreadFiles([CASE])
     assert cases.begin(waiting) is not None
     monkeypatch.setattr(evidence, "now", lambda: posted + 120 + clock_is_ahead_by)
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
@@ -281,7 +281,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
 ) -> None:
     caplog.set_level(logging.INFO, "operators.evidence")
     await taken(store, Uploads())
-    cases, forgotten = Cases([CASE]), list[str]()
+    cases, forgotten = ThreadFiles([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
     closing = CloseThread(CASE)
     closing.call_off(cases)
@@ -301,7 +301,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
 
 async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:
     await taken(store, Uploads())
-    cases = Cases([CASE, 8])
+    cases = ThreadFiles([CASE, 8])
     delete = discard(store, cases, list[str]().append)
     for case_id, guild_id in ((CASE, 1), (8, GUILD)):
         closing = CloseThread(case_id, guild_id=guild_id)
@@ -316,7 +316,7 @@ async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those
     uploads = Uploads()
     await taken(store, uploads, "one.log", "1")
     await taken(store, uploads, "two.log", "2")
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     delete = discard(store, cases, list[str]().append)
     dropping = DropFiles(CASE, frozenset({70}), kept=frozenset({1000}))
     dropping.call_off(cases)
@@ -477,7 +477,7 @@ async def _gone(_: str) -> None:
 # Looking up
 
 
-async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
+async def lookup_of(store: BrokenStore, tmp_path: Path, cases: ThreadFiles) -> Lookup:
     runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
     history = History(None)
     history.meet(POST)
@@ -490,7 +490,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n")
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n2026-02-16T00:00:01 INFO web: down\n")
     await taken(store, uploads, "a.exe", "MZ")
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     cases.begin(candidate_of(uploads.file("next.log", "x"), 71))
     lookup = await lookup_of(store, tmp_path, cases)
     toolset = await lookup.toolset(101, POST, CASE, public=True)
@@ -507,7 +507,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
 
 
 async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:
-    lookup = await lookup_of(store, tmp_path, Cases())
+    lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
     assert await lookup.toolset(101, POST, CASE, public=True) is None
     assert await lookup.toolset(102, POST, CASE, public=False) is None
@@ -525,7 +525,7 @@ async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
     store: BrokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    lookup = await lookup_of(store, tmp_path, Cases())
+    lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
     await lookup.runbooks.show_in_threads(101, shown=True)
     toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
@@ -540,7 +540,7 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     store: BrokenStore, tmp_path: Path
 ) -> None:
     await taken(store, Uploads())
-    lookup = await lookup_of(store, tmp_path, Cases([CASE]))
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
     private, elsewhere = replace(POST, public=False, invited_only=True), replace(POST, id=8)
     lookup.viewing.history.meet(private)
     assert await lookup.toolset(101, elsewhere, CASE, public=True) is None
