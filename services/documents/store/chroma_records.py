@@ -20,7 +20,8 @@ import json
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -228,7 +229,7 @@ def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now:
     shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$nin": live}}, _abandoned(now)]})
 
 
-def _drop_documents(shelf: Any, heads: Mapping[str, Record], gone: Collection[str], now: float) -> None:
+def _drop_documents(shelf: Any, heads: Mapping[str, Record], gone: SizedIterable[str], now: float) -> None:
     """Documents that are deleted, and those of which nothing but pieces was ever written."""
     if gone:
         shelf.delete(where={"$and": [_PIECE, {"doc_id": {"$in": sorted(gone)}}]})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,13 +19,13 @@ _SLICE = 250
 class Rows:
     """A prepared document as rows, made before the database is locked."""
 
-    chunks: Collection[Row]
-    chunk_tokens: Collection[str]
-    lines: Collection[Row]
-    line_tokens: Collection[str]
+    chunks: SizedIterable[Row]
+    chunk_tokens: SizedIterable[str]
+    lines: SizedIterable[Row]
+    line_tokens: SizedIterable[str]
 
 
-class Slices(Collection[T]):
+class Slices(SizedIterable[T]):
     """Items that are kept pickled, and unpickled a few at a time whenever they are gone through.
 
     So a million of them are handed from process to process as some thousand buffers, and never all in memory.
