@@ -38,7 +38,7 @@ from services.documents.store import (
     StoreUnavailable,
     Together,
     Weights,
-    naming,
+    protocol,
 )
 from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
 from services.llm import Asker, StructuredLLM, Usage
@@ -137,8 +137,8 @@ async def follow_other_processes(
     """
 
     def heard(name: str, there: bool) -> None:
-        if name.startswith(naming.CASE_PREFIX):
-            (cases.know if there else cases.forget)(int(name.removeprefix(naming.CASE_PREFIX)))
+        if name.startswith(protocol.CASE_PREFIX):
+            (cases.know if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
             if not there:
                 forget_answers(name)
         else:
@@ -329,10 +329,10 @@ async def documents_for(
             embed_soon=background.embed_soon,
         )
         try:
-            names = await store.list_collections(naming.CASE_PREFIX)
+            names = await store.list_collections(protocol.CASE_PREFIX)
             gone = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
-            cases = ThreadFiles((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
+            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), gone)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except StoreUnavailable as error:

@@ -28,7 +28,7 @@ from services.documents import (
     is_closed,
     shown,
 )
-from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, naming
+from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
 from services.telemetry import number_of
 
@@ -216,7 +216,7 @@ def discard(
     """
 
     async def discarded(item: Deletion) -> None:
-        name = naming.case(str(item.case_id))
+        name = protocol.case(str(item.case_id))
         try:
             await (close(item, name) if isinstance(item, CloseThread) else drop(item, name))
         except (StoreUnavailable, OSError) as error:
@@ -315,9 +315,9 @@ def sweep(
 
     async def threads_with_files() -> dict[int, int | None]:
         """With their servers."""
-        described = [await store.describe(name) for name in await store.list_collections(naming.CASE_PREFIX)]
+        described = [await store.describe(name) for name in await store.list_collections(protocol.CASE_PREFIX)]
         found = [each.collection for each in described if each is not None]
-        return {int(each.name.removeprefix(naming.CASE_PREFIX)): each.guild_id for each in found}
+        return {int(each.name.removeprefix(protocol.CASE_PREFIX)): each.guild_id for each in found}
 
     def is_over(place: Place | None) -> bool:
         if place is None or is_closed(place, solved_tags):

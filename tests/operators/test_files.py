@@ -30,16 +30,15 @@ from operators.evidence import (
 from services.conversations.history import History
 from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
-from services.documents.cases import IngestJob, ThreadFiles
 from services.documents.lookup import Lookup, OwnRunbook
-from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
+from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -102,7 +101,7 @@ async def taken(
 
 
 async def names(store: BrokenStore) -> list[str]:
-    described = await store.describe(naming.case(str(CASE)))
+    described = await store.describe(protocol.case(str(CASE)))
     return [] if described is None else [doc.filename for doc in described.documents]
 
 
@@ -143,7 +142,7 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
     assert result.failure == "app.log could not be read: it takes too long, or too much memory."
     about = f"attachment {job.candidate.attachment.id}"
     assert caplog.messages == [f"evidence: {about} cannot be read: it takes longer than 0.01 s"]
-    held = await store.describe(naming.case(str(CASE)))
+    held = await store.describe(protocol.case(str(CASE)))
     assert held is not None
     assert [doc.state for doc in held.documents] == [State.FAILED]
 
@@ -163,12 +162,12 @@ async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_re
     job = job_of(uploads)
 
     async def closing_meanwhile(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        await store.delete_collection(naming.case(str(CASE)))
+        await store.delete_collection(protocol.case(str(CASE)))
         return await in_thread(work, *args, **kwargs)
 
     result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
     assert (result.document, result.is_new, result.failure) == (None, False, "")
-    assert await store.list_collections(naming.CASE_PREFIX) == []
+    assert await store.list_collections(protocol.CASE_PREFIX) == []
 
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
@@ -210,7 +209,7 @@ async def test_a_file_gets_its_vectors_and_one_that_failed_none(store: BrokenSto
     result = await taken(store, Uploads())
     embedding = embed(store, HashingEmbedder())
     assert await embedding(result) is result
-    described = await store.describe(naming.case(str(CASE)))
+    described = await store.describe(protocol.case(str(CASE)))
     assert described is not None
     assert [doc.state for doc in described.documents] == [State.READY]
     nothing = replace(result, document=None)
@@ -363,7 +362,7 @@ def said(what: Collection[int] | Exception) -> Collection[int]:
 def sweeper(store: BrokenStore, discord: Discord, gone: list[int]) -> Callable[[object], Any]:
     async def remove(case_id: int) -> None:
         gone.append(case_id)
-        await store.delete_collection(naming.case(str(case_id)))
+        await store.delete_collection(protocol.case(str(case_id)))
 
     return sweep(store, discord.threads, remove, solved_tags=frozenset({"solved"}), grace_seconds=3600)
 
@@ -420,7 +419,7 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     await taken(store, Uploads())
-    await store.expect(Case(naming.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
+    await store.expect(Case(protocol.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
     gone: list[int] = []
     discord = Discord(places={8: LookupFailed("500")})
     sweeping = sweeper(store, discord, gone)

@@ -7,9 +7,8 @@ import pytest
 
 from model.messages import Attachment
 from operators.evidence import DropFiles
-from services.documents import cases as cases_module
-from services.documents.cases import CaseClosed, IngestJob, ThreadFiles
-from services.documents.posted import Candidate
+from services.documents import thread_files as cases_module
+from services.documents.thread_files import Candidate, CaseClosed, IngestJob, ThreadFiles
 
 
 def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Candidate:
