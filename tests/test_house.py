@@ -13,6 +13,7 @@ PRODUCT = (
     "clock",
     "commands",
     "dashboard",
+    "dataflow",
     "model",
     "operators",
     "reporting",
@@ -28,6 +29,8 @@ MODULES = {
     for path in (ROOT / package).rglob("*.py")
 }
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+SIDE_DOORS = {"services.discord.slash", "services.search.embedding", "services.telemetry.exporter"}
+"""Modules that others import by name, as what they import in turn is heavy."""
 MOST_ROOMS, MOST_ARROWS, MOST_LINES = 12, 35, 300
 MERGE_MARK = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
@@ -57,7 +60,8 @@ def test_a_room_is_entered_by_its_door() -> None:
         if module.startswith("services.") and room(importer) != room(module)
     ]
     assert len(outside) > 100
-    private = [each for each in outside if each[1] not in PACKAGES or each[2] not in exported(each[1])]
+    inside = [each for each in outside if each[1] not in SIDE_DOORS]
+    private = [each for each in inside if each[1] not in PACKAGES or each[2] not in exported(each[1])]
     assert private == []
 
 

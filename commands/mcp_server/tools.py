@@ -19,8 +19,16 @@ from services.assistant import Addresses
 from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, amount
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
-from services.documents.tools import CASE, DocumentQATool, Toolset
-from services.documents.tools.toolset import OTHERWISE_QUERY, QUERY_FILE, QUERY_PARAMETERS, QUERY_RULES, QUERY_USE
+from services.documents.tools import (
+    CASE,
+    OTHERWISE_QUERY,
+    QUERY_FILE,
+    QUERY_PARAMETERS,
+    QUERY_RULES,
+    QUERY_USE,
+    DocumentQATool,
+    Toolset,
+)
 from services.knowledge import Library, Search, SourceUnavailable, topic_for_model
 from services.llm import Limiter, argument_error
 from services.search import Hit, Level
