@@ -13,6 +13,7 @@ PRODUCT = (
     "clock",
     "commands",
     "dashboard",
+    "dataflow",
     "model",
     "operators",
     "reporting",
@@ -28,7 +29,9 @@ MODULES = {
     for path in (ROOT / package).rglob("*.py")
 }
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
-MOST_ROOMS, MOST_ARROWS, MOST_LINES = 12, 35, 300
+SIDE_DOORS = {"services.discord.slash", "services.search.embedding", "services.telemetry.exporter"}
+"""Modules that others import by name, as they load a library that the rest of their room does without."""
+MOST_ROOMS, MOST_ARROWS = 12, 35
 MERGE_MARK = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
 
@@ -50,14 +53,18 @@ def exported(package: str) -> set[str]:
 
 
 def test_a_room_is_entered_by_its_door() -> None:
-    """Others import what a package's `__init__` imports: the rest of the room is its own affair."""
+    """Others import what a package's `__init__` imports, or a side door: the rest of the room is its own affair."""
     outside = [
         (importer, module, name)
         for importer, module, name in imports()
         if module.startswith("services.") and room(importer) != room(module)
     ]
     assert len(outside) > 100
-    private = [each for each in outside if each[1] not in PACKAGES or each[2] not in exported(each[1])]
+    private = [
+        each
+        for each in outside
+        if each[1] not in SIDE_DOORS and (each[1] not in PACKAGES or each[2] not in exported(each[1]))
+    ]
     assert private == []
 
 

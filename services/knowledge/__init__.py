@@ -19,7 +19,6 @@ from services.knowledge.library import (
     Source,
     SourceUnavailable,
     bare_name,
-    owned,
     owner_of,
     unowned,
 )

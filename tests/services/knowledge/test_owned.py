@@ -25,10 +25,10 @@ from services.knowledge import (
     SourceUnavailable,
     bare_name,
     excerpts,
-    owned,
     owner_of,
     unowned,
 )
+from services.knowledge.library import owned
 from services.search import Found, PassageStore, StoredPassage
 from tests.hashing import HashingEmbedder
 
