@@ -1,4 +1,4 @@
-"""What the running program does, as pages (SPEC 11): views of it, rendered on the server and kept fresh by events.
+"""What the running program does, as pages: views of it, rendered on the server and kept fresh by events.
 
     meter       what the operators tell, added up         flow       the dataflow as a picture of these figures
     answers     how parts ended, with their paths          gaps       what was asked and not answered

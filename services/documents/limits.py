@@ -1,4 +1,4 @@
-"""Which files are taken, by the endings of their names and sizes, and why others are not (DOCUMENT_QA 4.2, 4.3)."""
+"""Which files are taken, by the endings of their names and sizes, and why others are not."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Files that people post in threads: which count as evidence.
 
-Attachments count, and long code blocks if wanted (DOCUMENT_QA 1; SPEC 5, "Privacy"; DOCUMENT_QA 8.1).
+Attachments count, and long code blocks if wanted (docs/documents.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are gone: how they are deleted, and which must not be read again (SPEC 5, "Privacy"; DOCUMENT_QA 8.1)."""
+"""Files that are gone: how they are deleted, and which must not be read again (docs/documents.md)."""
 
 from __future__ import annotations
 

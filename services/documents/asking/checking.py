@@ -1,4 +1,4 @@
-"""An answer, held against its passages: what cites or quotes what is not there is marked (DOCUMENT_QA 6)."""
+"""An answer, held against its passages: what cites or quotes what is not there is marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lines have to fit, for the store and in words; and what is dropped where nothing fits (DOCUMENT_QA 5.2)."""
+"""What lines have to fit, for the store and in words; and what is dropped where nothing fits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.documents.asking.plan import Aggregate, Plan
 from services.documents.asking.times import Period
 from services.documents.store.protocol import Document, LineWhere
 
-RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word (DOCUMENT_QA 5.1)
+RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How many lines fit, and by what: over whole files (DOCUMENT_QA 5.3)."""
+"""How many lines fit, and by what: over whole files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|g
 
 async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...], k: int) -> Retrieved | None:
     """How many lines fit, by what the question wants them counted by: over whole files, never over the passages that
-    happen to be shown (DOCUMENT_QA 5.3, 10). None: its words are not about lines.
+    happen to be shown. None: its words are not about lines.
     """
     counted = plan.aggregate is Aggregate.COUNT
     if plan.words:

@@ -1,4 +1,4 @@
-"""Questions answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
+"""Questions answered without ranking: a line, a time, a name, the first error, how many."""
 
 from __future__ import annotations
 

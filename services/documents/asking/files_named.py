@@ -1,4 +1,4 @@
-"""Which files a question names, and what is left of it (DOCUMENT_QA 5.1)."""
+"""Which files a question names, and what is left of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that only make sense after the ones before them (DOCUMENT_QA 5.5). Keeps nothing; never fails."""
+"""Questions that only make sense after the ones before them. Keeps nothing; never fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How bad a line of a log is, and which part of a system wrote it (DOCUMENT_QA 4.4)."""
+"""How bad a line of a log is, and which part of a system wrote it."""
 
 from __future__ import annotations
 

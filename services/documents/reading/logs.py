@@ -1,4 +1,4 @@
-"""Logs: a record of each line, windows of lines, and line patterns (DOCUMENT_QA 4.4)."""
+"""Logs: a record of each line, windows of lines, and line patterns."""
 
 from __future__ import annotations
 

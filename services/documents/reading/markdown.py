@@ -1,4 +1,4 @@
-"""Markdown, reStructuredText and AsciiDoc: each heading a section, of a size that can be shown (DOCUMENT_QA 4.4)."""
+"""Markdown, reStructuredText and AsciiDoc: each heading a section, of a size that can be shown."""
 
 from __future__ import annotations
 

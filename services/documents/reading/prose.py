@@ -1,4 +1,4 @@
-"""Plain text: passages of equal size that overlap a little; topic files: their conversations (DOCUMENT_QA 4.4)."""
+"""Plain text: passages of equal size that overlap a little; topic files: their conversations."""
 
 from __future__ import annotations
 

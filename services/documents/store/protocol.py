@@ -1,4 +1,4 @@
-"""What a store of documents keeps, and what it is asked (DOCUMENT_QA 3)."""
+"""What a store of documents keeps, and what it is asked."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How keyword and vector search are weighed against each other (DOCUMENT_QA 5.4)."""
+    """How keyword and vector search are weighed against each other."""
 
     prose: float = 0.7
     window: float = 0.5

@@ -2,7 +2,7 @@
 
 Keyword and vector search under the same filter each give their best; over their union both scores are scaled to between
 0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question literally comes
-before all else (DOCUMENT_QA 5.4).
+before all else.
 """
 
 from __future__ import annotations

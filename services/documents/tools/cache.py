@@ -1,4 +1,4 @@
-"""Answers kept for a while, under keys that change with every write (DOCUMENT_QA 8.2)."""
+"""Answers kept for a while, under keys that change with every write."""
 
 from __future__ import annotations
 

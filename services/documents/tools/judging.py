@@ -1,4 +1,4 @@
-"""From what was found to a result: condensed, checked and with its notes, or refused (DOCUMENT_QA 6, 8.4)."""
+"""From what was found to a result: condensed, checked and with its notes, or refused."""
 
 from __future__ import annotations
 

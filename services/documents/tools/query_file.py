@@ -1,4 +1,4 @@
-"""`query_file`: exact questions about lines of files, filled in like a form and answered verbatim (DOCUMENT_QA 12)."""
+"""`query_file`: exact questions about lines of files, filled in like a form and answered verbatim."""
 
 from __future__ import annotations
 

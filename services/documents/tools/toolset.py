@@ -1,4 +1,4 @@
-"""The document tools over one store, and the set of them that is bound to one answer (DOCUMENT_QA 8.5)."""
+"""The document tools over one store, and the set of them that is bound to one answer."""
 
 from __future__ import annotations
 
