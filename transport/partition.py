@@ -244,7 +244,7 @@ Interact = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
-    """`transport.rebalancing.Owned`."""
+    """`transport.rebalancing.OwnedPartition`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which files are taken, by the endings of their names and sizes, and why others are not."""
+"""Decides which files are taken, by ending and size, and says why others are not (docs/documents.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer, held against its passages: what cites or quotes what is not there is marked."""
+"""Checks an answer against its passages, and marks what it cites or quotes that is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lines have to fit, for the store and in words; and what is dropped where nothing fits."""
+"""The conditions of a question on lines, for the store and in words; and what is dropped where nothing fits."""
 
 from __future__ import annotations
 

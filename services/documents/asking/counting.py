@@ -1,4 +1,4 @@
-"""How many lines fit, and by what: over whole files."""
+"""Counts the lines of whole files that fit, as one total or in groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions answered without ranking: a line, a time, a name, the first error, how many."""
+"""Answers questions without ranking: a line, a time, a name, the first error, how many."""
 
 from __future__ import annotations
 

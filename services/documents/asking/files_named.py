@@ -1,4 +1,4 @@
-"""Which files a question names, and what is left of it."""
+"""Finds the files that a question names, and returns the question without their names."""
 
 from __future__ import annotations
 

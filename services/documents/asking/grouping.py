@@ -1,4 +1,4 @@
-"""What lines are counted by: values that the store keeps, and values that are read from each line."""
+"""The values by which lines are counted: columns of the store, and values read from each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels that a question names, as a set: "ERROR or FATAL", "WARN and above", "not INFO"."""
+"""Reads the levels that a question names as a set: "ERROR or FATAL", "WARN and above", "not INFO"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a question that files hold letter by letter: ids, addresses, codes, quoted strings."""
+"""Finds names in a question that files hold letter by letter: ids, addresses, codes, quoted strings."""
 
 from __future__ import annotations
 

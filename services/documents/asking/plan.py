@@ -1,4 +1,4 @@
-"""What a question asks for, read without a model: file, line, time, level, names, how many."""
+"""Reads a question without a model into a `Plan`: file, line, time, level, names, how many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines fit a `LineQuery`, how many, and what they are counted by."""
+"""Finds the lines that fit a `LineQuery`, counts them, and groups them."""
 
 from __future__ import annotations
 

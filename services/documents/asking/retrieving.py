@@ -1,4 +1,4 @@
-"""From a plan to passages: by exact conditions where the question has some, else ranked."""
+"""Turns a plan into passages: by exact conditions where the question has some, else by ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passages in, a short cited answer out: by a model, or by quoting them."""
+"""Turns passages into a short cited answer: with a model, or by quoting them."""
 
 from __future__ import annotations
 

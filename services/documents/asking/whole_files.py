@@ -1,4 +1,4 @@
-"""What is counted in files that are no logs: lines, keys of configurations, rows of tables."""
+"""Counts in files that are no logs: lines, keys of configurations, rows of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How bad a line of a log is, and which part of a system wrote it."""
+"""Reads the level of a log line, and the component that wrote it."""
 
 from __future__ import annotations
 

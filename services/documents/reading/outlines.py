@@ -1,4 +1,4 @@
-"""What the readers of configuration formats find in a file: its keys, and its values with their lines."""
+"""The outline of a configuration file that every reader returns: its keys, and its values with their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a collection is kept in Chroma, and how a write to it happens at one moment. Blocking.
+"""The records of a collection in Chroma, and how a write to them happens at one moment. Blocking.
 
 Each of our collections is one of Chroma's, `<name>.documents`. Its records are
 

@@ -1,4 +1,4 @@
-"""What a store of documents keeps, and what it is asked."""
+"""The protocol of a store of documents: its records and its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several processes keep together: a store whose collections others change as well, and small notes."""
+"""The protocol of a store whose collections other processes change as well, and of small shared flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to one collection's file, and read back by key. Blocking; inside the caller's transaction."""
+"""Writes to one collection's file, and reads by key. Blocking; inside the caller's transaction."""
 
 from __future__ import annotations
 
