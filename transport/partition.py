@@ -331,7 +331,7 @@ class Partition:
             log.warning("partition %d belongs to another process now", self.number)
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """`Owned.release`."""
+        """`OwnedPartition.release`."""
         self._closing = True
         try:
             await self._release(drain=drain, seconds=seconds)
