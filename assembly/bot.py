@@ -26,7 +26,7 @@ from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, 
 from services.discord.slash import Commands
 from services.discord.wire import Decoder
 from services.documents import PLACE_ID, candidates_in
-from services.documents.store import Document, State, StoreUnavailable, naming, unfinished
+from services.documents.store import Document, State, StoreUnavailable, protocol, unfinished
 from services.llm import MAX_IMAGE_BYTES, unreachable_because
 from settings import DocumentSettings, Settings
 from streams.gateway import Gateway
@@ -244,7 +244,7 @@ async def finish_reading(
     """Finish one file that a crash left half read. Raises StoreUnavailable."""
     if doc.state is State.LEXICAL:
         documents.background.embed_soon(name, doc.doc_id)
-    elif name.startswith(naming.CASE_PREFIX):
+    elif name.startswith(protocol.CASE_PREFIX):
         try:
             await read_again(documents, fetcher, withheld, name, doc)
         except LookupFailed as error:
@@ -255,7 +255,7 @@ async def read_again(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], name: str, doc: Document
 ) -> None:
     """Read a file whose reading was cut off, from its message, which has fresh addresses."""
-    case_id = int(name.removeprefix(naming.CASE_PREFIX))
+    case_id = int(name.removeprefix(protocol.CASE_PREFIX))
     place_id = int(doc.origin.extra.get(PLACE_ID, case_id))
     message = None if doc.origin.message_id is None else await fetcher.message(place_id, doc.origin.message_id)
     block_lines = documents.settings.code_block_min_lines if documents.settings.code_blocks else None

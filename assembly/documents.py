@@ -20,11 +20,11 @@ from services.conversations import ThreadAccess
 from services.discord import Attachments
 from services.documents import (
     Candidate,
-    Cases,
     DocumentRedactors,
     FileLimits,
     Lookup,
     Runbooks,
+    ThreadFiles,
     Tombstones,
     drop_topics,
     fill,
@@ -38,7 +38,7 @@ from services.documents.store import (
     StoreUnavailable,
     Together,
     Weights,
-    naming,
+    protocol,
 )
 from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
 from services.llm import Asker, StructuredLLM, Usage
@@ -126,7 +126,7 @@ class Background:
 
 async def follow_other_processes(
     shared: Together,
-    cases: Cases,
+    cases: ThreadFiles,
     runbooks: Runbooks,
     background: Background,
     forget_answers: Callable[[str], object],
@@ -137,8 +137,8 @@ async def follow_other_processes(
     """
 
     def heard(name: str, there: bool) -> None:
-        if name.startswith(naming.CASE_PREFIX):
-            (cases.know if there else cases.forget)(int(name.removeprefix(naming.CASE_PREFIX)))
+        if name.startswith(protocol.CASE_PREFIX):
+            (cases.know if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
             if not there:
                 forget_answers(name)
         else:
@@ -186,7 +186,7 @@ class Documents:
     embedder: Embedder | None
     asker: StructuredLLM | None
     model: str
-    cases: Cases
+    cases: ThreadFiles
     runbooks: Runbooks
     intake: Intake
     answers: AnswerCache
@@ -329,10 +329,10 @@ async def documents_for(
             embed_soon=background.embed_soon,
         )
         try:
-            names = await store.list_collections(naming.CASE_PREFIX)
+            names = await store.list_collections(protocol.CASE_PREFIX)
             gone = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
-            cases = Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), gone)
+            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), gone)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except StoreUnavailable as error:

@@ -45,7 +45,7 @@ from services.documents import (
     title_of,
     unreadable,
 )
-from services.documents.store import Document, State, StoreUnavailable, naming
+from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
 from services.privacy import (
@@ -277,7 +277,7 @@ class EvidenceCommands:
         return "\n".join([said.thread_files, *(f"- {file_line(doc, said)}" for doc in documents)])
 
     async def delete(self, call: Call, filename: str) -> str:
-        wanted, name = filename.strip().casefold(), naming.case(str(call.place_id))
+        wanted, name = filename.strip().casefold(), protocol.case(str(call.place_id))
         called = [
             doc
             for doc in await self._documents(call)
@@ -307,7 +307,7 @@ class EvidenceCommands:
             log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
             return ()
         with _store_errors(call):
-            described = await self.documents.store.describe(naming.case(str(call.place_id)))
+            described = await self.documents.store.describe(protocol.case(str(call.place_id)))
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
 

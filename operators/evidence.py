@@ -17,18 +17,18 @@ from model.messages import Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
     Candidate,
-    Cases,
     DocumentRedactors,
     FileLimits,
     FileRefused,
     IngestJob,
+    ThreadFiles,
     check_file,
     fill,
     ingested,
     is_closed,
     shown,
 )
-from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, naming
+from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
 from services.telemetry import number_of
 
@@ -180,7 +180,7 @@ class CloseThread:
     guild_id: int | None = None
     may_reopen: bool = False
 
-    def call_off(self, cases: Cases) -> None:
+    def call_off(self, cases: ThreadFiles) -> None:
         if self.guild_id is None:
             cases.close(self.case_id)
 
@@ -195,7 +195,7 @@ class DropFiles:
     message_ids: frozenset[int]
     kept: frozenset[int] = frozenset()
 
-    def call_off(self, cases: Cases) -> None:
+    def call_off(self, cases: ThreadFiles) -> None:
         cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
 
     def brought(self, file: Origin | Candidate) -> bool:
@@ -208,7 +208,7 @@ Deletion = CloseThread | DropFiles
 
 
 def discard(
-    store: DocumentStore, cases: Cases, forget_answers: Callable[[str], object]
+    store: DocumentStore, cases: ThreadFiles, forget_answers: Callable[[str], object]
 ) -> Callable[[Deletion], Coroutine[Any, Any, None]]:
     """Delete a thread's collection, or single documents of it, and the answers that were given from them.
 
@@ -216,7 +216,7 @@ def discard(
     """
 
     async def discarded(item: Deletion) -> None:
-        name = naming.case(str(item.case_id))
+        name = protocol.case(str(item.case_id))
         try:
             await (close(item, name) if isinstance(item, CloseThread) else drop(item, name))
         except (StoreUnavailable, OSError) as error:
@@ -314,9 +314,9 @@ def sweep(
 
     async def threads_with_files() -> dict[int, int | None]:
         """With their servers."""
-        described = [await store.describe(name) for name in await store.list_collections(naming.CASE_PREFIX)]
+        described = [await store.describe(name) for name in await store.list_collections(protocol.CASE_PREFIX)]
         found = [each.collection for each in described if each is not None]
-        return {int(each.name.removeprefix(naming.CASE_PREFIX)): each.guild_id for each in found}
+        return {int(each.name.removeprefix(protocol.CASE_PREFIX)): each.guild_id for each in found}
 
     def is_over(place: Place | None) -> bool:
         if place is None or is_closed(place, solved_tags):

@@ -19,7 +19,7 @@ from model.outcomes import Outcome, OutcomeKind
 from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, chunk, discard, embed
 from services.assistant import Inquiry
 from services.conversations import History
-from services.documents import Candidate, Cases, IngestJob, candidates_in, is_closed
+from services.documents import Candidate, IngestJob, ThreadFiles, candidates_in, is_closed
 from streams.wiring import EvidenceParts, EvidenceRules
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def discardings(
 
 
 def closings(
-    cases: Cases, history: History, rules: EvidenceRules
+    cases: ThreadFiles, history: History, rules: EvidenceRules
 ) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[CloseThread]]:
     """The threads with files that an event closes, at once or after a while, or opens again."""
 
@@ -74,7 +74,7 @@ def closings(
     return of
 
 
-def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) -> Observable[int]:
+def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRules) -> Observable[int]:
     """The threads that are open again after their files were deleted, until their people have been told.
 
     places    --a--b----c--d-------|      b was locked, with files; c and d are b again, no longer locked
@@ -89,7 +89,7 @@ def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) ->
     return events.pipe(only(PlaceSeen), concat_map_iterable(of))
 
 
-def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
+def droppings(cases: ThreadFiles) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
     """Deleted messages that files came from, and edited ones that lost attachments."""
 
     def of(event: Deleted | Edited) -> Iterator[DropFiles]:
@@ -106,7 +106,7 @@ def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[DropFiles]]
     return of
 
 
-def unanswered(cases: Cases, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
+def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
     """The threads that were to be opened for an answer, and never will be."""
 
     def of(outcome: Outcome) -> Iterator[CloseThread]:
@@ -197,7 +197,7 @@ def candidates(
     return rx.merge(events.pipe(only(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked)))
 
 
-def begun(cases: Cases, candidate: Candidate) -> tuple[IngestJob, ...]:
+def begun(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
     job = cases.begin(candidate)
     return () if job is None else (job,)
 

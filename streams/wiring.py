@@ -31,7 +31,7 @@ from services.conversations import (
     TypingTracker,
 )
 from services.discord import Access
-from services.documents import Cases, IngestJob, Lookup
+from services.documents import IngestJob, Lookup, ThreadFiles
 from services.knowledge import Library, Search
 from services.llm import ImageSource, Limiter, Usage
 from services.search.embedding import Embedder
@@ -73,7 +73,7 @@ class EvidenceParts:
     history: History
     people: People
     posts: Posts
-    cases: Cases
+    cases: ThreadFiles
     intake: Intake
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]

@@ -32,7 +32,7 @@ from services.documents.store import (
     StoredChunk,
     StoreUnavailable,
     Unembedded,
-    naming,
+    protocol,
 )
 from services.search.embedding import Vectors
 from services.storage import in_thread
@@ -40,7 +40,7 @@ from transport.errors import ServerAway
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 
-FOLDERS = ((naming.CASE_PREFIX, "evidence"), (naming.USER_PREFIX, "runbooks"))
+FOLDERS = ((protocol.CASE_PREFIX, "evidence"), (protocol.USER_PREFIX, "runbooks"))
 _LEVEL, _READ_BYTES = 1, 1 << 20
 
 
@@ -345,7 +345,7 @@ class CollectionReplicas:
             task.exception()  # whoever waits for it has it; nobody else needs to
 
     def _copy(self, name: str) -> _Replica:
-        key = object_name(naming.checked(name))
+        key = object_name(protocol.checked(name))
         assert key is not None, "others are kept here only"  # noqa: S101 (tells the type checker)
         return self._known.setdefault(name, _Replica(name, key))
 
@@ -378,7 +378,7 @@ def open_bucket_store(
 
 
 class BucketDocumentStore:
-    """A `SharedStore` (services.documents.store.shared)."""
+    """A `SharedStore` (services.documents.store.protocol)."""
 
     def __init__(self, kept: CollectionReplicas, copies: EmbeddedStore) -> None:
         self._kept, self._copies = kept, copies
@@ -461,4 +461,4 @@ class BucketDocumentStore:
 
 
 def is_in_bucket(name: str) -> bool:
-    return object_name(naming.checked(name)) is not None
+    return object_name(protocol.checked(name)) is not None

@@ -388,7 +388,7 @@ async def download_people(streams: JetStreamContext, folder: DataFolder, parts: 
 
 
 def _tombstones(kept: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Files that must not be read again, as `services.documents.tombstones` notes them by key."""
+    """Files that must not be read again, as `services.documents.thread_files` notes them by key."""
     for message_id, marks in kept.get("files", {}).items():
         for mark in marks:
             yield f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}", b"true"

@@ -289,7 +289,7 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
 
 
 class SharedFlags:
-    """`SharedNotes` (services.documents.store.shared) in the bucket `people`."""
+    """`SharedNotes` (services.documents.store.protocol) in the bucket `people`."""
 
     def __init__(self, streams: JetStreamContext) -> None:
         """`streams`: of a connection on the loop on which this is used."""

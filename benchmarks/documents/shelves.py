@@ -19,8 +19,7 @@ from services.documents.store.chroma import ChromaStore
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
-from services.documents.tools.cache import AnswerCache
-from services.documents.tools.core import DocumentQATool
+from services.documents.tools.core import AnswerCache, DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
 from services.search.embedding import Embedder, PackagedEmbedder, installed
 from tests.hashing import HashingEmbedder

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents.figures import quantile
-from services.documents.limits import FileLimits
+from services.documents.limits import Chunk, ChunkType, DocumentKind, FileLimits, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import ChunkSearch, Collection, NewDocument, Origin
-from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
 from services.search.embedding import Embedder, PackagedEmbedder, installed
 from tests.hashing import HashingEmbedder
 

@@ -205,7 +205,7 @@ def unanswered(sent: Iterable[Sent], log: Log, posts: Iterable[Posted]) -> list[
 def asked_again(
     sent: Iterable[Sent], log: Log, scopes: Iterable[str], before: Iterable[str], after: Iterable[str]
 ) -> list[str]:
-    """Cases of `scopes` that the model was asked about `before` they were handed over and `after` that."""
+    """ThreadFiles of `scopes` that the model was asked about `before` they were handed over and `after` that."""
     theirs = {message_id for ended in log.ended if ended.scope in set(scopes) for message_id in ended.ids}
     both = set(before) & set(after)
     return sorted(each.case for each in sent if each.id in theirs and each.case in both)

@@ -18,8 +18,17 @@ from model.outcomes import OutcomeKind, Reason
 from services.assistant import Addresses
 from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, amount
-from services.documents.store import DocumentStore, StoreUnavailable, naming
-from services.documents.tools import CASE, DocumentQATool, Toolset, query_file
+from services.documents.store import DocumentStore, StoreUnavailable, protocol
+from services.documents.tools import (
+    CASE,
+    OTHERWISE_QUERY,
+    QUERY_FILE,
+    QUERY_PARAMETERS,
+    QUERY_RULES,
+    QUERY_USE,
+    DocumentQATool,
+    Toolset,
+)
 from services.knowledge import Library, Search, SourceUnavailable, topic_for_model
 from services.llm import Limiter, argument_error
 from services.search import Hit, Level
@@ -440,7 +449,7 @@ class FileTools:
     allowance: QuestionBudget | None
 
     def tools(self) -> Sequence[ServedTool]:
-        described = f"{query_file.USE}\n{query_file.RULES}\n{query_file.OTHERWISE}"
+        described = f"{QUERY_USE}\n{QUERY_RULES}\n{OTHERWISE_QUERY}"
         meaning, _, _ = self.by_name[CASE].config.description.partition("Not for")
         return (
             ServedTool(
@@ -454,12 +463,12 @@ class FileTools:
                 run=self._list,
             ),
             ServedTool(
-                name=query_file.NAME,
+                name=QUERY_FILE,
                 title="Query lines of posted files",
                 description=f"{_WHICH}\n{described}",
                 parameters={
-                    **query_file.PARAMETERS,
-                    "properties": {"thread_id": _THREAD, **query_file.PARAMETERS["properties"]},
+                    **QUERY_PARAMETERS,
+                    "properties": {"thread_id": _THREAD, **QUERY_PARAMETERS["properties"]},
                     "required": ["thread_id"],
                 },
                 result=FileAnswer,
@@ -469,7 +478,7 @@ class FileTools:
                 name=CASE,
                 title="Ask about posted files",
                 description=f"{_WHICH}\n{meaning}"
-                f"When you know the words, {query_file.NAME} counts, groups and lists lines in one call. "
+                f"When you know the words, {QUERY_FILE} counts, groups and lists lines in one call. "
                 "Not for general knowledge: use search or ask.",
                 parameters=form(
                     ("thread_id", "question"),
@@ -484,8 +493,8 @@ class FileTools:
 
     async def _list(self, _arguments: Mapping[str, Any]) -> ToolResult:
         try:
-            names = await self.store.list_collections(naming.CASE_PREFIX)
-            ids = [int(name.removeprefix(naming.CASE_PREFIX)) for name in names]
+            names = await self.store.list_collections(protocol.CASE_PREFIX)
+            ids = [int(name.removeprefix(protocol.CASE_PREFIX)) for name in names]
             mine = sorted([each for each in ids if await self.threads.admits(each)], reverse=True)
             listed = [await self._thread(each) for each in mine[:MOST_THREADS]]
         except StoreUnavailable:
@@ -498,7 +507,7 @@ class FileTools:
         return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
 
     async def _thread(self, thread_id: int) -> PostedThread:
-        described = await self.store.describe(naming.case(str(thread_id)))
+        described = await self.store.describe(protocol.case(str(thread_id)))
         channel = await self.threads.channel_of(thread_id)
         files = [
             PostedFile(
@@ -517,7 +526,7 @@ class FileTools:
     async def _query(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
         asked = {name: value for name, value in arguments.items() if name != "thread_id"}
-        return _given(query_file.NAME, await toolset.query(asked), toolset)
+        return _given(QUERY_FILE, await toolset.query(asked), toolset)
 
     async def _answer(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
@@ -534,7 +543,7 @@ class FileTools:
         if not (thread.isascii() and thread.isdigit()) or not await self.threads.admits(int(thread)):
             raise CallRefused(_NO_FILES)
         try:
-            described = await self.store.describe(naming.case(thread))
+            described = await self.store.describe(protocol.case(thread))
         except StoreUnavailable:
             raise CallRefused(_UNAVAILABLE) from None
         if described is None:

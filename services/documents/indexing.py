@@ -16,12 +16,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from services.documents.limits import FileLimits, FileRefused, accepted
+from services.documents.limits import DocumentKind, FileLimits, FileRefused, Prepared, accepted
 from services.documents.reading import DocumentRedactors, prepare, topic_chunks
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.documents.store.schema import embedded_text, to_embed
-from services.documents.units import DocumentKind, Prepared
 from services.knowledge import Library, SourceUnavailable, bare_name, belongs_to
 from services.search.embedding import Embedder, EmbeddingFailed
 from services.storage import in_thread
@@ -98,7 +97,7 @@ async def index_team(
     changes nothing.
     Raises StoreUnavailable: the store cannot be used.
     """
-    collection = Collection(naming.team(team_id), "team", team_id, guild_id)
+    collection = Collection(protocol.team(team_id), "team", team_id, guild_id)
     async with turn or nullcontext():
         try:
             texts = await in_thread(_topic_files, topics_dir)
@@ -123,7 +122,7 @@ async def drop_topics(store: DocumentStore, forget_answers: Callable[[str], obje
     again. `forget_answers`: called with the name of each collection. Gives how many there were. Raises
     StoreUnavailable.
     """
-    names = await store.list_collections(naming.TEAM_PREFIX)
+    names = await store.list_collections(protocol.TEAM_PREFIX)
     for name in names:
         await store.delete_collection(name)
         if forget_answers is not None:
@@ -156,7 +155,7 @@ async def index_global(
             unsure.add(name)
             continue
         wanted.append(_article(name, source.text, max_source_bytes))
-    collection = Collection(naming.documentation(guild_id), "global", guild_id=guild_id)
+    collection = Collection(protocol.documentation(guild_id), "global", guild_id=guild_id)
     done = await _revised(store, embedder, collection, wanted, unsure)
     await _filled(store, embedder, collection.name)
     return done

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from model.messages import Place
 from services.conversations import ThreadAccess
-from services.documents.cases import Cases
 from services.documents.limits import amount, shown
-from services.documents.posted import Candidate
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable, documents_in
+from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
-from services.documents.tools.core import DocumentQATool
-from services.documents.tools.judging import unreadable
+from services.documents.tools.core import DocumentQATool, unreadable
 from services.telemetry import number_of
 
 
@@ -30,7 +28,7 @@ class Lookup:
 
     store: DocumentStore
     tools: Mapping[str, DocumentQATool]
-    cases: Cases
+    cases: ThreadFiles
     runbooks: Runbooks
     viewing: ThreadAccess
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
@@ -98,7 +96,7 @@ class Lookup:
         """Each in a few words: what is in the store and current or failed, then what is being read."""
         unread = self.cases.unread(case_id)
         try:
-            known = await documents_in(self.store, naming.case(str(case_id)))
+            known = await documents_in(self.store, protocol.case(str(case_id)))
         except StoreUnavailable:
             known = ()
         settled = [

@@ -12,9 +12,8 @@ from clock import Run, WorkStopped, now, rfc3339
 from services.documents.ingesting import ingested
 from services.documents.limits import FileLimits, FileRefused, shown
 from services.documents.reading import DocumentRedactors
-from services.documents.store import naming
-from services.documents.store.protocol import Collection, Document, DocumentStore, Origin, documents_in
-from services.documents.store.shared import SharedNotes
+from services.documents.store import protocol
+from services.documents.store.protocol import Collection, Document, DocumentStore, Origin, SharedNotes, documents_in
 from services.storage import files, in_thread, json_state
 
 log = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class Runbooks:
             self._shown = await in_thread(json_state.read_ids, self.shown_path)
         else:
             await notes.follow(SHOWN, self._heard_of_shown)
-        for name in await self.store.list_collections(naming.USER_PREFIX):
+        for name in await self.store.list_collections(protocol.USER_PREFIX):
             described = await self.store.describe(name)
             if described is not None and described.collection.scope_id is not None:
                 self._note(int(described.collection.scope_id), described.documents)
@@ -77,7 +76,7 @@ class Runbooks:
         """Somebody else has changed this collection. Raises StoreUnavailable."""
         async with self._turn:
             described = await self.store.describe(name)
-            user_id = name.removeprefix(naming.USER_PREFIX).partition("_")[0]
+            user_id = name.removeprefix(protocol.USER_PREFIX).partition("_")[0]
             self._note(int(user_id), () if described is None else described.documents)
         self._forget_answers(name)
 
@@ -91,7 +90,7 @@ class Runbooks:
         return self._titles.get(user_id, ())
 
     async def documents(self, user_id: int) -> tuple[Document, ...]:
-        return await documents_in(self.store, naming.user(str(user_id)))
+        return await documents_in(self.store, protocol.user(str(user_id)))
 
     async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
         """Keep a document, in the place of one of the same title.
@@ -108,7 +107,7 @@ class Runbooks:
         except WorkStopped as stopped:
             log.warning("runbooks: a file cannot be read: %s", stopped)
             raise FileRefused("too_hard", name=shown(filename)) from None
-        collection = Collection(naming.user(str(user_id)), "user", str(user_id))
+        collection = Collection(protocol.user(str(user_id)), "user", str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
@@ -127,7 +126,7 @@ class Runbooks:
 
     async def remove(self, user_id: int, title: str) -> None:
         """Raises NoSuchRunbook, StoreUnavailable."""
-        name = naming.user(str(user_id))
+        name = protocol.user(str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             meant = [doc for doc in known if title_of(doc).casefold() == title.strip().casefold()]
@@ -143,7 +142,7 @@ class Runbooks:
 
     async def forget(self, user_id: int) -> int:
         """Remove all of a person's, and what they chose; gives their number. Raises StoreUnavailable, OSError."""
-        name = naming.user(str(user_id))
+        name = protocol.user(str(user_id))
         async with self._turn:
             count = len(await self.documents(user_id))
             await self.store.delete_collection(name)

@@ -32,18 +32,21 @@ _ENDINGS = {
     SOURCE_CODE: """js mjs cjs jsx ts tsx mts cts vue svelte py pyi pyx go rs java kt kts scala c cc cpp cxx h hh hpp
         cs fs vb rb php pl pm lua r jl swift m mm dart ex exs erl hs clj sh bash zsh fish ps1 bat cmd awk tcl sql
         gradle groovy proto thrift ipynb""",
-    BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja",
+    BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja cast exp",
 }
 _NAMES = {
     BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json
         composer.lock tsconfig.json jsconfig.json deno.json turbo.json nx.json lerna.json vercel.json netlify.toml
-        cargo.toml pyproject.toml setup.cfg tox.ini pipfile gemfile rakefile procfile dockerfile makefile make.bat
-        cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers robots.txt cname
+        cargo.toml pyproject.toml setup.cfg tox.ini pipfile gemfile rakefile procfile dockerfile containerfile makefile
+        make.bat cmakelists.txt conf.py mkdocs.yml mkdocs.yaml book.toml _config.yml _redirects _headers
+        robots.txt cname
         doxyfile justfile requirements.txt constraints.txt versions.json sidebars.json _category_.json""",
     PEOPLE: """authors contributors maintainers codeowners owners credits thanks sponsors backers humans
         acknowledgements acknowledgments""",
     LICENCE: "license licence copying notice patents unlicense",
 }
+_MADE_OF_TEMPLATES = frozenset({"_templates", "_static", "_theme", "_themes", "_layouts"})
+"""Folders of which generators of sites make the frame of pages: Sphinx, Jekyll."""
 _PLAIN = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
 """The endings of such lists and texts. A page about a licence is one."""
 _OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending in endings.split()}
@@ -70,8 +73,12 @@ class PathFilter:
             return NOT_CHOSEN
         if self._included is not None:
             return None if self._included.fullmatch(name) else NOT_CHOSEN
-        own = name.rpartition("/")[2].lower()
+        folders, _, own = name.lower().rpartition("/")
+        if not _MADE_OF_TEMPLATES.isdisjoint(folders.split("/")):
+            return BUILD_FILE
         stem, _, ending = own.rpartition(".") if "." in own else (own, "", "")
+        if ending.isdecimal() and folders.rpartition("/")[2].startswith("man"):
+            return BUILD_FILE  # man/borg-create.1: made of the pages beside it, in troff
         if (why := _OF_NAME.get(own) or _OF_ENDING.get(ending)) is not None:
             return why
         known = _OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT

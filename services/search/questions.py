@@ -371,6 +371,15 @@ _NAMES = re.compile(
     r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w[\w.]{2,}\(\))"
 )
 """Options, error codes, versions, identifiers and calls."""
+_VERSIONED = re.compile(
+    r"\bversions?\s+of\s+(?:the\s+)?([\w.+#-]{2,40})"
+    r"|\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+([\w.+#-]{2,40})\s+versions?\b",
+    re.IGNORECASE,
+)
+"""What a version is asked of."""
+_NO_PRODUCT = frozenset({"the", "this", "that", "it", "its", "your", "minimum", "lowest", "latest", "newest", "oldest"})
+_DIGIT_WITHIN = 24
+"""Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
 _INTRODUCTION = re.compile(
     r"(?:introduction|intro|overview|welcome\b.*|(?:table of )?contents|getting started|get started|quick ?start|about)"
     r"[\W_]*",
@@ -384,17 +393,21 @@ _GENERAL = re.compile(
 
 class AskedFor(NamedTuple):
     """The requirements of an answer. `figures`: patterns of a time, a version, a port or a limit, where one is asked
-    for; `names`: options, error codes and identifiers in the question, in lower case.
+    for; `names`: options, error codes and identifiers in the question, in lower case; `versions_of`: products of which
+    a version is asked, likewise.
     """
 
     figures: tuple[re.Pattern[str], ...]
     names: frozenset[str]
+    versions_of: frozenset[str]
 
 
 def asked_for(question: str) -> AskedFor:
     """Return what an answer to `question` must contain."""
     figures = tuple(figure for asks, figure in _NUMBERS if asks.search(question))
-    return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)))
+    products = {(after or before).strip(".").lower() for after, before in _VERSIONED.findall(question)} - _NO_PRODUCT
+    versions_of = frozenset(products) if figures else frozenset[str]()
+    return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)), versions_of)
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
@@ -405,8 +418,23 @@ def is_too_general(headings: Sequence[str], question: str) -> bool:
 
 
 def holds(text: str, asked: AskedFor) -> bool:
-    """Return whether `text` has a figure where one is asked for, and one of the names where the question has some."""
+    """Return whether `text` has a figure where one is asked for, the version of the product that one is asked of, and
+    one of the names where the question has some.
+    """
     if not all(figure.search(text) for figure in asked.figures):
         return False
     lower = text.lower()
+    if not all(_is_followed_by_a_figure(product, lower) for product in asked.versions_of):
+        return False
     return not asked.names or any(name.removesuffix("()") in lower for name in asked.names)
+
+
+def _is_followed_by_a_figure(product: str, text: str) -> bool:
+    at = text.find(product)
+    while at >= 0:
+        end = at + len(product)
+        is_word = not (text[at - 1 : at].isalnum() or text[end : end + 1].isalpha())
+        if is_word and any(char.isdigit() for char in text[end : end + _DIGIT_WITHIN]):
+            return True
+        at = text.find(product, end)
+    return False

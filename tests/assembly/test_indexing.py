@@ -13,7 +13,7 @@ from assembly.documents import Documents, documents_for, store_of
 from assembly.search_updates import IndexOnDemand, failed, search_kept_current
 from clock import now
 from dataflow import Overflow
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
@@ -41,7 +41,7 @@ async def names(documents: Documents | None) -> list[str]:
 async def until_indexed(documents: Documents | None) -> None:
     for _ in range(50):
         await asyncio.sleep(0.1)
-        if naming.GLOBAL in await names(documents):
+        if protocol.GLOBAL in await names(documents):
             return
 
 
@@ -54,7 +54,7 @@ async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(
             shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
             await asyncio.sleep(70)
         assert documents is not None
-        described = await documents.store.describe(naming.GLOBAL)
+        described = await documents.store.describe(protocol.GLOBAL)
         assert described is not None
         assert len(described.documents) == 2
 
@@ -162,7 +162,7 @@ async def test_what_changes_is_found_a_tick_later_as_it_would_be_beside_the_bot(
 
     async def known() -> int:
         assert documents is not None
-        described = await documents.store.describe(naming.GLOBAL)
+        described = await documents.store.describe(protocol.GLOBAL)
         return 0 if described is None else len(described.documents)
 
     async with documents_for(settings, None, Uploads(), None) as documents:

@@ -12,8 +12,7 @@ import pytest
 
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
-from services.documents.limits import KINDS
-from services.documents.units import DocumentKind
+from services.documents.limits import KINDS, DocumentKind
 from settings import Settings
 from tests.world import START, snowflake
 

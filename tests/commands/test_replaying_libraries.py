@@ -13,7 +13,7 @@ import pytest
 from assembly import search_updates
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import State
@@ -105,7 +105,7 @@ async def test_a_replay_offers_the_tools_that_the_bot_would(tmp_path: Path, caps
         assert tools_of(server)
         assert all(sorted(tools) == sorted([CASE, TEAM, GLOBAL, EXACT]) for tools in tools_of(server))
     store = store_of(tmp_path / "day")
-    for name, filename in ((naming.GLOBAL, "importing.md"), (naming.team(str(GUILD)), "what-the-team-says.txt")):
+    for name, filename in ((protocol.GLOBAL, "importing.md"), (protocol.team(str(GUILD)), "what-the-team-says.txt")):
         described = await store.describe(name)
         assert described is not None
         assert [(doc.filename, doc.state) for doc in described.documents] == [(filename, State.READY)]

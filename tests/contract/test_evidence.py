@@ -16,7 +16,7 @@ from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.conversations import phrases
 from services.discord.slash import Call, CommandRefused
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.protocol import Document, State
 from tests.world import (
     ANNA,
@@ -78,7 +78,7 @@ class Stage:
 
     async def held(self, case_id: int) -> tuple[Document, ...]:
         assert self.world.documents is not None
-        described = await self.world.documents.store.describe(naming.case(str(case_id)))
+        described = await self.world.documents.store.describe(protocol.case(str(case_id)))
         return () if described is None else described.documents
 
     async def names(self, case_id: int) -> list[str]:

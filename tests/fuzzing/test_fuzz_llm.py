@@ -21,7 +21,7 @@ from services.assistant.citations import cited_in, clean_id, remove_foreign_link
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.documents.asking import line_query
 from services.documents.asking.line_query import QueryRefused
-from services.documents.tools import query_file
+from services.documents.tools import toolset
 from services.documents.tools.libraries import PARAMETERS
 from services.knowledge import Source
 from services.llm import recording
@@ -91,7 +91,7 @@ def test_a_call_of_a_tool_has_a_result_whatever_its_arguments(arguments: str, qu
         ran.append(given_arguments)
         return "found"
 
-    tool = Tool("look", "Looks.", query_file.PARAMETERS if query else PARAMETERS, run)
+    tool = Tool("look", "Looks.", toolset.QUERY_PARAMETERS if query else PARAMETERS, run)
     calls = ToolCalls([tool], ToolLimits(), answer="AnswerResult")
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(calls.run([RequestedCall("1", "look", arguments), RequestedCall("2", "x", arguments)], "text"))

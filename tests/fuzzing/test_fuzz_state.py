@@ -17,7 +17,7 @@ from services.conversations.posts import (
     render_post,
     render_watermarks,
 )
-from services.documents.tombstones import Tombstones
+from services.documents.thread_files import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy.forgetting import _authors  # pyright: ignore[reportPrivateUsage] (it opens every such file)
 from services.storage import json_state

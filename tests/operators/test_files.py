@@ -30,16 +30,15 @@ from operators.evidence import (
 from services.conversations.history import History
 from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
-from services.documents.cases import Cases, IngestJob
 from services.documents.lookup import Lookup, OwnRunbook
-from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
+from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -74,7 +73,7 @@ async def store(tmp_path: Path) -> AsyncIterator[BrokenStore]:
 
 def job_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> IngestJob:
     file = uploads.file(name, content)
-    job = Cases().begin(candidate_of(file))
+    job = ThreadFiles().begin(candidate_of(file))
     assert job is not None
     return job
 
@@ -102,7 +101,7 @@ async def taken(
 
 
 async def names(store: BrokenStore) -> list[str]:
-    described = await store.describe(naming.case(str(CASE)))
+    described = await store.describe(protocol.case(str(CASE)))
     return [] if described is None else [doc.filename for doc in described.documents]
 
 
@@ -143,7 +142,7 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
     assert result.failure == "app.log could not be read: it takes too long, or too much memory."
     about = f"attachment {job.candidate.attachment.id}"
     assert caplog.messages == [f"evidence: {about} cannot be read: it takes longer than 0.01 s"]
-    held = await store.describe(naming.case(str(CASE)))
+    held = await store.describe(protocol.case(str(CASE)))
     assert held is not None
     assert [doc.state for doc in held.documents] == [State.FAILED]
 
@@ -163,12 +162,12 @@ async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_re
     job = job_of(uploads)
 
     async def closing_meanwhile(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        await store.delete_collection(naming.case(str(CASE)))
+        await store.delete_collection(protocol.case(str(CASE)))
         return await in_thread(work, *args, **kwargs)
 
     result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
     assert (result.document, result.is_new, result.failure) == (None, False, "")
-    assert await store.list_collections(naming.CASE_PREFIX) == []
+    assert await store.list_collections(protocol.CASE_PREFIX) == []
 
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
@@ -210,7 +209,7 @@ async def test_a_file_gets_its_vectors_and_one_that_failed_none(store: BrokenSto
     result = await taken(store, Uploads())
     embedding = embed(store, HashingEmbedder())
     assert await embedding(result) is result
-    described = await store.describe(naming.case(str(CASE)))
+    described = await store.describe(protocol.case(str(CASE)))
     assert described is not None
     assert [doc.state for doc in described.documents] == [State.READY]
     nothing = replace(result, document=None)
@@ -226,7 +225,7 @@ async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog:
 
 async def test_the_text_of_a_long_message_is_read_without_a_download(store: BrokenStore) -> None:
     uploads = Uploads()
-    job = Cases().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
+    job = ThreadFiles().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
     assert job is not None
     result = await chunk(intake(store, uploads))(job)
     assert result.document is not None
@@ -253,7 +252,7 @@ async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
     store: BrokenStore, may_reopen: bool
 ) -> None:
     await taken(store, Uploads())
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=may_reopen))
     assert await names(store) == []
     assert cases.gone.is_unannounced(CASE) == may_reopen
@@ -267,7 +266,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     uploads, posted = Uploads(), 10_000.25
     await asyncio.sleep(posted)
     await taken(store, uploads)
-    waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), Cases([CASE])
+    waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), ThreadFiles([CASE])
     assert cases.begin(waiting) is not None
     monkeypatch.setattr(evidence, "now", lambda: posted + 120 + clock_is_ahead_by)
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
@@ -281,7 +280,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
 ) -> None:
     caplog.set_level(logging.INFO, "operators.evidence")
     await taken(store, Uploads())
-    cases, forgotten = Cases([CASE]), list[str]()
+    cases, forgotten = ThreadFiles([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
     closing = CloseThread(CASE)
     closing.call_off(cases)
@@ -301,7 +300,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
 
 async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:
     await taken(store, Uploads())
-    cases = Cases([CASE, 8])
+    cases = ThreadFiles([CASE, 8])
     delete = discard(store, cases, list[str]().append)
     for case_id, guild_id in ((CASE, 1), (8, GUILD)):
         closing = CloseThread(case_id, guild_id=guild_id)
@@ -316,7 +315,7 @@ async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those
     uploads = Uploads()
     await taken(store, uploads, "one.log", "1")
     await taken(store, uploads, "two.log", "2")
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     delete = discard(store, cases, list[str]().append)
     dropping = DropFiles(CASE, frozenset({70}), kept=frozenset({1000}))
     dropping.call_off(cases)
@@ -363,7 +362,7 @@ def said(what: Collection[int] | Exception) -> Collection[int]:
 def sweeper(store: BrokenStore, discord: Discord, gone: list[int]) -> Callable[[object], Any]:
     async def remove(case_id: int) -> None:
         gone.append(case_id)
-        await store.delete_collection(naming.case(str(case_id)))
+        await store.delete_collection(protocol.case(str(case_id)))
 
     return sweep(store, discord.threads, remove, solved_tags=frozenset({"solved"}), grace_seconds=3600)
 
@@ -420,7 +419,7 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     await taken(store, Uploads())
-    await store.expect(Case(naming.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
+    await store.expect(Case(protocol.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
     gone: list[int] = []
     discord = Discord(places={8: LookupFailed("500")})
     sweeping = sweeper(store, discord, gone)
@@ -477,7 +476,7 @@ async def _gone(_: str) -> None:
 # Looking up
 
 
-async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
+async def lookup_of(store: BrokenStore, tmp_path: Path, cases: ThreadFiles) -> Lookup:
     runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
     history = History(None)
     history.meet(POST)
@@ -490,7 +489,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n")
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n2026-02-16T00:00:01 INFO web: down\n")
     await taken(store, uploads, "a.exe", "MZ")
-    cases = Cases([CASE])
+    cases = ThreadFiles([CASE])
     cases.begin(candidate_of(uploads.file("next.log", "x"), 71))
     lookup = await lookup_of(store, tmp_path, cases)
     toolset = await lookup.toolset(101, POST, CASE, public=True)
@@ -507,7 +506,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
 
 
 async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:
-    lookup = await lookup_of(store, tmp_path, Cases())
+    lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
     assert await lookup.toolset(101, POST, CASE, public=True) is None
     assert await lookup.toolset(102, POST, CASE, public=False) is None
@@ -525,7 +524,7 @@ async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
     store: BrokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    lookup = await lookup_of(store, tmp_path, Cases())
+    lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
     await lookup.runbooks.show_in_threads(101, shown=True)
     toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
@@ -540,7 +539,7 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     store: BrokenStore, tmp_path: Path
 ) -> None:
     await taken(store, Uploads())
-    lookup = await lookup_of(store, tmp_path, Cases([CASE]))
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
     private, elsewhere = replace(POST, public=False, invited_only=True), replace(POST, id=8)
     lookup.viewing.history.meet(private)
     assert await lookup.toolset(101, elsewhere, CASE, public=True) is None

@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from services.discord import Dispatch
-from services.documents.store import Collection, Origin, naming
+from services.documents.store import Collection, Origin, protocol
 from services.storage import DataFolder, files
 from services.telemetry import render_part_outcome
 from tests.end_to_end.processes import STARTING, Process, write_config
@@ -68,7 +68,7 @@ async def installation(folder: DataFolder, guild_id: int) -> None:
     ]
     files.replace(folder.outcomes / f"{ends[0].day}.jsonl", b"".join(map(render_part_outcome, ends)))
     store = new_store(folder.root)
-    name = naming.case(str(GONE))
+    name = protocol.case(str(GONE))
     await store.expect(Collection(name, "case", str(GONE), guild_id), Origin("app.log", attachment_id=1))
     await store.close()
 
@@ -116,7 +116,7 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
-                    await evidence.get_info(object_name(naming.case(str(GONE))) or "")
+                    await evidence.get_info(object_name(protocol.case(str(GONE))) or "")
                 except (NotFoundError, ObjectNotFoundError):
                     break
                 await asyncio.sleep(0.05)

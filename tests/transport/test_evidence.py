@@ -19,7 +19,7 @@ from services.documents.store import (
     Origin,
     State,
     StoreUnavailable,
-    naming,
+    protocol,
     unfinished,
 )
 from services.documents.store.schema import rows_of
@@ -135,7 +135,7 @@ async def test_one_made_anew_is_not_taken_for_the_old_one(one: BucketDocumentSto
 
 
 async def test_of_two_additions_at_once_none_is_lost(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
-    name, titles = naming.user("311"), [f"runbook {number}" for number in range(6)]
+    name, titles = protocol.user("311"), [f"runbook {number}" for number in range(6)]
     await asyncio.gather(
         *(
             cases.write_runbook(store, f"{cases.RUNBOOK}\n{title}\n", 311, title)
@@ -192,13 +192,13 @@ async def test_who_follows_is_told_of_all_and_of_each_change(
     await two.follow(lambda name, there: heard.put_nowait((name, there)))
     assert heard.get_nowait() == (NAME, True)
     await cases.write_runbook(one, cases.RUNBOOK, 311)
-    assert await heard.get() == (naming.user("311"), True)
+    assert await heard.get() == (protocol.user("311"), True)
     await one.delete_collection(NAME)
     assert await heard.get() == (NAME, False)
 
 
 async def test_what_all_share_stays_with_the_process(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
-    team = Collection(naming.team("7"), "team", "7", 7)
+    team = Collection(protocol.team("7"), "team", "7", 7)
     await one.add(team, [cases.new("topic.md", cases.RUNBOOK)])
     assert await one.list_collections() == [team.name]
     assert await two.list_collections() == []

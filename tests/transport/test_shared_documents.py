@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from assembly.documents import Documents, documents_for
 from model.messages import Attachment
 from services.documents import Candidate
-from services.documents.store import Origin, StoreUnavailable, Together, naming
+from services.documents.store import Origin, StoreUnavailable, Together, protocol
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
@@ -92,7 +92,7 @@ async def test_a_runbook_is_known_everywhere(one: Documents, two: Documents) -> 
 async def test_a_thread_with_files_is_known_everywhere(one: Documents, two: Documents) -> None:
     await cases.post(one.store, "shop.log", cases.LOG)
     await until(lambda: two.cases.has_files(cases.THREAD))
-    await two.store.delete_collection(naming.case(str(cases.THREAD)))
+    await two.store.delete_collection(protocol.case(str(cases.THREAD)))
     await until(lambda: not one.cases.has_files(cases.THREAD))
 
 
@@ -136,7 +136,7 @@ async def test_all_of_a_person_is_forgotten_by_one_process(one: Documents, two: 
     new = cases.new("shop.log", cases.LOG)
     await one.store.add(cases.case(), [replace(new, origin=origin)])
     assert await two.forget(cases.FRAN) == (1, 0)
-    assert await one.store.describe(naming.case(str(cases.THREAD))) is None
+    assert await one.store.describe(protocol.case(str(cases.THREAD))) is None
     await until(lambda: one.cases.gone.holds(FILE))
 
 

@@ -1,4 +1,6 @@
-"""Reads a question without a model into a `Plan`: file, line, time, level, names, how many."""
+"""Reads a question about files into a plan: which files, levels, times and names it is about, and what it wants to
+know of them.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,279 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
-from services.documents.asking import files_named, grammar, levels, mentions, times
-from services.documents.asking.grammar import SOME, Phrase, Reading
-from services.documents.asking.levels import Severity
-from services.documents.asking.mentions import NameMention
+from services.documents.asking import grammar, times
+from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Phrase, Reading
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, any_of, asks, asks_for_lines, mended, number_of
+from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, mended, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
+
+_WORDS_FOR_ALL = frozenset(
+    "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
+)
+_NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
+_NOUN = r"\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b"
+_LINE = r"(?::(?P<line>\d+(?:-\d+)?)(?![\d:.]))?"  # `:42` behind a file's name
+_FILE_LIKE = re.compile(f"(?P<said>{FILE_NAME}){_LINE}", re.IGNORECASE)
+_MOST_DOTS = 2
+
+
+class Files(NamedTuple):
+    """Documents, as the question names them; `unknown` looks like a file and is none of them.
+
+    `rest` is the question without the names; `:42` behind one has become `line 42`.
+    """
+
+    doc_ids: tuple[str, ...]
+    named: tuple[str, ...]
+    unknown: str | None
+    rest: str
+
+
+def find_files(question: str, documents: Sequence[Document]) -> Files:
+    """Every file named; of names in each other the longest wins."""
+    names: dict[str, list[str]] = {}
+    for doc in documents:
+        for name in _names(doc):
+            names.setdefault(name, []).append(doc.doc_id)
+    found = list(_pattern([name for name in names if name in question.casefold()]).finditer(question))
+    # Beside a file that is there, another name may well be what is looked for in it.
+    others = () if found else _FILE_LIKE.finditer(question)
+    unknown = next((like for like in others if not _is_host(like["said"])), None)
+    rest = question
+    for place in reversed(found or ([unknown] if unknown else [])):
+        line = f"line {place['line']}" if place["line"] else ""
+        rest = f"{rest[: place.start()]} {line}{rest[place.end() :]}"
+    ids = (doc_id for place in found for doc_id in names.get((place["name"] or place["stem"]).casefold(), ()))
+    said = dict.fromkeys(place["said"] for place in found)
+    return Files(tuple(dict.fromkeys(ids)), tuple(said), unknown["said"] if unknown else None, rest)
+
+
+def stem_words(documents: Sequence[Document]) -> frozenset[str]:
+    """Of one file `runner.log`: who asks what errors the runner had speaks of this file. Of several it is a guess."""
+    if len(documents) != 1:
+        return frozenset()
+    stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
+    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
+
+
+def _pattern(names: list[str]) -> re.Pattern[str]:
+    """`db/app.yaml` is not named by `mydb/app.yaml`, nor `app.log` by `app.log.1`; what has no ending needs a noun."""
+    ordered = sorted(names, key=len, reverse=True)
+    spelt, bare = (
+        "|".join(re.escape(name) for name in ordered if bool({".", "/"} & set(name)) is marked) or "(?!)"
+        for marked in (True, False)
+    )
+    return re.compile(
+        rf"(?<![\w./-])(?P<said>(?P<name>{spelt})(?![\w-]|\.\w|/\w)|(?P<stem>{bare})(?![\w./-]\w){_NOUN}){_LINE}",
+        re.IGNORECASE,
+    )
+
+
+def _names(doc: Document) -> list[str]:
+    """How people call a file: by its whole name, its last part, its title, or its stem ("the ERROR log" is a level)."""
+    whole = doc.filename.casefold()
+    last = whole.rsplit("/", 1)[-1]
+    stem = last.rsplit(".", 1)[0]
+    titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
+    stems = () if stem in _WORDS_FOR_ALL else (stem,)
+    return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
+
+
+def _is_host(text: str) -> bool:
+    """`example.py` is a file, `api.example.sh` rather a host; only what has one dot or a path is taken for a file."""
+    return "/" not in text and text.count(".") > _MOST_DOTS
+
+
+_ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}  # as klog and logcat do
+_PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
+
+
+@dataclass(frozen=True, slots=True)
+class Severity:
+    """Levels that a question names.
+
+    Attributes:
+        levels: The worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
+        hard: Whether a level is named. A plain "errors" counts only where entries are counted, listed or put in order.
+    """
+
+    levels: tuple[str, ...]
+    hard: bool
+    text: str  # as the question says it
+
+
+def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
+    """What is meant by the levels of a question, and the pieces that say it."""
+    lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
+    named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
+    plain = {at: (piece, [item for item in items if _word(item) in _PLAIN]) for at, (piece, items) in lists.items()}
+    chosen = [pair for pair in (named or plain).values() if pair[1]]
+    if not chosen:
+        return None, []
+    wanted: set[str] = set()
+    unwanted: set[str] = set()
+    for _, items in chosen:
+        refused = False
+        for item in items:
+            refused = refused or bool(item["not"])
+            (unwanted if refused else wanted).update(_meant(item, hard=bool(named)))
+    said = [item for _, items in chosen for item in items]
+    text = " or ".join(dict.fromkeys(_core(item) for item in said))
+    if unwanted:
+        text = "levels other than " + ", ".join(level for level in _ORDER if level in unwanted)
+    levels = (wanted or set(_ORDER)) - unwanted
+    first = LEVELS[_word(said[0])]
+    in_order = first if set(first) == levels else tuple(level for level in _ORDER if level in levels)
+    return Severity(in_order, bool(named), text), [piece for piece, _ in chosen]
+
+
+def _items(text: str, piece: Phrase) -> Iterator[re.Match[str]]:
+    for item in ONE_LEVEL.finditer(text, piece.start):
+        if item.start() >= piece.end:
+            return
+        yield item
+
+
+def _core(item: re.Match[str]) -> str:
+    word = item["word"].strip("[]\"'`“”")
+    return word[:-1] if word[:-1].lower() in LEVELS else word
+
+
+def _word(item: re.Match[str]) -> str:
+    core = _core(item)
+    return _BY_LETTER.get(core, core.lower())
+
+
+def _is_named(item: re.Match[str]) -> bool:
+    return _core(item).isupper() or item["named"] is not None or item["entry"] is not None
+
+
+def _meant(item: re.Match[str], *, hard: bool) -> tuple[str, ...]:
+    levels = LEVELS[_word(item)]
+    places = [_ORDER.index(level) for level in levels]
+    if item["above"] or item["least"] or (levels == ("ERROR",) and not hard):
+        return _ORDER[: max(places) + 1]
+    if item["below"] or item["most"]:
+        return _ORDER[min(places) :]
+    return _ORDER[: min(places)] if item["beyond"] else levels
+
+
+_EDGE = ".,:;!?-/"
+_EXACT = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+    r"|/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}",
+    re.IGNORECASE,
+)
+_DIGIT, _LETTER, _CAMEL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
+# A host, a package, a class with its package: two dots are no slip of the keys.
+_HOST = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*){2,}")
+# Columns of a table of events, or of an access log: the number is there without its label.
+_COLUMN_WORDS = frozenset(
+    {"id", "code", "status", "error", "exit", "errno", "event", "eventid", "http", "https", "response"}
+)
+_PLURAL = re.compile(r"\d{3,}(?='?s$)")
+# "How many entries mention X", "what happened to X": X is meant letter by letter, however it looks.
+_ASKED_FOR = re.compile(
+    r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
+    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|status of|(?:tell me|know) about|search(?:ed)? for"
+    rf"|(?:{any_of('THING', 'THINGS')}|anything|something|hits?)"
+    r" (?:about|for|on|with|from|regarding|concerning|matching)|look(?:ed|ing)? (?:for|up|at)|find|check(?: for)?"
+    r"|locate|pull up|grep(?: for)?|(?:is|are|was|were) there|did an?|any)\s+(?:(?:the|an?|any)\s+)?"
+    r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
+    re.IGNORECASE,
+)
+# "Was TimeoutException ever logged?"
+_ASKED_ABOUT = re.compile(
+    r"\W*(?:(?:is|was|are|were|been|ever|also|still|anywhere)\s+)*"
+    r"(?:mentioned|logged|reported|seen|raised|thrown|recorded|referenced|appear|occur|(?:show|turn)(?:s|ed)? up)",
+    re.IGNORECASE,
+)
+# "Message DEADBEEF", "job j-fffff": what has such a name, and looks like one, is an id without digits.
+_CALLED = re.compile(
+    r"\b(?:job|message|transaction|request|session|block|task|order|ticket|container|pod|trace|span|batch|id)"
+    r"(?:\s+(?:id|no\.?|number|named|called))?\s+$",
+    re.IGNORECASE,
+)
+_ID_OF_LETTERS = re.compile(r"[A-Z]{6,}|[a-z]{1,2}-[a-f]{4,}")
+_SHORTEST = 2
+_LONG = 7
+_TELLING_DIGITS = 3  # smaller numbers are counts
+
+
+@dataclass(frozen=True, slots=True)
+class NameMention:
+    """A name that a question holds.
+
+    Attributes:
+        forms: What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of one.
+    """
+
+    text: str  # as the question writes it
+    hard: bool  # whether nothing else will do: when it is nowhere, there is no answer
+    path: bool = False  # whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is
+    forms: tuple[tuple[str, ...], ...] = ()
+
+
+def read_mention(piece: Phrase) -> NameMention | None:
+    """The name that a piece is, if it is one."""
+    if piece.kind == "quoted":
+        return NameMention(piece.text[1:-1].strip(), hard=True)
+    if piece.kind == "name":
+        return NameMention(piece.text, hard=True)
+    if piece.kind == "numbered":
+        return _numbered(piece)
+    return _name(piece) if piece.kind in {"word", "file"} else None
+
+
+def _numbered(piece: Phrase) -> NameMention:
+    """As it is written, or as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
+    label, number = (piece.match["label"] or piece.match["capitals"]).split()[0], piece.match["number"]
+    forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
+    # A long number is hardly there by chance; one that was filled up with zeros may be.
+    alone = len(number) >= _LONG or (label.lower() in _COLUMN_WORDS and len(number) >= _TELLING_DIGITS)
+    forms += [(number,)] if alone and not number.startswith("0") else []
+    return NameMention(" ".join(piece.text.split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
+
+
+def _name(piece: Phrase) -> NameMention | None:
+    text = piece.text.strip(_EDGE)
+    plain = text.isalpha() and not (_CAMEL.search(text) or _ID_OF_LETTERS.fullmatch(text))
+    if plain or len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
+        return None
+    before, behind = piece.match.string[: piece.start], piece.match.string[piece.end :]
+    asked_for = bool(_ASKED_FOR.search(before) or _ASKED_ABOUT.match(behind))
+    # "When did the 502s start?"
+    plural = _PLURAL.match(text)
+    text = plural[0] if plural else text
+    if text.isdigit():
+        exact = asked_for and len(text) > _TELLING_DIGITS
+        return NameMention(text, hard=exact) if asked_for or len(text) >= _TELLING_DIGITS else None
+    if _looks_exact(text) or (_ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)):
+        return NameMention(text, hard=True)
+    # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
+    inner = text.strip("/@#$+-")
+    camel, joined = bool(_CAMEL.search(inner)), asked_for and "-" in inner.strip("-")
+    spelt = camel or joined or any(mark in inner for mark in ("_", ".", "::", "/")) or _DIGIT.search(inner)
+    if not spelt or _ORDINAL.fullmatch(inner):
+        return None
+    path = "." in inner
+    sure = path or "_" in inner or camel
+    return NameMention(text, hard=(asked_for and sure) or (path and bool(_HOST.fullmatch(text))), path=path)
+
+
+def _looks_exact(text: str) -> bool:
+    """Whether a word can only be meant letter by letter: an id, an address, a code."""
+    digits = len(_DIGIT.findall(text))
+    if digits and _LETTER.search(text):
+        return bool(_EXACT.fullmatch(text)) or (not _AMOUNT.fullmatch(text) and digits >= _SHORTEST)
+    return bool(_EXACT.fullmatch(text)) or (digits > 0 and len(text) > _TELLING_DIGITS)
+
 
 _MOST_STEPS = 50
 _MOST_DIGITS = 15  # a longer number is that of no line, and none that a store could compare
@@ -145,8 +411,8 @@ class Plan:
 
 def plan(question: str, documents: Sequence[Document]) -> Plan:
     """`documents`: those that may be searched, for the names of files."""
-    files = files_named.find(question, documents)
-    understood = understand(grammar.read(mended(files.rest)), files_named.stem_words(documents))
+    files = find_files(question, documents)
+    understood = understand(grammar.read(mended(files.rest)), stem_words(documents))
     return replace(
         understood,
         question=question,
@@ -160,9 +426,9 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 
 def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Plan:
     """What a question says without regard to files. `own_words` say which file is meant, and are not looked for."""
-    severity, level_pieces = levels.read(reading)
+    severity, level_pieces = read_severity(reading)
     period, time_pieces = _period(reading)
-    names = {piece.start: name for piece in reading.pieces if (name := mentions.read(piece))}
+    names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
     read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
     unread = [piece for piece in reading.pieces if piece.start not in read]
     which = next(map(_which, reading.of("nth")), None)

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import conditions, exact, meanings
-from services.documents.asking.grouping import yearless
+from services.documents.asking import conditions, exact, vocabulary
+from services.documents.asking.conditions import yearless
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
+from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
-from services.documents.units import ChunkType, DocumentKind
 from services.search.embedding import Vectors
 
 DEPTH = 15  # how many candidates each arm gives at least
@@ -43,7 +43,7 @@ class Ranking:
 async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Retrieved:
     """At most `k` passages, best first, or why there are none."""
     if ranking.exact_paths:
-        found = await exact.find(scope, plan, k)
+        found = await exact.find_exact(scope, plan, k)
         if found is not None:
             return found
     hits, keyword_only = await _ranked(scope, plan, k, ranking, vector)
@@ -70,7 +70,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
-        text = f"{text} {meanings.words_in_logs(text)}"
+        text = f"{text} {vocabulary.words_in_logs(text)}"
     search = ChunkSearch(
         text=text,
         vector=None if embedded is None else embedded[0],
@@ -102,7 +102,7 @@ def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
     """With what only the question's words and the kind of a chunk can tell."""
     chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
-        more = meanings.BONUS * meanings.fit(plan.text, chunk.key_path)
+        more = vocabulary.BONUS * vocabulary.fit(plan.text, chunk.key_path)
     elif chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
         more = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))

@@ -12,10 +12,9 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from services.documents import prompts
-from services.documents.asking import grammar, mentions
+from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Phrase
-from services.documents.asking.mentions import NameMention
-from services.documents.asking.plan import Position, around, understand
+from services.documents.asking.plan import NameMention, Position, around, read_mention, understand
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
 from services.llm import Asker, CallOptions, LLMError, Usage
@@ -218,7 +217,7 @@ def _exact_parts(text: str) -> list[str]:
 
 
 def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
-    return [name for piece in pieces if (name := mentions.read(piece))]
+    return [name for piece in pieces if (name := read_mention(piece))]
 
 
 def with_citations(context: ConversationContext | None, documents: Sequence[Document]) -> ConversationContext | None:

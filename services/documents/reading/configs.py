@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.documents.limits import extension
-from services.documents.reading.json_outline import read_json
-from services.documents.reading.line_outlines import read_indented, read_ini
-from services.documents.reading.outlines import Outline, Path, Unreadable, dotted, words
+from services.documents.limits import Chunk, ChunkType, extension
+from services.documents.reading.outlines import (
+    Outline,
+    Path,
+    Unreadable,
+    dotted,
+    read_indented,
+    read_ini,
+    read_json,
+    read_toml,
+    read_xml,
+    read_yaml,
+    words,
+)
 from services.documents.reading.redacting import Redacted
-from services.documents.reading.toml_outline import read_toml
-from services.documents.reading.xml_outline import read_xml
-from services.documents.reading.yaml_outline import read_yaml
-from services.documents.units import Chunk, ChunkType
 
 MOST_EMBEDDED = 2000
 MOST_LEAVES = 20_000

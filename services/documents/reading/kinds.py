@@ -9,14 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from services.documents.limits import KINDS, extension
-from services.documents.reading import log_fields, log_lines
+from services.documents.limits import KINDS, DocumentKind, extension
+from services.documents.reading import logs
 from services.documents.reading.decoding import lines_of
-from services.documents.reading.outlines import Outline, Unreadable
+from services.documents.reading.outlines import Outline, Unreadable, read_toml, read_yaml
 from services.documents.reading.times import TimeReader
-from services.documents.reading.toml_outline import read_toml
-from services.documents.reading.yaml_outline import read_yaml
-from services.documents.units import DocumentKind
 
 SAMPLE_BYTES = 5000
 SURE_ENOUGH = 0.60
@@ -102,12 +99,12 @@ def by_content(sample: str) -> DetectedKind:
 def _log_signs(lines: list[str]) -> int:
     """Lines with a level word or a time where logs have them, and what continues them."""
     signs = 0
-    for text, line in zip(lines, log_lines.read(lines), strict=True):
+    for text, line in zip(lines, logs.read_log_lines(lines), strict=True):
         if text.startswith("{"):
             signs += _JSON_KEYS.search(text, 0, 500) is not None
         else:
             start, end = (line.stamp.start, line.stamp.end) if line.stamp else (0, 0)
-            signs += line.stamp is not None or (not line.continues and log_fields.field(text, start, end) is not None)
+            signs += line.stamp is not None or (not line.continues and logs.level_field(text, start, end) is not None)
             signs += line.continues and signs >= _FEW_SIGNS
     printed = sum(_PRINTED.match(text) is not None for text in lines)
     # A note may quote a line or two of what was printed.

@@ -1,16 +1,279 @@
-"""Logs: a record of each line, windows of lines, and line patterns."""
+"""Reads logs: the fields of a line (time, level, program), entries of several lines, and chunks of entries for
+search.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
-from services.documents.reading import log_lines
-from services.documents.reading.log_fields import ALARMING, SEVERITIES
-from services.documents.reading.log_lines import MOST_FOLLOWING, Line, says_what_broke
-from services.documents.reading.times import digits_needed, seconds_of, written
-from services.documents.units import Chunk, ChunkType, LineRecord
+from services.documents.limits import Chunk, ChunkType, LineRecord
+from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, written
+
+_WORDS = {
+    "FATAL": "fatal panic emerg emergency ftl",
+    "CRITICAL": "critical crit alert crt",
+    "ERROR": "error err severe eror",
+    "WARN": "warning warn wrn",
+    "INFO": "info notice information informational inf",
+    "DEBUG": "debug dbg fine verbose",
+    "TRACE": "trace finer finest vrb",
+}
+SEVERITIES = tuple(_WORDS)  # the worst first
+ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
+
+_BY_WORD = {word: severity for severity, words in _WORDS.items() for word in words.split()}
+_BY_LETTER = {"I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "TRACE"}
+_BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}  # as in JavaScript
+
+_REACH = 120  # how far behind the time the field may end
+_MOST_FIELDS = 4  # how many words may come before it: process, thread, host, logger
+
+_CASES = sorted(
+    {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
+)
+_LEVEL_FIELD = re.compile(rf"(?<![\w.$%-])({'|'.join(_CASES)})(?![\w-]|\.\w)")
+_NAMED_FIELD = re.compile(
+    r"(?:^|[\s{,\"'])(?:log_?level|level|lvl|severity)[\"']?\s{0,3}[=:]\s{0,3}[\"']?(\w{1,14})", re.IGNORECASE
+)
+_KLOG = re.compile(r"[IWEF](?=[0-9]{4} {1,2}[0-9]{2}:)")
+_LOGCAT = re.compile(
+    r"\s{1,4}(?:[0-9]{1,6}\s{1,6}[0-9]{1,6}\s{1,4})?([VDIWEF])(?:/|\s{1,4})(?=[\w.]{1,60}\s{0,20}(?:\(\s{0,6}[0-9]{1,6}\))?:)"
+)
+_BRACKETED = re.compile(r"\[[^\[\]]{0,100}\]|\([^()]{0,100}\)")
+
+_KEYWORD = re.compile(
+    r"(?<![\w./=-])(?<!\bno )(?<!without )(?<!\b0 )"
+    r"(?:(panic|panicked|fatal|critical)"
+    r"|(error|exception|traceback(?= \(most)|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
+    r"(?![\w/-]|\s{0,3}=|\.\w)",
+    re.IGNORECASE,
+)
+
+
+class LevelField(NamedTuple):
+    severity: str
+    start: int
+    end: int
+
+
+def level_field(line: str, start: int, end: int) -> LevelField | None:
+    """The severity field of a line whose time is between `start` and `end` (both 0 when there is none)."""
+    for found in _LEVEL_FIELD.finditer(line, 0, end + _REACH):
+        word = found[1]
+        if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word, end):
+            continue
+        before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
+        if _fields(before) > _MOST_FIELDS:
+            break
+        return LevelField(_BY_WORD[word.lower()], found.start(), found.end())
+    return _other_field(line, end)
+
+
+def level_of_value(value: object) -> str | None:
+    """The severity that a field of a JSON record names."""
+    if isinstance(value, str):
+        return _BY_WORD.get(value.strip().lower())
+    return _BY_NUMBER.get(value) if isinstance(value, int) else None
+
+
+def level_keyword(message: str) -> str | None:
+    """The severity that words of a message suggest."""
+    lowered = message.lower()
+    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical", "traceback")):
+        return None
+    found = [match.lastindex or 0 for match in _KEYWORD.finditer(message)]
+    return (None, "FATAL", "ERROR", "WARN")[min(found, default=0)]
+
+
+def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
+    """In capitals a level word needs nothing more; else its surroundings must show that it is a field.
+
+    `timed`: where the time ends, 0 without one.
+    """
+    before, after = line[start - 1 : start], line[end : end + 1]
+    if before == "/":
+        return after in ("]", ")")
+    if word.isupper() or (before in ("[", "<", "(", "|", ":") and after in ("]", ">", ")", "|", ":", " ")):
+        return True
+    if timed and line[timed:start].isspace() and after == " ":
+        return True
+    return after in (":", "|", "]") or line.startswith((" - ", " | "), end)
+
+
+def _fields(before: str) -> int:
+    if len(before) <= 1:
+        return 0
+    bare = _BRACKETED.sub(" ", _BRACKETED.sub(" ", before)) if "[" in before or "(" in before else before
+    return sum(any(map(str.isalnum, word)) for word in bare.split())
+
+
+def _other_field(line: str, end: int) -> LevelField | None:
+    named = _NAMED_FIELD.search(line, 0, end + 2 * _REACH)
+    if named and (severity := _BY_WORD.get(named[1].lower())):
+        return LevelField(severity, named.start(1), named.end(1))
+    if klog := _KLOG.match(line):
+        return LevelField(_BY_LETTER[klog[0]], 0, 1)
+    if end and (logcat := _LOGCAT.match(line, end)):
+        return LevelField(_BY_LETTER[logcat[1]], logcat.start(1), logcat.end(1))
+    return None
+
+
+_COMPONENT_REACH = 240
+_LONGEST = 120
+
+_NAME = r"[A-Za-z_][\w.$/-]{0,119}(?:::[A-Za-z_]\w{0,60}){0,6}"
+_BRACKETS = r"(?:\[[^\[\]]{0,120}(?:\[[^\]]{0,60}\][^\[\]]{0,120}){0,3}\])"
+
+_IN_BRACKETS = re.compile(r"[\s:|-]{0,6}\[[^\n]{0,200}?[:.\[]([A-Za-z][\w$]{0,80})@[0-9]{1,6}\]")
+"""[QuorumPeer[myid=1]/0:0:0:0:2181:FastLeaderElection@774]"""
+_BEHIND = re.compile(
+    rf"[\])>]?(?:\s{{1,4}}[0-9]{{1,7}}(?=\s))?[\s:|-]{{0,6}}(?:{_BRACKETS}[\s:|-]{{0,4}}){{0,3}}({_NAME})"
+    r"(?:\[[0-9]{1,10}\]|\([^()\s]{0,40}\))?(?:\s?:(?!/)|\s-\s|\s\[|[\])]|\s\|)"
+)
+"""INFO [main] org.apache.hadoop.ipc.Client: …"""
+_SYSLOG = re.compile(
+    r"(?:[A-Z]{3,5}\s)?\s{0,4}[\w.:-]{1,100}\s{1,4}([\w./-]{1,80}(?:\([\w:./-]{1,60}\))?)(?:\[[0-9]{1,10}\])?:(?:\s|$)"
+)
+"""Dec 10 06:55:46 host sshd[24200]: …"""
+_BETWEEN = re.compile(
+    r"(?:^|[\s|\[(])([A-Za-z_][\w$-]{0,60}(?:[.:/][\w$-]{1,60}){0,12})[\])]?\s{0,4}[-|:]?\s{0,4}[\[(<|]?$"
+)
+"""2026-02-01 12:00:00,000 - my.logger - ERROR - …"""
+_NAMED = re.compile(r"(?:^|\s)(?:component|logger|service|module|target|caller)=\"?([\w.$:/@-]{1,120})")
+
+
+def component_of(line: str, end: int, field: LevelField | None, *, timed: bool) -> str | None:
+    """`end`: where the time ends; `field`: the severity field, if there is one."""
+    syslog = _SYSLOG.match(line, end, end + _COMPONENT_REACH) if timed else None
+    if field is None or not field.end or (syslog and syslog.end() <= field.start):
+        return syslog[1] if syslog else None
+    behind = max(end, field.end)
+    found = (
+        _IN_BRACKETS.match(line, behind, behind + _COMPONENT_REACH)
+        or _BEHIND.match(line, behind, behind + _COMPONENT_REACH)
+        or (_NAMED.search(line, 0, 2 * _COMPONENT_REACH) if "=" in line else None)
+        or (_BETWEEN.search(line[end : field.start][-_LONGEST:]) if timed and end < field.start else None)
+    )
+    return found[1] if found else None
+
+
+_TIMES = ("timestamp", "ts", "time", "@timestamp", "datetime", "date", "eventTime")
+_LEVELS = ("level", "severity", "lvl", "levelname", "log.level", "loglevel", "log_level")
+_COMPONENTS = ("component", "logger", "logger_name", "service", "module", "name", "caller", "target", "source")
+_MESSAGES = ("message", "msg", "log", "event")
+
+_TRACE = re.compile(
+    r"at \S|Caused by\b|Suppressed:|\.\.\. [0-9]+ (?:more|common)|Traceback \(most recent|During handling of the above"
+    r"|The above exception was|goroutine [0-9]+ \[|stack backtrace:|note: run with|--- End of|[\])}]+[,;]?$"
+)
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
+_TRACEBACK = "Traceback (most recent"
+
+MOST_FOLLOWING = 60  # so many lines stay with the line that they belong to
+
+
+class Line(NamedTuple):
+    """What a line says."""
+
+    stamp: Stamp | None = None
+    ts: str | None = None  # the time as written, unless `stamp` says where it is in the line
+    severity: str | None = None
+    component: str | None = None
+    continues: bool = False  # it belongs to the line before: then it is no entry of its own, and has no severity
+    in_trace: bool = False  # it is part of a stack trace
+
+
+def read_log_lines(lines: Iterable[str]) -> list[Line]:
+    """One record for each line."""
+    reader = _LineReader()
+    return [reader.read(text) for text in lines]
+
+
+class _LineReader:
+    """Reads one line after another, knowing what came before."""
+
+    def __init__(self) -> None:
+        self._times = TimeReader()
+        self._begun = False
+        self._in_traceback = False
+        self._following = 0
+        """How many more lines without a time may belong to the last line, if that had one."""
+
+    def read(self, text: str) -> Line:
+        line = (_json_line(text) if text.startswith("{") else None) or self._line(text)
+        if line.continues:
+            self._following = max(0, self._following - 1)
+        elif text.strip():
+            self._following = MOST_FOLLOWING if line.stamp else 0
+        self._in_traceback = text.lstrip().startswith(_TRACEBACK) or (
+            self._in_traceback and line.continues and text[:1].isspace()
+        )
+        self._begun = True
+        return line
+
+    def _line(self, text: str) -> Line:
+        stamp = _stamp(self._times, text)
+        if self._begun and stamp is None and text.strip():
+            if text[0] in " \t" or _TRACE.match(text) or self._in_traceback:
+                return Line(continues=True, in_trace=True)
+            if self._following and level_field(text, 0, 0) is None:
+                return Line(continues=True)
+        return _plain_line(text, stamp)
+
+
+def _stamp(reader: TimeReader, text: str) -> Stamp | None:
+    if not text[:1].isspace():
+        return reader.read(text)
+    bare = text.lstrip()
+    indent = len(text) - len(bare)
+    stamp = reader.read(bare)
+    # Further inside an indented line, a time is part of the message.
+    if stamp is None or stamp.start > 1:
+        return None
+    return stamp._replace(start=stamp.start + indent, end=stamp.end + indent)
+
+
+def _plain_line(text: str, stamp: Stamp | None) -> Line:
+    start, end = (stamp.start, stamp.end) if stamp else (0, 0)
+    field = level_field(text, start, end)
+    severity = field.severity if field else level_keyword(text[end:])
+    return Line(stamp, None, severity, component_of(text, end, field, timed=stamp is not None))
+
+
+def _json_line(text: str) -> Line | None:
+    try:
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    fields = cast(dict[str, Any], record)
+    time, message, name = (_first(fields, names) for names in (_TIMES, _MESSAGES, _COMPONENTS))
+    stamp = of_value(time)
+    severity = level_of_value(_first(fields, _LEVELS))
+    if severity is None and isinstance(message, str):
+        severity = _plain_line(message[:4000], TimeReader().read(message)).severity
+    return Line(
+        stamp._replace(start=0, end=0) if stamp else None,
+        str(time) if stamp else None,
+        severity,
+        name if isinstance(name, str) and name else None,
+    )
+
+
+def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def says_what_broke(text: str) -> bool:
+    """Whether a line within a stack trace names the error, not a place in the code."""
+    bare = text.lstrip().removeprefix("Caused by: ")
+    return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None
+
 
 WINDOW_LINES = 20
 GAP_SECONDS = 5 * 60
@@ -29,7 +292,7 @@ _VARIABLE = re.compile(
 
 def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
     """Its chunks and a record of each line. Windows go first, in the order of the file, then the patterns."""
-    read = log_lines.read(lines)
+    read = read_log_lines(lines)
     records = _records(lines, read)
     spans = list(windows(read))
     embedded = len(spans) < FEW_WINDOWS

@@ -5,18 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from services.documents.limits import FileLimits, check_lines, check_name, check_size, extension
+from services.documents.limits import (
+    DocumentKind,
+    FileLimits,
+    LineRecord,
+    Prepared,
+    check_lines,
+    check_name,
+    check_size,
+    extension,
+)
 from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.decoding import cut_lines, decode, lines_of
 from services.documents.reading.kinds import classify
 from services.documents.reading.logs import read_log
-from services.documents.reading.markdown import markdown_chunks
 from services.documents.reading.outlines import Outline
-from services.documents.reading.prose import prose_chunks, topic_chunks
+from services.documents.reading.prose import markdown_chunks, prose_chunks, topic_chunks
 from services.documents.reading.redacting import DocumentRedactors, Redacted
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
-from services.documents.units import DocumentKind, LineRecord, Prepared
 
 _NO_KNOWN_SECRETS = DocumentRedactors()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
+from services.documents.limits import DocumentKind
 from services.documents.reading.outlines import Leaf, Outline
-from services.documents.units import DocumentKind
 from services.redaction import (
     CODE_SHAPES,
     DOCUMENTATION_SHAPES,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from services.documents.limits import Chunk, ChunkType, LineRecord
 from services.documents.reading.source_code import blocks
 from services.documents.reading.times import TimeReader, digits_needed, written
-from services.documents.units import Chunk, ChunkType, LineRecord
 
 SIGMAS = 3
 MOST_OUTLIERS = 20  # so many rows are named for each column

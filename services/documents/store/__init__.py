@@ -1,7 +1,7 @@
 """The store of documents: one protocol, SQLite files behind it, or Chroma where processes share one."""
 
 # pyright: reportUnusedImport=false
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.chroma import ChromaStore, chroma_unreachable_because
 from services.documents.store.collection_files import SUFFIX, Folders
 from services.documents.store.embedded import EmbeddedStore
@@ -19,8 +19,8 @@ from services.documents.store.protocol import (
     State,
     StoredChunk,
     StoreUnavailable,
+    Together,
     Unembedded,
     Weights,
     unfinished,
 )
-from services.documents.store.shared import Together

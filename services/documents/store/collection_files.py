@@ -1,4 +1,4 @@
-"""The files of collections: opened, written in one transaction at a time, deleted. Blocking; safe for threads."""
+"""The SQLite files of collections: opened for their one writer, or read only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
-from services.documents.store import line_search, naming, searching, writing
+from services.documents.store import protocol, searching, writing
 from services.documents.store.protocol import Collection
+from services.storage import confined
 
 T = TypeVar("T")
 
@@ -34,9 +35,9 @@ class Folders:
     shared: Path
 
     def of(self, name: str) -> Path:
-        if name.startswith(naming.CASE_PREFIX):
+        if name.startswith(protocol.CASE_PREFIX):
             return self.cases
-        return self.users if name.startswith(naming.USER_PREFIX) else self.shared
+        return self.users if name.startswith(protocol.USER_PREFIX) else self.shared
 
 
 @dataclass(slots=True)
@@ -236,7 +237,7 @@ class CollectionFiles:
             file.close()
 
     def _path(self, name: str) -> Path:
-        return self._folders.of(name) / f"{naming.checked(name)}{SUFFIX}"
+        return self._folders.of(name) / f"{protocol.checked(name)}{SUFFIX}"
 
     def _writer_of(self, name: str) -> threading.Lock:
         with self._guard:
@@ -261,8 +262,52 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
-        line_search.prepare(connection)
+        searching.prepare(connection)
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+TRIES = 5
+"""For a file that is written while it is read."""
+
+
+class ReadOnlyFiles(CollectionFiles):
+    """For a process that must change nothing. What is deleted is gone at once here as well: no file stays open between
+    two reads.
+    """
+
+    def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
+        path = self._path(name)
+        for left in range(TRIES, 0, -1):
+            before = confined.look(path)
+            if before is None:
+                return nothing
+            alone = not path.with_name(f"{path.name}-wal").exists()
+            try:
+                with contextlib.closing(_opened(path, alone=alone)) as connection:
+                    made = connection.execute("PRAGMA user_version").fetchone()[0] != 0
+                    result = work(OpenFile(path, connection)) if made else nothing
+            except sqlite3.Error:
+                if left == 1 or (alone and confined.look(path) == before):
+                    raise
+                continue
+            if not alone or confined.look(path) == before:
+                return result
+        raise sqlite3.OperationalError("the file changes all the time")
+
+    def _writer_of(self, name: str) -> threading.Lock:
+        raise sqlite3.OperationalError(f"{name} is only read here")
+
+
+def _opened(path: Path, *, alone: bool) -> sqlite3.Connection:
+    """`alone`: nobody has the file open. SQLite would make the files of a write-ahead log beside it, if it were not
+    told that it does not change; who reads has to see for itself whether that was true.
+    """
+    how = "immutable=1" if alone else "mode=ro"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?{how}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    searching.prepare(connection)
     return connection

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import clock
-from services.documents.store import line_search, naming, packing, schema, searching, writing
-from services.documents.store.collection_files import CollectionFiles, Folders, OpenFile
-from services.documents.store.looking import ReadOnlyFiles
-from services.documents.store.packing import Packed
+from services.documents.store import protocol, schema, searching, writing
+from services.documents.store.collection_files import CollectionFiles, Folders, OpenFile, ReadOnlyFiles
 from services.documents.store.protocol import (
     ChunkHit,
     ChunkSearch,
@@ -26,6 +24,7 @@ from services.documents.store.protocol import (
     StoreUnavailable,
     Unembedded,
 )
+from services.documents.store.writing import Packed
 from services.search.embedding import Vectors
 from services.storage import in_thread
 
@@ -69,12 +68,12 @@ class EmbeddedStore:
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
     ) -> MatchingLines:
         def work(file: OpenFile) -> MatchingLines:
-            return line_search.find(file.connection, where, limit, newest_first=newest_first, by_time=by_time)
+            return searching.find(file.connection, where, limit, newest_first=newest_first, by_time=by_time)
 
         return await self._read(name, work, MatchingLines(0, ()))
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        return await self._read(name, lambda file: line_search.distinct(file.connection, where, column, limit), [])
+        return await self._read(name, lambda file: searching.distinct(file.connection, where, column, limit), [])
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
         return await self._read(name, lambda file: writing.chunks(file.connection, doc_id, indices), [])
@@ -99,13 +98,13 @@ class EmbeddedStore:
 
     async def packed(self, name: str) -> Packed | None:
         """All of a collection; None where there is none."""
-        return await self._read(name, lambda file: packing.pack(file.connection), None)
+        return await self._read(name, lambda file: writing.pack(file.connection), None)
 
     async def unpack(self, packed: Packed) -> None:
         """Make a collection from all of it; there must be none of its name."""
         name = str(packed.collection[0])
         await _guarded(
-            self._files.transact, name, lambda connection: packing.unpack(connection, packed), None, new=True
+            self._files.transact, name, lambda connection: writing.unpack(connection, packed), None, new=True
         )
 
     async def version(self, name: str) -> int | None:
@@ -137,7 +136,7 @@ class EmbeddedStore:
             added = zip(docs, rows, strict=True)
             return [writing.add(connection, collection.name, doc, row) for doc, row in added]
 
-        private = bool(drop) and collection.name != naming.GLOBAL  # documentation is published, and large
+        private = bool(drop) and collection.name != protocol.GLOBAL  # documentation is published, and large
         taken = await (self._write(collection, work) if create else self._change(collection.name, work))
         if private:
             await _guarded(self._files.empty_log, collection.name)

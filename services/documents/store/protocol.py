@@ -1,15 +1,111 @@
-"""The protocol of a store of documents: its records and its queries."""
+"""The store of files that questions are asked about: what is kept of a file, what can be asked of it, and how stores
+that several processes share say who reads what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from services.documents.store.rows import Rows
-from services.documents.units import ChunkType, DocumentKind, Prepared
+from services.documents.limits import ChunkType, DocumentKind, Prepared
 from services.search.embedding import Vectors
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]  # SQLite says nothing of the types of its columns; `schema.TABLES` does
+
+_SLICE = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A prepared document as rows, made before the database is locked."""
+
+    chunks: SizedIterable[Row]
+    chunk_tokens: SizedIterable[str]
+    lines: SizedIterable[Row]
+    line_tokens: SizedIterable[str]
+
+
+class Slices(SizedIterable[T]):
+    """Items that are kept pickled, and unpickled a few at a time whenever they are gone through.
+
+    So a million of them are handed from process to process as some thousand buffers, and never all in memory.
+    """
+
+    def __init__(self, length: int, pickled: Sequence[bytes]) -> None:
+        self._length = length
+        self._pickled = pickled
+
+    def __reduce__(self) -> tuple[Callable[..., Slices[T]], tuple[int, list[pickle.PickleBuffer]]]:
+        return Slices, (self._length, [pickle.PickleBuffer(each) for each in self._pickled])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        for each in self._pickled:
+            yield from pickle.loads(each)  # noqa: S301 (made here)
+
+    def __contains__(self, item: object) -> bool:
+        return any(item == each for each in self)
+
+
+def sliced(items: Sequence[T]) -> Slices[T]:
+    starts = range(0, len(items), _SLICE)
+    return Slices(len(items), [pickle.dumps(items[at : at + _SLICE], pickle.HIGHEST_PROTOCOL) for at in starts])
+
+
+GLOBAL = "global_kb"
+CASE_PREFIX = "case_"
+USER_PREFIX = "user_"
+TEAM_PREFIX = "team_"
+
+_SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+_PLAIN = re.compile(r"[a-z0-9-]{1,40}")
+_DIGITS = re.compile(r"[0-9]{1,20}")
+
+
+def case(thread_id: str) -> str:
+    return f"{CASE_PREFIX}{_snowflake(thread_id)}"
+
+
+def user(user_id: str) -> str:
+    return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
+
+
+def team(team_id: str) -> str:
+    """`team_id`: a guild's id, or the name of a team; one that is no plain word is hashed."""
+    if not team_id.strip():
+        raise ValueError("a team is needed")
+    if _PLAIN.fullmatch(team_id):
+        return f"{TEAM_PREFIX}{team_id}_kb"
+    # A plain name holds no underscore: two teams never share a collection.
+    return f"{TEAM_PREFIX}x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
+
+
+def documentation(guild_id: int | None = None) -> str:
+    """Of what all share; `guild_id`: of that together with what one server has of its own."""
+    return GLOBAL if guild_id is None else f"global_{guild_id}_kb"
+
+
+def checked(name: str) -> str:
+    """`name`, when a file may be called that. Raises ValueError: it may not: it could lead out of its folder."""
+    if not _SAFE.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a collection")
+    return name
+
+
+def _snowflake(scope_id: str) -> str:
+    if not _DIGITS.fullmatch(scope_id):
+        raise ValueError(f"{scope_id!r} is no id")
+    return scope_id
 
 
 class State(StrEnum):
@@ -25,7 +121,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    name: str  # `case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.naming)
+    name: str  # `case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.protocol)
     kb_type: str
     scope_id: str | None = None
     guild_id: int | None = None
@@ -316,3 +412,39 @@ async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[
     for name in await store.list_collections():
         found += [(name, doc) for doc in await documents_in(store, name) if doc.is_unfinished(embedder_id)]
     return found
+
+
+class SharedStore(DocumentStore, Protocol):
+    """Who is given one does not close it: `close` is for whoever has opened it, and flushes."""
+
+    async def follow(self, heard: Callable[[str, bool], None]) -> None:
+        """Tell `heard` the name of each collection of a thread or a person, and whether it is there: first of all that
+        there are, then with each change, by whichever process. Returns when it has been told of all.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """What was written is kept where others find it."""
+        ...
+
+
+class SharedNotes(Protocol):
+    """Small values by key. Keys are words with dots between them, of letters, digits, `-`, `_` and `=`."""
+
+    async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
+        """As `SharedStore.follow`, of the keys that begin with `prefix`, a word with a dot; without it. None: the value
+        is gone. Raises StoreUnavailable.
+        """
+        ...
+
+    async def put(self, key: str, value: bytes | None) -> None:
+        """Keep a value; None: no longer. Raises OSError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What is kept together with other processes, in place of the files of this one's data folder."""
+
+    store: SharedStore
+    notes: SharedNotes

@@ -7,9 +7,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from services.documents.store.protocol import Document, Origin, State, StoredChunk
-from services.documents.store.rows import Row, Rows, sliced
-from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
+from services.documents.limits import Chunk, ChunkType, DocumentKind, Prepared
+from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, sliced
 from services.search import tokenizer
 
 FORMAT = 1

@@ -1,13 +1,15 @@
-"""The core behind all document tools: question in, passages found and condensed, cited answer out.
-
-What differs between libraries is in their `KBConfig`. Nothing is kept between calls but answers in the cache.
+"""One call of a document tool, from question to result: answers that are remembered for a while, reading, retrieving,
+and judging what was found.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
+import unicodedata
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -16,21 +18,263 @@ import clock
 from clock.shared_calls import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
-from services.documents.asking.passages import Retrieved, Scope
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan, Position, plan
 from services.documents.asking.retrieving import Ranking, Vector, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter, with_citations
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
+from services.documents.limits import shown
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
-from services.documents.store.protocol import Collection, Document, DocumentStore, StoreUnavailable
-from services.documents.tools import judging
-from services.documents.tools.cache import AnswerCache, normalised
+from services.documents.store.protocol import Collection, Document, DocumentStore, State, StoreUnavailable
 from services.documents.tools.libraries import DEFAULT_K, HIDDEN, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.llm import LLMError
 from services.search import language_of
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
+from services.telemetry import number_of
+
+MAX_ENTRIES = 1000
+MAX_BYTES = 16 * 1024 * 1024
+NOT_FOUND_SECONDS = 60.0
+
+_KEPT = {Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    result: QAResult
+    collection: str
+    until: float
+    size: int
+
+
+class AnswerCache:
+    """Drops the least recently used answer when there are too many.
+
+    Attributes:
+        purges: counts calls of `purge`. An answer begun before one must not be kept after it.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
+        not_found_seconds: float = NOT_FOUND_SECONDS,
+    ) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._not_found_seconds = not_found_seconds
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._bytes = 0
+        self.purges = 0
+
+    def get(self, key: Hashable) -> QAResult | None:
+        entry = self._entries.get(key)
+        if entry is None or entry.until <= clock.now():
+            self._drop(key)
+            return None
+        self._entries.move_to_end(key)
+        return replace(entry.result, cached=True)
+
+    def put(self, key: Hashable, collection: str, result: QAResult, ttl: float) -> None:
+        """Keep an answer for `ttl` seconds; errors and denials are not kept."""
+        if result.status not in _KEPT or ttl <= 0:
+            return
+        if result.status is Status.NOT_FOUND:
+            ttl = min(ttl, self._not_found_seconds)
+        self._drop(key)
+        size = len(result.answer.encode()) + len(repr(result.plan)) + 200 * (1 + len(result.citations))
+        self._entries[key] = _Entry(result, collection, clock.now() + ttl, size)
+        self._bytes += size
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def purge(self, collection: str) -> int:
+        """Forget all answers from one collection; gives their number."""
+        self.purges += 1
+        gone = [key for key, entry in self._entries.items() if entry.collection == collection]
+        for key in gone:
+            self._drop(key)
+        return len(gone)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _drop(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size
+
+
+def normalised(question: str) -> str:
+    """The question without differences of width, letter case, spaces and end punctuation.
+
+    Where letter case changes the meaning it changes the plan, which is another part of the key.
+    """
+    text = unicodedata.normalize("NFKC", question).casefold()
+    return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")
+
+
+VERBATIM_PASSAGES = 3
+
+log = logging.getLogger(__name__)
+
+
+def no_result(config: KBConfig, status: Status) -> QAResult:
+    return QAResult(config.no_result_message(status), status)
+
+
+def unready_result(config: KBConfig, documents: Sequence[Document], said: Phrases) -> QAResult | None:
+    """Why there is nothing to search: no file was posted, all are pending or unreadable; None: there is something."""
+    if not documents:
+        return no_result(config, Status.NOT_INDEXED)
+    if any(doc.state.searchable for doc in documents):
+        return None
+    if is_pending(documents):
+        return _indexing(documents, said)
+    return QAResult("\n".join(f"{unreadable(doc)}." for doc in documents), Status.NOT_INDEXED)
+
+
+def unreadable(doc: Document) -> str:
+    """Which file could not be read and why, in one clause without a full stop; or that it was removed."""
+    name, reason = shown(doc.filename), doc.error.strip().removesuffix(".")
+    for called in (name, doc.filename):
+        if reason.startswith(f"{called} "):
+            rest = reason.removeprefix(called).strip()
+            # A file that was removed keeps its name, and no uploader.
+            return f"{name} {rest}" if doc.origin.uploader_id is None else f"{name} could not be read: it {rest}"
+    return f"{name} could not be read: {reason}" if reason else f"{name} could not be read"
+
+
+async def judge(
+    config: KBConfig,
+    synthesiser: Synthesiser,
+    found: Retrieved,
+    resolved: Resolved,
+    documents: Sequence[Document],
+    visible: Sequence[Document],
+    said: Phrases,
+) -> QAResult:
+    """`documents`: those that were searched. `visible`: all that the asker may see. `said`: in the asker's language."""
+    pending = is_pending(visible)
+    if not found.passages and not found.facts:
+        if pending:
+            return _indexing(visible, said, f" {said.nothing_so_far}")
+        return _not_found(documents, found, resolved.question, said)
+    if _too_far(config, found):
+        return no_result(config, Status.REFUSED_IRRELEVANT)
+    notes = [f"{_pending(visible)} still being indexed"] if pending else []
+    notes += [unreadable(doc) for doc in visible if doc.state is State.FAILED]
+    return await _condensed(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
+
+
+def is_pending(documents: Sequence[Document]) -> bool:
+    return any(doc.state is State.PENDING for doc in documents)
+
+
+def _pending(documents: Sequence[Document]) -> str:
+    """`1 of 2 files`."""
+    return f"{sum(doc.state is State.PENDING for doc in documents)} of {number_of(len(documents), 'file')}"
+
+
+def _indexing(documents: Sequence[Document], said: Phrases, also: str = "") -> QAResult:
+    pending = sum(doc.state is State.PENDING for doc in documents)
+    return QAResult(f"{said.indexing(pending, len(documents))}{also}", Status.INDEXING)
+
+
+def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, said: Phrases) -> QAResult:
+    names = found.searched or tuple(doc.filename for doc in documents)
+    listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+    if not found.missing and not found.notes and found.count is None:
+        return QAResult(said.searched(f"{said.files(len(names))}{listed}", asked), Status.NOT_FOUND)
+    # What is missing is told in English: it was understood from English words.
+    text = f'Searched {number_of(len(names), "file")}{listed} for "{asked}": {found.missing or "no entry matched"}.'
+    text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
+    if found.count is None:
+        return QAResult(text, Status.NOT_FOUND)
+    counted = f"{number_of(found.count, 'entry', 'entries')}, computed over the whole file"
+    return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})
+
+
+def _too_far(config: KBConfig, found: Retrieved) -> bool:
+    """Whether even the best passage is too far from the question. Never judged by a fused score."""
+    if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
+        return False
+    cosines = [passage.score for passage in found.passages if passage.score is not None]
+    threshold = config.relevance_threshold if cosines else config.keyword_threshold
+    best = max(cosines or [passage.relevance or 0.0 for passage in found.passages])
+    return threshold is not None and best < threshold
+
+
+async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieved, resolved: Resolved) -> QAResult:
+    """The answer from passages; the best of them as they are if no model could condense them."""
+    status, extra = Status.OK, ""
+    material = _material(config, found, resolved)
+    try:
+        answer = await synthesiser.answer(material)
+    except LLMError as error:
+        log.warning("%s: the passages could not be condensed: %s", config.name, type(error).__name__)
+        answer = ""
+    if not answer.strip():
+        status, extra = Status.SYNTHESIS_ERROR, config.no_result_message(Status.SYNTHESIS_ERROR)
+        best = replace(found, passages=found.passages[:VERBATIM_PASSAGES])
+        answer = await ExtractiveSynthesiser().answer(_material(config, best, resolved))
+    allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
+    checked = check(answer, found.passages, allowed)
+    if checked.unverified:
+        log.info("%s: citations or quotes that are in no passage: %d", config.name, checked.unverified)
+    noted = [f"Note: {note}." for note in found.notes if note]
+    relevances = [passage.relevance for passage in found.passages if passage.relevance is not None]
+    # What was computed over whole files is certain without any passage.
+    confidence = sum(relevances) / len(relevances) if relevances else float(bool(found.facts))
+    return QAResult(
+        answer="\n".join(part for part in (extra, checked.answer.strip(), *noted) if part),
+        status=status,
+        sources=tuple(dict.fromkeys(config.extract_source_name(_metadata(passage)) for passage in found.passages))
+        or found.searched,
+        chunk_count=len(found.passages),
+        confidence=min(max(confidence, 0.0), 1.0),
+        citations=checked.cited or tuple(passage.citation for passage in found.passages),
+        plan={} if found.count is None else {"count": found.count},
+        unverified=checked.unverified,
+    )
+
+
+def _material(config: KBConfig, found: Retrieved, resolved: Resolved) -> Material:
+    described = [_metadata(passage) for passage in found.passages]
+    pairs = zip(described, found.passages, strict=True)
+    shown = [config.format_chunk_metadata(metadata, passage.score) for metadata, passage in pairs]
+    return Material(
+        question=resolved.question,
+        query=resolved.query,
+        passages=found.passages,
+        headers=tuple(f"[Chunk {number} - {header}]" for number, header in enumerate(shown, start=1)),
+        citations=tuple(map(config.cite, described)),
+        system_prompt=config.system_prompt,
+        citation_format=config.get_citation_format(),
+        facts=found.facts,
+        count=found.count,
+        notes=found.notes,
+        max_tokens=config.max_answer_tokens,
+    )
+
+
+def _metadata(passage: CitedPassage) -> dict[str, str]:
+    """What a `KBConfig` formats."""
+    facts = {
+        "section": passage.metadata.get("heading"),
+        "document_title": passage.metadata.get("title"),
+        **passage.metadata,
+        "filename": passage.source,
+        "line_start": str(passage.citation.line_start),
+        "line_end": str(passage.citation.line_end),
+        "line_number": str(passage.citation.line_start),
+        "timestamp": passage.timestamp,
+    }
+    return {name: value for name, value in facts.items() if value}
+
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 RESULT_CHARS = 8000
 STORE_SECONDS = 10.0
@@ -128,7 +372,7 @@ class DocumentQATool:
         conversation_context: ConversationContext | None = None,
     ) -> QAResult:
         """As `run`, with everything that is known about the answer. Who may ask is checked first."""
-        result = judging.nothing(self.config, Status.DENIED)
+        result = no_result(self.config, Status.DENIED)
         if self.config.admits(ctx):
             said = ctx.conversation if conversation_context is None else conversation_context
             scope_id, filters = self.config.scope_of(ctx), self.config.filters(ctx)
@@ -177,11 +421,11 @@ class DocumentQATool:
     async def scope_for(self, ctx: ToolContext) -> Scope | QAResult:
         """What this person may search here, or why there is nothing: the rules of `ask`, for other ways to search."""
         if not self.config.admits(ctx):
-            return judging.nothing(self.config, Status.DENIED)
+            return no_result(self.config, Status.DENIED)
         try:
             name = self.config.get_collection_name(self.config.scope_of(ctx))
         except ValueError:
-            return judging.nothing(self.config, Status.INVALID)
+            return no_result(self.config, Status.INVALID)
         reached = await self._reached(name, self.config.filters(ctx), ctx, self._phrases(""))
         return reached if isinstance(reached, QAResult) else reached[0]
 
@@ -192,13 +436,13 @@ class DocumentQATool:
         try:
             described = await self._searched(lambda: self.store.describe(name))
         except SearchFailed:
-            return judging.nothing(self.config, Status.RETRIEVAL_ERROR)
+            return no_result(self.config, Status.RETRIEVAL_ERROR)
         if described is None:
-            return judging.nothing(self.config, Status.NOT_INDEXED)
+            return no_result(self.config, Status.NOT_INDEXED)
         if asker is not None and not _same_guild(asker, described.collection):
-            return judging.nothing(self.config, Status.DENIED)
+            return no_result(self.config, Status.DENIED)
         visible = self._visible(described.documents, filters)
-        unready = judging.unready(self.config, visible, said)
+        unready = unready_result(self.config, visible, said)
         if unready is not None:
             return unready
         return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version
@@ -208,7 +452,7 @@ class DocumentQATool:
         try:
             return await self._searched(search)
         except SearchFailed:
-            return judging.nothing(self.config, Status.RETRIEVAL_ERROR)
+            return no_result(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
         """A result as text for the agent: the answer with its sources, cut to what the agent can take."""
@@ -238,11 +482,11 @@ class DocumentQATool:
         try:
             found = await self._searched(lambda: self._found(asked, vector))
         except SearchFailed:
-            return replace(judging.nothing(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
+            return replace(no_result(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
         retrieved = time.perf_counter()
         documents, visible = asked.scope.documents, asked.visible
         said = self._phrases(asked.resolved.question)
-        result = await judging.judged(self.config, self.synthesiser, found, asked.resolved, documents, visible, said)
+        result = await judge(self.config, self.synthesiser, found, asked.resolved, documents, visible, said)
         done = time.perf_counter()
         spans = {"retrieval": (searched, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
         result = replace(
@@ -253,7 +497,7 @@ class DocumentQATool:
         )
         purged = self.cache.purges != purges
         # What may be better in a moment is not kept.
-        if not (asked.resolved.refused or judging.is_pending(visible) or purged or None in vectors):
+        if not (asked.resolved.refused or is_pending(visible) or purged or None in vectors):
             self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
         return result
 

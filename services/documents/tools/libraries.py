@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.documents.results import Status, ToolContext
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
 from services.knowledge import belongs_to
 
@@ -193,7 +193,7 @@ You read evidence: logs, configuration and other files from one support case. Na
 everything you state. Quote error codes and messages letter by letter. Keep events in the order in which they happened,
 and tell severities apart: a warning is not an error. Say which part of the question the evidence does not show.""",
     citation_format="server.log:1045 (14:32:15Z), with the line's own number and time",
-    collection=naming.case,
+    collection=protocol.case,
     scope="a thread",
     scope_of=lambda ctx: str(ctx.thread_id or ""),
     admits=lambda ctx: ctx.asker_can_view,
@@ -225,7 +225,7 @@ Not for the team's answers (answer_from_team_kb) or product documentation (answe
 You read a person's own runbooks. Give the procedure as numbered steps, in the document's order and in the words that
 its author uses; leave no step out, keep every branch ("if it still fails, …") where it stands. Name the document.""",
     citation_format='"Database Timeout Runbook" section 3, with the title and section of the document',
-    collection=naming.user,
+    collection=protocol.user,
     scope="a user",
     scope_of=lambda ctx: str(ctx.asker_id),  # the owner: nobody can ask for another's
     admits=lambda ctx: not ctx.read_by_others,
@@ -253,7 +253,7 @@ Not for files of this thread: use answer_from_case_evidence; not for official do
 You read how this team answered before. Only what stands behind "Team:" is the team's word; what users wrote is their
 question. Keep the team's terms and practices, and say when and under which topic they answered.""",
     citation_format='topic "login-errors" (2026-01-30), with the topic and the date',
-    collection=naming.team,
+    collection=protocol.team,
     scope="a team",
     scope_of=lambda ctx: ctx.team_id or str(ctx.guild_id or ""),
     # Internal topics are hidden also from the team where others read the answer.
@@ -282,7 +282,7 @@ Knows nothing about this user's files: use answer_from_case_evidence for anythin
 You read product documentation and teach from it. Where it names several ways, give each with its trade-offs; name the
 official source of each statement; mention the pitfalls and the reasons that it gives.""",
     citation_format='KB-1234 "API Performance Guide", with the id and title of the article',
-    collection=lambda _: naming.GLOBAL,
+    collection=lambda _: protocol.GLOBAL,
     cache_ttl=168 * HOUR,
     header={"Article": "kb_article_id", "Title": "title", "Category": "category"},
     named_by=("kb_article_id", "title"),

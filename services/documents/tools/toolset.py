@@ -1,23 +1,22 @@
-"""The document tools over one store, and the set of them that is bound to one answer."""
+"""The document tools as a model is given them, bound to one thread and asker; `query_file` among them."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from services.documents.asking.checking import check
+from services.documents.asking import line_query, query_lines
+from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
-from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
+from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.protocol import DocumentStore, Weights
-from services.documents.tools import query_file
-from services.documents.tools.cache import AnswerCache
-from services.documents.tools.core import STORE_SECONDS, Breaker, DocumentQATool
+from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool
 from services.documents.tools.libraries import (
     CASE,
     DEFAULT_K,
@@ -30,10 +29,111 @@ from services.documents.tools.libraries import (
     USER,
     USER_KB,
 )
-from services.documents.tools.query_file import QueryFile
 from services.knowledge import Source
 from services.llm import Asker, CountedResult, Tool, Usage
 from services.search.embedding import Embedder
+
+QUERY_FILE = "query_file"
+
+QUERY_USE = """\
+Counts, lists and groups lines of the files posted in this thread, exactly and over whole files; no model reads them.
+Use it for how many, which most often, the first, the last, all of, what stands around it, when you know the words:
+failed logins by address, errors by day, the warning that shows up most (group_by message: numbers do not count),
+everything of one component between two times, line 1045 with its neighbours."""
+QUERY_RULES = """\
+Rules: all conditions hold together; any_of is "or". all_of, any_of and none_of are literal texts, letter case aside,
+matched as whole words (10.0.0.1 is not in 10.0.0.12, Exception is not in IOException); regex finds parts of words.
+level, since and until need logs whose lines have levels (notice is INFO) and times; times are compared as the log
+writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says
+"message repeated 5 times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how
+many are not shown."""
+OTHERWISE_QUERY = """\
+Not for questions of meaning ("why did it fail?"): use answer_from_case_evidence when you do not know the words."""
+QUERY_DESCRIPTION = f"""\
+{QUERY_USE} One call often answers; there are few.
+{QUERY_RULES}
+A call that is refused or finds nothing does not count.
+{OTHERWISE_QUERY}"""
+
+
+def _texts(description: str) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "items": {"type": "string"},
+        "maxItems": line_query.MOST_LITERALS,
+        "description": description,
+    }
+
+
+def _text(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **more}
+
+
+def _number(least: int, most: int, description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most, "description": description}
+
+
+QUERY_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "file": _text("Name of one file; all files when left out."),
+        "all_of": _texts("Texts that a line has to hold, all of them."),
+        "any_of": _texts("Texts of which a line has to hold one at least."),
+        "none_of": _texts("Texts that a line must not hold."),
+        "regex": _text(
+            "Regular expression, letter case aside, found anywhere in a line: characters, classes, one repeated at a "
+            f"time (no (a+)+, no look-around), at most {line_query.LONGEST_PATTERN} characters."
+        ),
+        "level": _texts("Levels, such as ERROR or WARN; one of them is enough."),
+        "component": _text("The logger, class, process or service that wrote the line."),
+        "since": _text("From this time on: 2024-05-01, 14:32, Jun 14 15:16, 2024-05-01 14:32:15."),
+        "until": _text("Up to this time, included; written in the same way."),
+        "line": _number(1, 10**9, "One line by its number."),
+        "before": _number(0, MOST_AROUND, "How many lines before each hit, in mode context."),
+        "after": _number(0, MOST_AROUND, "How many lines after each hit, in mode context."),
+        "mode": _text("What is wanted; list when left out, count with group_by, context with line.", enum=list(MODES)),
+        "order": _text("time when left out.", enum=list(ORDERS)),
+        "group_by": _text(
+            "What to count by; message: what lines say, numbers aside; key needs key, capture a regex.",
+            enum=list(GROUPS),
+        ),
+        "key": _text("With group_by key: the name whose values are counted, such as user of user=root."),
+        "top": _number(1, MOST_TOP, "How many groups are shown."),
+        "offset": _number(0, line_query.MOST_OFFSET, "How many hits to skip."),
+        "limit": _number(1, MOST_LINES, "How many hits are shown."),
+    },
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """Over the files that the tool for case evidence answers from, by its rules of access."""
+
+    evidence: DocumentQATool
+
+    async def ask(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> QAResult:
+        """Never raises but for a cancelled call. `INVALID`: the form is wrong, and the answer says how."""
+        scope = await self.evidence.scope_for(ctx)
+        if isinstance(scope, QAResult):
+            return scope
+        try:
+            query = line_query.read(arguments, scope.documents)
+            found = await self.evidence.searched(lambda: query_lines.answer(scope, query))
+        except QueryRefused as wrong:
+            return QAResult(str(wrong), Status.INVALID)
+        if isinstance(found, QAResult):
+            return found
+        return QAResult(
+            answer=found.text,
+            status=Status.OK if found.total else Status.NOT_FOUND,
+            sources=tuple(doc.filename for doc in query.documents),
+            chunk_count=len(found.citations),
+            confidence=1.0 if found.total else 0.0,
+            citations=found.citations,
+            plan={"count": found.total},
+        )
+
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +167,7 @@ def build(
     """
 
     def documentation(_scope_id: str) -> str:
-        return naming.documentation(server)
+        return protocol.documentation(server)
 
     usage = Usage() if usage is None else usage
     libraries = {config.name: config for config in LIBRARIES}
@@ -142,7 +242,7 @@ class Toolset:
         configs = [tool.config for tool in self._offered.values()]
         tools = [Tool(each.name, each.description, PARAMETERS, self._runner(each.name)) for each in configs]
         if CASE in self._offered:
-            tools.append(Tool(query_file.NAME, query_file.DESCRIPTION, query_file.PARAMETERS, self._queried))
+            tools.append(Tool(QUERY_FILE, QUERY_DESCRIPTION, QUERY_PARAMETERS, self._queried))
         return tuple(tools)
 
     async def ask(self, name: str, question: str, k: int = DEFAULT_K) -> QAResult:
@@ -158,7 +258,7 @@ class Toolset:
     async def query(self, arguments: Mapping[str, Any]) -> QAResult:
         """Put a form to the files of the thread (`query_file`). Never raises but for a cancelled call."""
         result = await QueryFile(self._tools[CASE]).ask(self._context, arguments)
-        self._found.append((query_file.NAME, result))
+        self._found.append((QUERY_FILE, result))
         if result.status is Status.OK:
             # Lines hold what was asked for literally, also those that were only counted.
             self._matched += [str(each) for each in arguments.get("all_of") or ()]
@@ -169,17 +269,13 @@ class Toolset:
 
     def text(self, name: str, result: QAResult) -> str:
         """A result with its sources, as a model reads it; each source in the form in which it may be cited."""
-        if name == query_file.NAME:
+        if name == QUERY_FILE:
             return _with_places(result.answer, result)
         return _with_places(self._offered[name].response(result), result)
 
     def shown(self, name: str, result: QAResult) -> str:
         """A result with its sources, as people read it: without figures about the search."""
-        return (
-            result.answer
-            if name == query_file.NAME
-            else self._offered[name].config.shown(result.answer, result.sources)
-        )
+        return result.answer if name == QUERY_FILE else self._offered[name].config.shown(result.answer, result.sources)
 
     def found(self) -> tuple[Source, ...]:
         """What was found, as sources that an answer can be checked against."""
@@ -215,7 +311,7 @@ class Toolset:
 
     async def _queried(self, arguments: Mapping[str, Any]) -> CountedResult:
         result = await self.query(arguments)
-        return CountedResult(self.text(query_file.NAME, result), counts=result.status is Status.OK)
+        return CountedResult(self.text(QUERY_FILE, result), counts=result.status is Status.OK)
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:

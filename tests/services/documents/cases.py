@@ -14,7 +14,7 @@ from services.documents.indexing import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
@@ -83,7 +83,7 @@ def new(filename: str, text: str, **extra: str) -> NewDocument:
 
 
 def case(thread: int = THREAD, guild: int = GUILD) -> Collection:
-    return Collection(naming.case(str(thread)), "case", str(thread), guild)
+    return Collection(protocol.case(str(thread)), "case", str(thread), guild)
 
 
 async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
@@ -93,7 +93,7 @@ async def post(store: DocumentStore, filename: str, text: str, thread: int = THR
 
 
 async def write_runbook(store: DocumentStore, text: str, user: int, title: str = "Database timeout runbook") -> None:
-    collection = Collection(naming.user(str(user)), "user", str(user))
+    collection = Collection(protocol.user(str(user)), "user", str(user))
     (document,) = await store.add(collection, [new("runbook.md", text, title=title, category="Procedures")])
     await fill(store, HashingEmbedder(), collection.name, document.doc_id)
 

@@ -7,9 +7,8 @@ import pytest
 
 from model.messages import Attachment
 from operators.evidence import DropFiles
-from services.documents import cases as cases_module
-from services.documents.cases import CaseClosed, Cases, IngestJob
-from services.documents.posted import Candidate
+from services.documents import thread_files as cases_module
+from services.documents.thread_files import Candidate, CaseClosed, IngestJob, ThreadFiles
 
 
 def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Candidate:
@@ -24,14 +23,14 @@ def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Can
     )
 
 
-def begun(cases: Cases, *args: int, **kwargs: int) -> IngestJob:
+def begun(cases: ThreadFiles, *args: int, **kwargs: int) -> IngestJob:
     job = cases.begin(candidate(*args, **kwargs))
     assert job is not None
     return job
 
 
 async def test_a_file_is_taken_on_once() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     assert not cases.has_files(7)
     job = begun(cases)
     assert cases.begin(candidate()) is None
@@ -44,7 +43,7 @@ async def test_a_file_is_taken_on_once() -> None:
 
 
 async def test_whoever_waits_hears_when_the_last_file_can_be_searched() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     first, second = begun(cases, 1), begun(cases, 2)
     waiting = asyncio.create_task(cases.wait(7, 10))
     cases.settle(first)
@@ -56,13 +55,13 @@ async def test_whoever_waits_hears_when_the_last_file_can_be_searched() -> None:
 
 
 async def test_nobody_waits_longer_than_they_said() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     begun(cases)
     assert not await cases.wait(7, 10)
 
 
 async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() -> None:
-    cases = Cases([7, 8])
+    cases = ThreadFiles([7, 8])
     job = begun(cases)
     cases.close(7)
     cases.close(99)
@@ -72,7 +71,7 @@ async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() ->
 
 
 async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
     assert cases.with_files_of([70, 5]) == {7}
     DropFiles(7, frozenset([70]), frozenset([2])).call_off(cases)
@@ -81,7 +80,7 @@ async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() 
 
 
 async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     before = begun(cases)
     cases.close(7)
     after = begun(cases)
@@ -90,7 +89,7 @@ async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -
 
 
 async def test_of_threads_that_were_closed_nothing_stays_once_nothing_is_read() -> None:
-    cases = Cases()
+    cases = ThreadFiles()
     tracemalloc.start()
     for case_id in range(1, 1_000):
         before = begun(cases, case_id, case_id=case_id)
@@ -107,7 +106,7 @@ async def test_of_threads_that_were_closed_nothing_stays_once_nothing_is_read() 
 
 async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases_module, "REMEMBERED", 2)
-    cases = Cases()
+    cases = ThreadFiles()
     cases.settle(begun(cases, 1, case_id=1))
     under_way = begun(cases, 2, case_id=2)
     more = begun(cases, 3, case_id=3)
@@ -121,7 +120,7 @@ async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(m
 
 async def test_where_all_is_under_way_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases_module, "REMEMBERED", 1)
-    cases = Cases()
+    cases = ThreadFiles()
     first, second = begun(cases, 1, case_id=1), begun(cases, 2, case_id=2)
     assert cases.begin(candidate(1, case_id=1)) is None
     assert cases.unread(1) == [first.candidate]

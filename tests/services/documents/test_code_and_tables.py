@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.documents.limits import Chunk
 from services.documents.reading.decoding import lines_of
 from services.documents.reading.prose import topic_chunks
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
-from services.documents.units import Chunk
 
 PYTHON = '''\
 """What it is."""

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.documents.limits import Chunk, ChunkType
 from services.documents.reading.configs import config_chunks, outline_of
 from services.documents.reading.decoding import lines_of
 from services.documents.reading.redacting import Redacted
-from services.documents.units import Chunk, ChunkType
 from services.redaction import Redactor
 
 COMPOSE = """\

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from services.documents.limits import KINDS, FileLimits
+from services.documents.limits import KINDS, ChunkType, DocumentKind, FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.units import ChunkType, DocumentKind
 
 LIMITS = FileLimits()
 MEGABYTE = 1_000_000

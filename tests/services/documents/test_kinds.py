@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from services.documents.limits import DocumentKind
 from services.documents.reading.kinds import classify
-from services.documents.units import DocumentKind
 
 LOG = DocumentKind.LOG
 REPORT = DocumentKind.ERROR_REPORT

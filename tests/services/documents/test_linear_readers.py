@@ -7,12 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from services.documents.limits import FileLimits
-from services.documents.reading.json_outline import read_json
-from services.documents.reading.outlines import Outline, Unreadable
+from services.documents.reading.outlines import Outline, Unreadable, read_json, read_toml, read_xml
 from services.documents.reading.preparing import prepare
 from services.documents.reading.times import of_value
-from services.documents.reading.toml_outline import read_toml
-from services.documents.reading.xml_outline import read_xml
 from services.redaction import Redactor
 from services.redaction.named_secrets import PIECES
 from tests.patterns.growth import STEEP, growth, peak

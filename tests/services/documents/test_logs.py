@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.reading.log_lines import Line, read
-from services.documents.reading.logs import mask, read_log, windows
+from services.documents.limits import Chunk, ChunkType, LineRecord
+from services.documents.reading.logs import Line, mask, read_log, read_log_lines, windows
 from services.documents.reading.times import Stamp
-from services.documents.units import Chunk, ChunkType, LineRecord
 
 
 def record(line: str) -> LineRecord:
@@ -221,7 +220,7 @@ def test_any_lines_are_read(lines: list[str]) -> None:
         assert text[record.text_offset : record.text_offset + len(line)] == line
     for chunk in chunks:
         assert chunk.text == "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
-    assert len(read(lines)) == len(lines)
+    assert len(read_log_lines(lines)) == len(lines)
 
 
 def test_after_midnight_times_of_day_still_sort() -> None:
@@ -255,4 +254,4 @@ def test_a_python_traceback_ends_with_its_error() -> None:
         "ValueError: no",
         "ok",
     ]
-    assert [line.in_trace for line in read(lines)] == [False, True, True, True, False]
+    assert [line.in_trace for line in read_log_lines(lines)] == [False, True, True, True, False]

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.reading.decoding import lines_of
-from services.documents.reading.markdown import LONGEST, fenced, markdown_chunks
-from services.documents.reading.prose import PASSAGE_CHARS, prose_chunks
+from services.documents.reading.prose import LONGEST, PASSAGE_CHARS, fenced, markdown_chunks, prose_chunks
 
 PARAGRAPH = "word " * 30
 

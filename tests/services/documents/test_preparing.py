@@ -4,9 +4,8 @@ import hashlib
 
 import pytest
 
-from services.documents.limits import KINDS, FileLimits, FileRefused, check_file
+from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
-from services.documents.units import DocumentKind
 
 LIMITS = FileLimits()
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import FileLimits
+from services.documents.limits import ChunkType, FileLimits, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.reading.redacting import DocumentRedactors
-from services.documents.units import ChunkType, Prepared
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n-----END PRIVATE KEY-----"
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from model.messages import Attachment
-from services.documents import tombstones
-from services.documents.posted import Candidate
+from services.documents import thread_files
 from services.documents.store.protocol import Origin
-from services.documents.tombstones import Tombstones
+from services.documents.thread_files import Candidate, Tombstones
 
 FILE = Candidate(
     case_id=7,
@@ -64,8 +63,8 @@ async def test_of_a_closed_thread_only_later_files_are_read_and_that_is_announce
 
 
 async def test_no_more_is_kept_than_there_is_room_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "MOST_MESSAGES", 2)
-    monkeypatch.setattr(tombstones, "MOST_THREADS", 1)
+    monkeypatch.setattr(thread_files, "MOST_MESSAGES", 2)
+    monkeypatch.setattr(thread_files, "MOST_THREADS", 1)
     gone = Tombstones(path)
     for number in range(3):
         await gone.add([replace(FILE.origin, message_id=number)])

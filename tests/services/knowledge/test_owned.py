@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clock import VirtualLoop
 from services.documents.indexing import index_global
-from services.documents.store import EmbeddedStore, Folders, naming
+from services.documents.store import EmbeddedStore, Folders, protocol
 from services.documents.store.protocol import documents_in
 from services.knowledge import (
     IndexEntry,
@@ -209,11 +209,11 @@ async def test_the_document_tools_have_a_collection_for_each_server(tmp_path_fac
     for guild_id, library in servers.libraries.items():
         await index_global(store, None, library, guild_id=guild_id)
     held = {
-        guild_id: {doc.filename for doc in await documents_in(store, naming.documentation(guild_id))}
+        guild_id: {doc.filename for doc in await documents_in(store, protocol.documentation(guild_id))}
         for guild_id in (None, A, B)
     }
     assert held == {None: {"s.md"}, A: {"s.md", f"@{A}/s.md"}, B: {"s.md", f"@{B}/s.md"}}
-    described = [await store.describe(naming.documentation(guild_id)) for guild_id in (A, B)]
+    described = [await store.describe(protocol.documentation(guild_id)) for guild_id in (A, B)]
     assert [None if each is None else each.collection.guild_id for each in described] == [A, B]
     assert len(set(itertools.chain(*held.values()))) == 3
     await store.close()

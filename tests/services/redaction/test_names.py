@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.documents.limits import FileLimits
+from services.documents.limits import FileLimits, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.results import Status
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE
-from services.documents.units import Prepared
 
 NAMES = (
     *("password", "passwd", "pwd", "secret", "token", "passphrase", "api_key", "apiKey", "access_key", "secret_key"),
@@ -130,7 +129,7 @@ async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
     filename, write = WAYS[way]
     store = EmbeddedStore(Folders(tmp_path, tmp_path, tmp_path))
     prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=FileLimits())
-    await store.add(Collection(naming.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
+    await store.add(Collection(protocol.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
     tool = DocumentQATool(config=CASE_EVIDENCE, store=store)
     named = await tool.answer_question("What is the private_key?", "7")
     assert named.status is Status.OK

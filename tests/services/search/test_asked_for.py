@@ -23,6 +23,13 @@ from services.search import asked_for, holds, is_too_general
         ),
         ("what does E4012 mean?", "E4012: the disk is full.", "Error codes begin with E."),
         ("what is server.close() for?", "Call `server.close()` at the end.", "A server is opened."),
+        (
+            "which version of python does httpx need",
+            "HTTPX requires Python 3.9+.",
+            "HTTP/2 has version 2 of the protocol.",
+        ),
+        ("which node version does vite 7 need", "Node.js 20.19 or 22.12 is needed.", "The moduleGraph of 7 is mixed."),
+        ("what is the minimum version of Go?", "It needs at least Go 1.21.", "Going on to 1.21, it works."),
     ],
 )
 def test_what_is_asked_for_is_in_what_is_quoted(question: str, has_it: str, has_it_not: str) -> None:

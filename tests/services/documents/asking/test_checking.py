@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking.checking import check
 from services.documents.asking.passages import CitedPassage
+from services.documents.asking.synthesis import check
 
 PASSAGE = CitedPassage(
     doc_id="d",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.asking.checking import check
 from services.documents.asking.passages import CitedPassage
+from services.documents.asking.synthesis import check
 from services.documents.results import QAResult
 from services.documents.store.embedded import EmbeddedStore
 from tests.services.documents import cases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking import meanings
+from services.documents.asking import vocabulary
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from services.documents.asking import meanings
     ],
 )
 def test_a_setting_is_meant_by_other_words_than_its_name(question: str, right: str, wrong: str) -> None:
-    assert meanings.fit(question, right) > meanings.fit(question, wrong)
+    assert vocabulary.fit(question, right) > vocabulary.fit(question, wrong)

@@ -12,8 +12,7 @@ import pytest
 
 import clock
 from services.documents.results import Status
-from services.documents.store.chroma import ChromaStore
-from services.documents.store.chroma_records import ABANDONED_SECONDS
+from services.documents.store.chroma import ABANDONED_SECONDS, ChromaStore
 from services.documents.store.protocol import ChunkSearch, State, StoreUnavailable
 from services.documents.tools import libraries
 from tests.services.documents import cases

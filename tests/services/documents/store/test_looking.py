@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store.collection_files import OpenFile
+from services.documents.store.collection_files import TRIES, OpenFile, ReadOnlyFiles
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.looking import TRIES, ReadOnlyFiles
 from services.documents.store.protocol import LineWhere, StoreUnavailable
 from tests.services.documents import cases
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store import chroma_records, packing
+from services.documents.store import chroma
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.protocol import ChunkSearch, NewDocument, Origin, State, StoreUnavailable
+from services.documents.store.writing import side_by_side
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
 from tests.services.documents.store.conftest import NewStore
@@ -180,14 +181,14 @@ def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two
         "a": row("a", None, 1),
         "e": row("e", None, 9),
     }
-    numbered = packing.side_by_side(rows)
+    numbered = side_by_side(rows)
     assert {doc_id: held["order"] for doc_id, held in numbered.items()} == {"a": 1, "b": 2, "d": 3, "e": 9}
 
 
 async def test_more_documents_than_a_request_takes_come_in_several(
     one: ChromaStore, two: ChromaStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chroma_records, "HEADS_AT_ONCE", 2)
+    monkeypatch.setattr(chroma, "HEADS_AT_ONCE", 2)
     await one.add(cases.case(), [cases.new(f"{number}.log", f"{cases.LOG}{number}\n") for number in range(5)])
     described = await two.describe(NAME)
     assert described is not None

@@ -15,8 +15,7 @@ from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
-from services.documents.tools.cache import AnswerCache, normalised
-from services.documents.tools.core import DocumentQATool
+from services.documents.tools.core import AnswerCache, DocumentQATool, normalised
 from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases

@@ -8,7 +8,7 @@ import pytest
 
 from services.documents.indexing import fill
 from services.documents.results import QAResult, Status
-from services.documents.store import naming
+from services.documents.store import protocol
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
@@ -134,7 +134,7 @@ async def test_a_host_that_most_articles_hold_does_not_decide_their_order(tmp_pa
     store = cases.new_store(tmp_path)
     texts = [f"# Part {n}\n\nSee www.example.net/docs for part {n} of the handbook.\n" for n in range(12)]
     texts.append("# Machines\n\nThe computers stand in a cellar in Vienna, in the second district of the town.\n")
-    collection = Collection(naming.user(str(cases.FRAN)), "user", str(cases.FRAN))
+    collection = Collection(protocol.user(str(cases.FRAN)), "user", str(cases.FRAN))
     for number, text in enumerate(texts):
         (document,) = await store.add(collection, [cases.new(f"{number}.md", text, title=f"Article {number}")])
         await fill(store, HashingEmbedder(), collection.name, document.doc_id)

@@ -9,8 +9,7 @@ import pytest
 
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.tools.query_file import QueryFile
-from services.documents.tools.toolset import Toolset
+from services.documents.tools.toolset import QueryFile, Toolset
 from tests.services.documents import cases
 
 AUTH = """\

@@ -1,0 +1,490 @@
+"""Files posted in threads: which are read, waited for, known and removed, and which must not be read again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clock import rfc3339, run_blocking
+from clock.cancellation import CancelToken
+from model.messages import Attachment, Message, Place
+from services.documents.limits import KINDS
+from services.documents.store import protocol
+from services.documents.store.protocol import (
+    Collection,
+    Document,
+    DocumentStore,
+    Origin,
+    SharedNotes,
+    State,
+    documents_in,
+)
+from services.storage import files, json_state
+
+PLACE_ID = "place_id"  # metadata of a document: the place of its message
+
+
+_OPENS = re.compile(r"[ \t]*(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
+_WORD = re.compile(r"[a-z0-9]{1,12}")
+_ENDINGS = {"python": ".py", "bash": ".sh", "shell": ".sh", "javascript": ".js", "rust": ".rs", "yml": ".yaml"}
+_NOT_TEXT = ("image/", "audio/", "video/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A file that somebody has posted in a conversation."""
+
+    case_id: int  # the thread that it belongs to
+    guild_id: int | None
+    place_id: int  # where its message is: in the thread, or in the channel that the thread belongs to
+    message_id: int
+    uploader_id: int
+    attachment: Attachment
+    at: float  # when it was posted
+    text: str | None = None  # the content of a code block, which is no file on Discord
+
+    @property
+    def filename(self) -> str:
+        return self.attachment.filename
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.attachment.id, self.filename
+
+    @property
+    def collection(self) -> Collection:
+        case_id = str(self.case_id)
+        return Collection(protocol.case(case_id), "case", case_id, self.guild_id)
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(
+            self.filename,
+            uploader_id=self.uploader_id,
+            message_id=self.message_id,
+            attachment_id=self.attachment.id,
+            uploaded_at=rfc3339(self.at),
+            extra={PLACE_ID: str(self.place_id)},
+        )
+
+    def is_in(self, doc: Document) -> bool:
+        """Whether a document was made of this file."""
+        return doc.filename == self.filename and doc.came_as(self.attachment.id)
+
+
+def candidates_in(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
+    """The files in a message, for a thread. `block_lines`: from how many lines on a code block counts as one; None:
+    none does. Pictures, sound and films are not searched, and are left to others.
+    """
+
+    def candidate(file: Attachment, text: str | None = None) -> Candidate:
+        return Candidate(
+            case_id=case_id,
+            guild_id=message.guild_id,
+            place_id=message.channel_id,
+            message_id=message.id,
+            uploader_id=message.author.id,
+            attachment=file,
+            at=message.at,
+            text=text,
+        )
+
+    if message.is_system or message.author.is_bot:
+        return
+    for file in message.attachments:
+        if not file.is_image and not (file.content_type or "").startswith(_NOT_TEXT):
+            yield candidate(file)
+    if block_lines is None:
+        return
+    for number, (text, ending) in enumerate(_long_blocks(message.text, block_lines), 1):
+        name = f"message-{message.id}-block-{number}{ending}"
+        yield candidate(Attachment(message.id, name, len(text.encode()), ""), text)
+
+
+def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
+    """The text of each long block, and the ending that a file of it would have."""
+    for info, lines in _blocks(text.split("\n")):
+        if len(lines) >= least:
+            word = _WORD.match(info.strip().lower())
+            ending = "" if word is None else _ENDINGS.get(word[0], f".{word[0]}")
+            yield "".join(f"{line}\n" for line in lines), ending if ending in KINDS else ".txt"
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Of each block the words behind its opening mark, and its lines. One that is never closed is none."""
+    shut = {line.strip(" \t"): number for number, line in enumerate(lines)}
+    # The last line of each kind: the only one that has to be there for a mark to be closed.
+    at = 0
+    while at < len(lines):
+        opened, at = _OPENS.fullmatch(lines[at]), at + 1
+        if opened is None or shut.get(opened["mark"], -1) < at:
+            continue
+        begun = at
+        while lines[at].strip(" \t") != opened["mark"]:
+            at += 1
+        yield opened["info"], lines[begun:at]
+        at += 1
+
+
+def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
+    """Whether a thread's case is closed: locked, or tagged as solved. An archived one is not closed yet."""
+    return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)
+
+
+REMOVED = "was removed by whoever posted it, or by a moderator."
+MOST_MESSAGES = 20_000
+MOST_THREADS = 5_000  # of messages and of threads the oldest are forgotten first
+GONE, CLOSED = "gone.", "closed."
+"""Begin the keys of shared notes: `gone.<message>.<file>` and `closed.<thread>`."""
+
+log = logging.getLogger(__name__)
+
+
+class Tombstones:
+    """Files that people had forgotten, and those deleted when their thread was closed.
+
+    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when its last file was posted>,
+    <whether people were told>]}}`. A code block, which is no attachment, goes by its name, made of its message and
+    number.
+
+    Shared between processes, each is a note of its own (`share`).
+
+    Every method that changes something raises OSError if that could not be written: it is then known to this process
+    only.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """`path` None: nothing outlives the process."""
+        self._path = path
+        self._files: dict[int, list[str]] = {}
+        self._closed: dict[int, tuple[float, bool]] = {}
+        self._turn = asyncio.Lock()
+        self._notes: SharedNotes | None = None
+        self._told: Callable[[], object] = lambda: None
+        if path is not None:
+            self._read(path)
+
+    async def share(self, notes: SharedNotes, heard: Callable[[], object]) -> None:
+        """From now on they are kept in `notes`, and so are those of all other processes. `heard`: called with each that
+        is new. Raises StoreUnavailable.
+        """
+        self._notes, self._told = notes, heard
+        await notes.follow(GONE, self._heard_of_file)
+        await notes.follow(CLOSED, self._heard_of_thread)
+
+    def holds(self, candidate: Candidate) -> bool:
+        """Whether a file must not be read: somebody had it forgotten, or its thread was closed after it came."""
+        mark = _mark(candidate.attachment.id, candidate.message_id, candidate.filename)
+        if mark in self._files.get(candidate.message_id, ()):
+            return True
+        closed = self._closed.get(candidate.case_id)
+        return closed is not None and candidate.at <= closed[0]
+
+    async def add(self, origins: Iterable[Origin]) -> None:
+        """Somebody had the files forgotten that came from there."""
+        changed: list[str] = []
+        for origin in origins:
+            if origin.message_id is not None and origin.attachment_id is not None:
+                marks = self._files.setdefault(origin.message_id, [])
+                mark = _mark(origin.attachment_id, origin.message_id, origin.filename)
+                if mark not in marks:
+                    marks.append(mark)
+                changed.append(_file_key(origin.message_id, mark))
+        await self._save(changed)
+
+    async def forget_messages(self, message_ids: Iterable[int]) -> None:
+        """These messages are gone themselves."""
+        known = {message_id: marks for message_id in message_ids if (marks := self._files.pop(message_id, None))}
+        if known:
+            await self._save(_file_key(message_id, mark) for message_id, marks in known.items() for mark in marks)
+
+    async def close(self, case_id: int, at: float) -> None:
+        """The files of a thread were deleted as it was closed; the last was posted at `at`, by Discord's clock."""
+        self._closed.pop(case_id, None)
+        self._closed[case_id] = at, False
+        await self._save([f"{CLOSED}{case_id}"])
+
+    def is_unannounced(self, case_id: int) -> bool:
+        """Whether a thread's files were deleted when it was closed, and its people have not been told."""
+        return not self._closed.get(case_id, (0.0, True))[1]
+
+    async def announced(self, case_id: int) -> None:
+        """The people of a thread have been told."""
+        if self.is_unannounced(case_id):
+            self._closed[case_id] = self._closed[case_id][0], True
+            await self._save([f"{CLOSED}{case_id}"])
+
+    async def _save(self, changed: Iterable[str]) -> None:
+        """`changed`: the keys, where they are shared."""
+        dropped = [
+            *(
+                _file_key(message, mark)
+                for message in _oldest(self._files, MOST_MESSAGES)
+                for mark in self._files[message]
+            ),
+            *(f"{CLOSED}{case_id}" for case_id in _oldest(self._closed, MOST_THREADS)),
+        ]
+        for message in _oldest(self._files, MOST_MESSAGES):
+            del self._files[message]
+        for case_id in _oldest(self._closed, MOST_THREADS):
+            del self._closed[case_id]
+        if self._notes is not None:
+            for key in (*changed, *dropped):
+                await self._notes.put(key, self._noted(key))
+            return
+        if self._path is None:
+            return
+        async with self._turn:
+            content = {
+                "files": {str(message): marks for message, marks in self._files.items()},
+                "closed": {str(case_id): closed for case_id, closed in self._closed.items()},
+            }
+            await run_blocking(files.replace, self._path, json.dumps(content, indent=0).encode() + b"\n")
+
+    def _noted(self, key: str) -> bytes | None:
+        """What is to be kept under a key; None: nothing any more."""
+        if key.startswith(CLOSED):
+            closed = self._closed.get(int(key.removeprefix(CLOSED)))
+            return None if closed is None else json.dumps(closed).encode()
+        message, mark = _file_of(key.removeprefix(GONE))
+        return b"true" if mark in self._files.get(message, ()) else None
+
+    def _heard_of_file(self, key: str, value: bytes | None) -> None:
+        message, mark = _file_of(key)
+        marks = [each for each in self._files.get(message, ()) if each != mark]
+        if value is not None:
+            marks.append(mark)
+        if marks:
+            self._files[message] = marks
+            self._told()
+        else:
+            self._files.pop(message, None)
+
+    def _heard_of_thread(self, key: str, value: bytes | None) -> None:
+        self._closed.pop(int(key), None)
+        if value is not None:
+            at, told = json.loads(value)
+            self._closed[int(key)] = float(at), bool(told)
+            self._told()
+
+    def _read(self, path: Path) -> None:
+        kept = json_state.read_object(path)
+        try:
+            self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
+            self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            if kept:
+                log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
+
+
+def _mark(attachment_id: int, message_id: int, filename: str) -> str:
+    return str(attachment_id) if attachment_id != message_id else filename
+
+
+def _file_key(message_id: int, mark: str) -> str:
+    return f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}"
+
+
+def _file_of(key: str) -> tuple[int, str]:
+    """The message and the mark of a file; without `gone.`."""
+    message_id, _, mark = key.partition(".")
+    return int(message_id), base64.urlsafe_b64decode(mark).decode()
+
+
+def _oldest(held: Mapping[int, object], most: int) -> list[int]:
+    return list(held)[: max(0, len(held) - most)]
+
+
+async def forget_evidence(
+    store: DocumentStore,
+    user_id: int,
+    gone: Tombstones | None,
+    forget_answers: Callable[[str], object] | None = None,
+    *,
+    only_unread: bool = False,
+) -> int:
+    """Delete every file that a person has posted in a thread, unless others have posted it there as well.
+
+    `gone`: remembers that they must not be read again; None: they may be. `forget_answers`: called with the name of
+    each collection that files were taken from. `only_unread`: only files that are being read. Gives how many of the
+    person's files there were. Raises StoreUnavailable, OSError.
+    """
+
+    def posted(origin: Origin) -> bool:
+        return origin.uploader_id == user_id
+
+    count = 0
+    for name in await store.list_collections(protocol.CASE_PREFIX):
+        theirs = [
+            doc
+            for doc in await documents_in(store, name)
+            if any(map(posted, doc.origins)) and (doc.state is State.PENDING or not only_unread)
+        ]
+        if gone is not None and theirs:
+            await gone.add(origin for doc in theirs for origin in doc.origins if posted(origin))
+        for doc in theirs:
+            count += await store.withdraw(name, doc.doc_id, posted)
+        if theirs and forget_answers is not None:
+            forget_answers(name)
+        left = await store.describe(name)
+        if left is not None and not left.documents:
+            await store.delete_collection(name)
+    return count
+
+
+async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Document) -> None:
+    """Delete one file of a thread, for all who posted it. Its name stays as long as the thread's other files do, and
+    it is not read again as long as its messages are there. Raises StoreUnavailable, OSError.
+    """
+    await gone.add(doc.origins)
+    described = await store.describe(name)
+    if described is None or not await store.delete_document(name, doc.doc_id):
+        return
+    origin = doc.origin
+    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id)
+    marker = await store.expect(described.collection, kept)
+    await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")
+
+
+REMEMBERED = 5_000  # threads whose files are remembered; the oldest are looked up in the store again
+
+
+class CaseClosed(Exception):
+    """The thread of a file has been closed, or the file was taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestJob:
+    """A file on its way into its thread's collection."""
+
+    candidate: Candidate
+    token: CancelToken
+
+    @property
+    def case_id(self) -> int:
+        return self.candidate.case_id
+
+
+@dataclass(slots=True)
+class _Case:
+    """A thread. `seen`: its files, with their messages. `open`: those neither searchable nor failed yet. `changed`:
+    made by whoever waits, since most threads are never waited for.
+    """
+
+    seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
+    open: dict[tuple[int, str], IngestJob] = field(default_factory=dict[tuple[int, str], IngestJob])
+    changed: asyncio.Event | None = None
+
+
+class ThreadFiles:
+    """Every file from its message until it can be searched, and which threads have files at all.
+
+    Attributes:
+        gone: files that must not be read again.
+    """
+
+    def __init__(self, with_files: Iterable[int] = (), gone: Tombstones | None = None) -> None:
+        """`with_files`: the threads that have collections at the start."""
+        self.gone = Tombstones() if gone is None else gone
+        self._cases: OrderedDict[int, _Case] = OrderedDict()
+        self._with_files = set(with_files)
+
+    async def share(self, notes: SharedNotes) -> None:
+        """Know of the files that any process has had removed, and stop reading them. Raises StoreUnavailable."""
+        await self.gone.share(notes, lambda: self.take_back(self.gone.holds))
+
+    def __iter__(self) -> Iterator[int]:
+        """The threads that have files."""
+        return iter(sorted(self._with_files))
+
+    def has_files(self, case_id: int) -> bool:
+        return case_id in self._with_files
+
+    def know(self, case_id: int) -> None:
+        """The thread has a collection."""
+        self._with_files.add(case_id)
+
+    def forget(self, case_id: int) -> None:
+        """Another process has deleted the thread's collection; what is being read here goes into a new one."""
+        case = self._cases.get(case_id)
+        if case is None or not case.open:
+            self._with_files.discard(case_id)
+
+    def begin(self, candidate: Candidate) -> IngestJob | None:
+        """Start a file; None: it is known already, or was removed."""
+        if self.gone.holds(candidate):
+            return None
+        case = self._cases.setdefault(candidate.case_id, _Case())
+        self._cases.move_to_end(candidate.case_id)
+        if candidate.key in case.seen:
+            return None
+        job = IngestJob(candidate, CancelToken())
+        case.seen[candidate.key] = candidate.message_id
+        case.open[candidate.key] = job
+        self._with_files.add(candidate.case_id)
+        while len(self._cases) > REMEMBERED:
+            oldest = next((case_id for case_id, each in self._cases.items() if not each.open), None)
+            if oldest is None:
+                break
+            del self._cases[oldest]
+        return job
+
+    def settle(self, job: IngestJob) -> None:
+        """A file can be searched now, or never will be."""
+        case = self._cases.get(job.case_id)
+        if case is not None and case.open.get(job.candidate.key) is job:
+            del case.open[job.candidate.key]
+            if case.changed is not None:
+                case.changed.set()
+                case.changed = None
+            self._forget_closed(job.case_id, case)
+
+    def unread(self, case_id: int) -> list[Candidate]:
+        """The files that cannot be searched yet."""
+        case = self._cases.get(case_id)
+        return [] if case is None else [job.candidate for job in case.open.values()]
+
+    async def wait(self, case_id: int, seconds: float) -> bool:
+        """Wait until all files of a thread can be searched; whether they can."""
+        try:
+            async with asyncio.timeout(seconds):
+                while (case := self._cases.get(case_id)) is not None and case.open:
+                    case.changed = case.changed or asyncio.Event()
+                    await case.changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self, case_id: int) -> None:
+        """Call off the files of a thread that are being read. Files that come later are new ones."""
+        case = self._cases.get(case_id)
+        if case is not None:
+            case.seen.clear()
+            for job in case.open.values():
+                job.token.cancel(CaseClosed("the thread was closed"))
+            self._forget_closed(case_id, case)
+        self._with_files.discard(case_id)
+
+    def _forget_closed(self, case_id: int, case: _Case) -> None:
+        """A thread that was closed is not remembered once none of its files is being read."""
+        if not case.seen and not case.open:
+            del self._cases[case_id]
+
+    def with_files_of(self, message_ids: Iterable[int]) -> set[int]:
+        """The threads that files of these messages went to, as far as they are remembered."""
+        gone = frozenset(message_ids)
+        return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
+
+    def take_back(self, gone: Callable[[Candidate], bool]) -> set[int]:
+        """Call off the files of which `gone` is true; gives their threads."""
+        meant = [job for case in self._cases.values() for job in case.open.values() if gone(job.candidate)]
+        for job in meant:
+            job.token.cancel(CaseClosed("the file was taken back"))
+        return {job.case_id for job in meant}
