@@ -3,13 +3,12 @@
 Operators, streams and sinks take the time from here only. On a `VirtualLoop` the loop's time *is* UTC, so a recorded
 day replays in seconds and gives the same bytes each time; on an ordinary loop it is the computer's clock.
 
-run_blocking, real_time     work outside of the loop
-processes                   work on bytes from outside, in processes that may be killed
-cancel_token                one item's cancellation
-shared_calls                one call for identical requests
-backoff                     pauses that double
-within                      limits that a pause of the process does not use up
-threads                     an end that does not wait for those that hang
+utc             the time of the loop as UTC                virtual_loop    the loop whose time jumps
+threads         blocking work and real time beside the loop, and an end that does not wait for threads that hang
+processes       work on bytes from outside, in processes that may be killed; `worker` is their other end
+cancellation    of one item, and of tasks
+timeouts        limits that a pause of the process does not use up, and pauses that double
+shared_calls    one call for identical requests
 """
 
 # pyright: reportUnusedImport=false

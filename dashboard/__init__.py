@@ -1,12 +1,11 @@
-"""What the running program does, as pages (SPEC 11): views of it, rendered on the server and kept fresh by events.
+"""What the running program does, as pages: views of it, rendered on the server and kept fresh by events.
 
-    meter       what the operators tell, added up         flow       the dataflow as a picture of these figures
-    answers     how parts ended, with their paths          gaps       what was asked and not answered
-    knowledge   sources, searches, the team's topics       cost       tokens, and what they cost
-    processes   who does the work, where several do
-    showing     what may be shown of texts and people      access     who may look, and from where
-    rendering   templates and headers                      pages, correcting, live     one handler a page
-    serving     all of it on an aiohttp application
+    meter       the figures of each operator: items, failures, durations
+    flow        the dataflow as a picture of these figures
+    views       answers with their paths, gaps, knowledge, cost and processes
+    display     which texts and names may be shown         access      who may look, and from where
+    pages       the data, templates and handlers of the pages
+    serving     the routes on an aiohttp application, and the stream of live events
 
 Views are functions from values to frozen dataclasses. Nothing here reads the configuration. It loads aiohttp and
 jinja2: import it only where the dashboard is on.

@@ -81,7 +81,7 @@ class _Operator:
 
 
 class FlowMeter:
-    """Hears gauges, items and results of one run (`operators.step.Meter`).
+    """Hears gauges, items and results of one run (`dataflow.Meter`).
 
     Attributes:
         changed: called after each change; must not fail.

@@ -5,5 +5,5 @@ messages       one message, its author, its place
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
 conversations  the history that the answering steps see
 outcomes       what became of each part
-version        of the program
+processes      what a process reports of itself, and the version of the program
 """

@@ -139,7 +139,7 @@ def summarise_images(
     return summarised
 
 
-KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up (SPEC 6, "Image summary")
+KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up
 
 
 def retry_pending(

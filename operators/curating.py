@@ -29,7 +29,7 @@ from services.team import (
     replaced_by,
 )
 
-TRIES = 3  # of one pair (SPEC 6)
+TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
 NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
 """The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""

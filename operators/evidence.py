@@ -275,8 +275,7 @@ def sweep(
     solved_tags: frozenset[str],
     grace_seconds: float,
 ) -> Callable[[object], Coroutine[Any, Any, int]]:
-    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives their number
-    (DOCUMENT_QA 8.3).
+    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives their number.
 
     A thread is deleted only if the sweep before found it over as well. If anything cannot be asked about, the threads
     of a server or a single one, nothing at all is deleted.

@@ -1,4 +1,4 @@
-"""Prefetch the model calls for pairs whose turn has not come (CONVERSATIONS.md, "Rebuilding in a third of the time").
+"""Prefetch the model calls for pairs whose turn has not come.
 
     pair 1   classify ── integrate ── its turn: decided about
     pair 2   classify ────────────── integrate

@@ -32,7 +32,7 @@ from services.storage import in_thread
 
 TAKEN = "another kind of source has names like this; rename it"
 KEPT_SECONDS = 24 * 3600.0
-"""How long a source that is gone is remembered, so that an empty mount costs no descriptions (SPEC 7)."""
+"""How long a source that is gone is remembered, so that an empty mount costs no descriptions."""
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:

@@ -1,13 +1,10 @@
 """What the operator has configured: read from files and the environment, checked once, then fixed.
 
-loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line
-draft       what the two YAML files say, and on which line
-editing     keys put into config.local.yaml and .env, where the rest stays as it is
+loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line; and keys put into
+            config.local.yaml and .env, where the rest stays as it is
 errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
-apart       whether what belongs to one server lies apart from the rest
-serving     what several keys say together of what is served
-kinds       the types of values; transports: those of the transport
+kinds       the types of values
 prompts     the default tasks for the LLM
 reference   docs/configuration.md, the short table in README.md, and the commented config.yaml
 """

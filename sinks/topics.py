@@ -1,4 +1,4 @@
-"""Write decisions about captured conversations to the topics and their index (tier 2; SPEC 6, "Decisions").
+"""Write decisions about captured conversations to the topics and their index (tier 2).
 
 Calls must not overlap, as decisions follow each other. One that is cancelled is finished all the same.
 """

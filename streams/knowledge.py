@@ -46,9 +46,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ENOUGH = 0.05
-"""The share of the sources after which cache and index are written while an update runs (SPEC 7)."""
+"""The share of the sources after which cache and index are written while an update runs."""
 WRITE_SECONDS = 30.0
-"""After this time they are written anyway (SPEC 7)."""
+"""After this time they are written anyway."""
 PAUSE_SECONDS = 5.0
 """Between two writes: where sources change faster than that, little is lost by a crash."""
 TOGETHER = 64

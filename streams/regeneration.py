@@ -1,4 +1,4 @@
-"""Rebuild the topics (tier 2) from the raw archive (tier 1), beside the library in use (SPEC 6, `--regen`).
+"""Rebuild the topics (tier 2) from the raw archive (tier 1), beside the library in use: `--regen`.
 
     tasks, in order ── asked ahead, a few at a time
         │ one after another

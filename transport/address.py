@@ -1,4 +1,4 @@
-"""Where the servers are, and what a process shows them to be let in."""
+"""The addresses of the servers, and the credentials that they ask for."""
 
 from __future__ import annotations
 

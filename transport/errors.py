@@ -1,4 +1,4 @@
-"""What can go wrong between the program and the servers of NATS."""
+"""The errors between the program and the servers of NATS."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ Interact = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
-    """`transport.rebalancing.Owned`."""
+    """`transport.rebalancing.OwnedPartition`."""
 
     def __init__(
         self,
@@ -331,7 +331,7 @@ class Partition:
             log.warning("partition %d belongs to another process now", self.number)
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """`Owned.release`."""
+        """`OwnedPartition.release`."""
         self._closing = True
         try:
             await self._release(drain=drain, seconds=seconds)

@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FleetOutcomes:
-    """`assembly.dashboard.Ends` over all partitions: outcomes are read from the log each time, nothing is cached. Reply
-    texts
-    are known only for this process's own outcomes (`record`), and only those are shown while NATS is away.
+    """`assembly.dashboard.OutcomeHistory` over all partitions: outcomes are read from the log each time,
+    nothing is cached. Reply texts are known only for this process's own outcomes (`record`), and only those are shown
+    while NATS is away.
     """
 
     process: Process

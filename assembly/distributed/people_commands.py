@@ -72,7 +72,7 @@ class PeopleServices:
             self._start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int) -> ForgetResult:
-        """For `Duties`: what all workers can reach, and what this one has in memory."""
+        """For `ForgetHandler`: what all workers can reach, and what this one has in memory."""
         done = ForgetResult()
         self._stale[user_id] = [each for each in self.taught if await in_thread(has_archived_text, each.raw, user_id)]
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:

@@ -1,4 +1,4 @@
-"""What every process has, whatever its roles: name, folder, connections, and the status that it reports."""
+"""The parts of every process, whatever its roles: name, folder, connections, and the status that it reports."""
 
 from __future__ import annotations
 

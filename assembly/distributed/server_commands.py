@@ -1,4 +1,4 @@
-"""What `--check`, `--adopt` and `--export` do with the NATS servers."""
+"""Carries out `--check`, `--adopt` and `--export` on the NATS servers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How well the document tools find and answer: suites of questions, figures, and a table (DOCUMENT_QA 9)."""
+"""How well the document tools find and answer: suites of questions, figures, and a table."""

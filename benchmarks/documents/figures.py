@@ -1,4 +1,4 @@
-"""Answers held against what is right: the figures of DOCUMENT_QA 9."""
+"""Answers held against what is right."""
 
 from __future__ import annotations
 

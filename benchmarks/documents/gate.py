@@ -1,4 +1,4 @@
-"""Where the relevance gate stands, derived for the embedder in use (DOCUMENT_QA 2.3).
+"""Where the relevance gate stands, derived for the embedder in use.
 
 Positives: each question of the prose suite, with the cosine of its right article's best passage. Negatives: questions
 about other things (below), and each question with the article's own passages taken away, with the best cosine that is

@@ -1,9 +1,7 @@
 """`--init`: from a clone to a bot that answers from its operator's documentation, question by question.
 
-steps       the questions, in their order, and what comes after them
-people      Discord and the team           documents, models      what it answers from, and who writes
-answers     who answers: a person at a terminal, or a file
-keeping     what is kept: config.local.yaml, .env, the list of pages
+steps       the questions, in their order, how each answer is checked, and what comes after them
+answers     a person at a terminal or a file answers; what is kept goes to config.local.yaml, .env and the list of pages
 """
 
 # pyright: reportUnusedImport=false

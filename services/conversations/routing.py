@@ -152,7 +152,7 @@ TABLE: tuple[Row, ...] = (
     (TEAM, CHANNEL, PartFacts.helps_user, CAPTURE),
     (TEAM, ANY, None, NOTHING),
 )
-"""The table of SPEC section 4: the first row that matches decides. A thread may be a forum post."""
+"""What becomes of a part: the first row that matches decides. A thread may be a forum post."""
 
 
 async def destination(facts: PartFacts) -> Destination:

@@ -144,7 +144,7 @@ class DryRunPoster:
 
 
 PATIENCE_SECONDS = 180.0
-"""SPEC section 11: `/healthz` answers 200 unless the gateway has been away for more than 3 minutes."""
+"""`/healthz` answers 200 unless the gateway has been away for longer than this."""
 
 
 class GatewayRefused(Exception):

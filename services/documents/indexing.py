@@ -1,4 +1,4 @@
-"""Keeping documents searchable: their vectors, the team's topics and the documentation (DOCUMENT_QA 8.3).
+"""Keeping documents searchable: their vectors, the team's topics and the documentation.
 
 A document is indexed again only when its content has changed. A library that is being updated answers from its old
 revision until the new one is complete, and is then swapped in one step.

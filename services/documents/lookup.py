@@ -1,4 +1,4 @@
-"""Which files and runbooks there are for an answer, and the tools that look things up in them."""
+"""Lists the files and runbooks there are for an answer, and binds the tools that look things up in them."""
 
 from __future__ import annotations
 

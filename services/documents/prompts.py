@@ -1,4 +1,4 @@
-"""What the document tools say to a model: condensing what was found, and rewriting a follow-up question."""
+"""The prompts of the document tools: condense what was found, rewrite a follow-up question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the document tools are asked with, and what they give back (DOCUMENT_QA 2)."""
+"""The arguments and results of the document tools."""
 
 from __future__ import annotations
 

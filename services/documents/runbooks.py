@@ -1,4 +1,4 @@
-"""People's own runbooks: kept, listed, removed, and shown where their owner says (DOCUMENT_QA 8.1, 11)."""
+"""People's own runbooks: kept, listed, removed, and shown where their owner says."""
 
 from __future__ import annotations
 

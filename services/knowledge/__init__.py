@@ -1,9 +1,9 @@
 """The knowledge base: the kinds of sources, the records and formats on disk, and the library that answers are given
 from.
 
-`source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are those there
-are; `owned` keeps servers apart; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetches pages,
-lists of them, repositories.
+`source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are the three
+there are; `library` keeps servers apart, `library_search` searches one; `links_file`, `cache` and `index_file` are the
+formats on disk; `web` fetches pages, lists of pages and repositories.
 """
 
 # pyright: reportUnusedImport=false

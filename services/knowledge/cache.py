@@ -1,4 +1,4 @@
-"""The grammar of a cache file (SPEC 7, "Cache file"): what is known about each source, read and written side by side.
+"""The grammar of a cache file: what is known about each source, read and written side by side.
 
     {
     "schema_version": 1,

@@ -1,4 +1,4 @@
-"""The grammar of an index file (SPEC 7, "Index file"), read and written side by side.
+"""The grammar of an index file, read and written side by side.
 
     kb:guides/setup.md
     How to set up a node: drivers, Docker, ports.

@@ -1,7 +1,11 @@
 """The library that answers are given from: source ids, the index of sources and their texts on disk, and what one
-server sees of it.      kb:guides/setup.md                            a shared document
-kb:@1175948623872000001/guides/setup.md       a document of one server     team:@1175948623872000001/tokens.txt
-what the team of that server has taught  On disk, in a server's own folder, ids carry no server: `OwnLibrary` adds it.
+server sees of it.
+
+    kb:guides/setup.md                            a shared document
+    kb:@1175948623872000001/guides/setup.md       a document of one server
+    team:@1175948623872000001/tokens.txt          what the team of that server has taught
+
+On disk, in a server's own folder, ids carry no server: `OwnLibrary` adds it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests
     chat                    sent to an OpenAI-compatible endpoint, with a time-out
 
 The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
-asks through `ahead`, another `Asker`, which makes calls before it is certain that their answers are needed.
+asks through `prefetching`, another `Asker`, which makes calls before it is certain that their answers are needed.
 
 What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
 answered call is counted in a `Usage`, and charged to the day's `Limiter`. LangChain and the OpenAI SDK take a second to

@@ -63,7 +63,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Limits of the tool calls of one answer (DOCUMENT_QA 8.4, "Loop guards").
+    """Limits of the tool calls of one answer.
 
     Attributes:
         max_repeated_questions: calls with the same question, ignoring white space, case and punctuation.

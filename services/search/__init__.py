@@ -1,6 +1,6 @@
 """Search: terms in any language, the wording of questions and replies, passages, ranking, and embeddings.
 
-`embedding` is a package of its own, as it imports numpy.
+`embedding` is imported by its own name, as it loads numpy.
 """
 
 # pyright: reportUnusedImport=false

@@ -170,7 +170,7 @@ MAX_TOKENS = 256
 """The model was trained with so many; the rest of a longer text is ignored."""
 
 PACKAGED_BATCH = 8
-"""Texts at a time: memory grows with the batch (LLM.md: 549 MB for 16 long ones)."""
+"""Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
 
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
 

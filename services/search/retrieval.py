@@ -67,7 +67,7 @@ those about something else half."""
 # Fitted by logistic regression to what people ask about ten documentations: 290 questions that these answer, 194 that
 # they do not, all of the former asked of the other documentations too, and messages of chats about other things.
 # What leaving one documentation out at a time gives is in benchmarks/README.md, "Answers". Tried with these, and of no
-# use: BM25 of the best passage beside its cosine, words matched one by one (`embedding/matching.py`).
+# use: BM25 of the best passage beside its cosine, words matched one by one (`embedding.py: Matcher`).
 _WITH_MEANING = {
     "best_cosine": 12.65,
     "mean_cosine": -5.87,

@@ -3,15 +3,14 @@ follow from both (tier 2).
 
 How a pair travels:
 
-    captures        a team member's part and the messages around it, joined with earlier captures of the conversation
-    pending         … waits here while its images cannot be described
-    speakers        who speaks in it, and to whom, as models and readers see it
-    archive         the grammar of blocks, which `sinks.archive` appends; `archive_files` finds, reads and repairs files
+    captures        a team member's part and the messages around it, joined with earlier captures of the conversation;
+                    one whose images cannot be described yet waits in a file of its own
+    archive         the grammar of blocks, which `sinks.archive` appends, and the labels of who speaks in them;
+                    `archive_files` finds, reads and repairs the files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
-      decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
-      fold, topics  the topics that follow from archive and decisions, and the grammar of their files
-      growth        when topics are described while pairs are left
-      index, state  the team index and the cache of descriptions; how far the archive is filed
+      decisions     the log, append-only, which is what counts
+      topics        the topics that follow from archive and decisions (`fold`), and the grammar of their files
+      index         the team index, the cache of descriptions, and when a topic is described again
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
     corrections     `--kb`: what operators see, remove and restore

@@ -1,4 +1,4 @@
-"""The files of the raw archive, one for each ISO week (SPEC 6, "Raw archive"). Blocking.
+"""The files of the raw archive, one for each ISO week. Blocking.
 
 All functions raise OSError as the system reports it.
 """

@@ -1,4 +1,4 @@
-"""The team library for operators (`--kb`): overview, and removing and restoring pairs (SPEC 6). Blocking."""
+"""The team library for operators (`--kb`): overview, and removing and restoring pairs. Blocking."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The log of decisions about captured pairs. Together with the archive it determines the topic files (SPEC 6,
-"Decisions").
+"""The log of decisions about captured pairs. Together with the archive it determines the topic files.
 
     {"qa_id": "qa_20260201_031057.000000", "at": "2026-02-01T03:12:00.000Z", "action": "added", "topic": "gpu",
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}

@@ -1,4 +1,4 @@
-"""Opens a team library: reads, checks and repairs what is on the disk (SPEC 6, "Decisions", steps 1 and 4).
+"""Opens a team library: reads, checks and repairs what is on the disk.
 
 Topic files are made what archive and decisions say. One that differs was either not written before a crash, and is
 written now; or somebody changed it, and it is kept as `<topic>.txt.rejected`.

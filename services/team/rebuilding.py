@@ -1,4 +1,4 @@
-"""`--regen`: plans a rebuild of tier 2, and manages the folder in which it is built (SPEC 6). Blocking.
+"""`--regen`: plans a rebuild of tier 2, and manages the folder in which it is built. Blocking.
 
     archive    → the fullest capture of each conversation, in order of `said_at`
     decisions  → the operators' last decision about each pair, which stays valid

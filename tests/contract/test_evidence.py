@@ -468,7 +468,7 @@ async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sourc
 async def test_what_an_answer_cites_or_quotes_of_a_file_and_is_not_there_is_marked_where_people_read_it(
     begin: Begin,
 ) -> None:
-    """DOCUMENT_QA 6, of the answer itself."""
+    """The rule of document tools, of the answer itself."""
     said = (
         'app.log:31 says "connection to 10.0.0.7 refused". app.log:99 says "disk is on fire", as does secret.log:3 '
         "and line 4711."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_TEAM_FILES = ("archive", "archive_files", "decisions", "index", "pending", "places", "qa_ids", "state", "topics")
+_TEAM_FILES = ("archive", "archive_files", "captures", "decisions", "index", "library", "topics")
 
 _TESTS_OF_TEAM_FILES = (
     *("archive", "archive_reader", "corrections_in_part", "decisions", "index", "library", "pending", "pieces"),
@@ -32,8 +32,6 @@ AREAS = {
     "operators": Area(("dataflow/*.py", "operators/*.py"), ("tests/operators",)),
     "follower": Area(
         (
-            "services/conversations/tracking.py",
-            "services/conversations/tracking.py",
             "services/conversations/tracking.py",
             "operators/screen.py",
         ),

@@ -24,7 +24,7 @@ LAYOUT = Layout(partitions=6, lease_seconds=1.0)
 
 @dataclass
 class Held:
-    """A lease and nothing behind it. `transport.rebalancing.Owned`."""
+    """A lease and nothing behind it. `transport.rebalancing.OwnedPartition`."""
 
     lease: Lease
     lost: bool = False

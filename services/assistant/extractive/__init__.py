@@ -1,7 +1,7 @@
 """Thinking without a model, for a newcomer who has no key yet: rules decide, BM25 selects, and sources are quoted.
 
 assistant   the answer chain (`Assistant`), from sources, files and runbooks
-looking_up  what files and runbooks say
+lookup      what files and runbooks say
 curator     topics by likeness of words (`Curator`)
 describing  descriptions for the index (`Describer`)
 """

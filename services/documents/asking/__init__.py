@@ -1,1 +1,1 @@
-"""From a question to passages, and from passages to an answer (DOCUMENT_QA 5 and 6)."""
+"""Plans a question about files, finds passages or lines, and writes a cited answer (docs/document-tools.md)."""

@@ -135,7 +135,7 @@ def yearless(text: str) -> str:
     return _YEARLESS.sub("", text)
 
 
-RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word (DOCUMENT_QA 5.1)
+RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|g
 
 async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...], k: int) -> Retrieved | None:
     """How many lines fit, by what the question wants them counted by: over whole files, never over the passages that
-    happen to be shown (DOCUMENT_QA 5.3, 10). None: its words are not about lines.
+    happen to be shown. None: its words are not about lines.
     """
     counted = plan.aggregate is Aggregate.COUNT
     if plan.words:

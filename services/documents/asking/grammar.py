@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (patterns are read in one piece)
-"""One walk over a question: typed pieces with their places, and what is left over (DOCUMENT_QA 5.1).
+"""One walk over a question: typed pieces with their places, and what is left over.
 
 A phrase is words in their order. Capitals name a class of `vocabulary`, or a place (`_PLACES`); of `a/b`
 one word is there, `?` and `*` follow what may be missing, and `=` precedes what has to follow without being part of it.

@@ -1,4 +1,4 @@
-"""What is asked, and what it is answered from: pieces of documents, with the lines that matter in them."""
+"""The passages that an answer is made of, with the lines that matter, and the documents that may be asked (`Scope`)."""
 
 from __future__ import annotations
 

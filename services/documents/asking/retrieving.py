@@ -1,4 +1,4 @@
-"""From a plan to passages: by exact conditions where the question has some, else ranked (DOCUMENT_QA 5.2 to 5.4)."""
+"""Turns a plan into passages: by exact conditions where the question has some, else by ranking."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
 from services.search.embedding import Vectors
 
-DEPTH = 15  # how many candidates each arm gives at least (DOCUMENT_QA 5.4)
+DEPTH = 15  # how many candidates each arm gives at least
 
 PER_DOCUMENT = 2  # how many passages one document of prose gives before others had their turn
 
 RARE_BONUS = 0.15
-LEVEL_BONUS = 0.2  # for lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)
+LEVEL_BONUS = 0.2  # for lines of the level that the question speaks of, where it is no condition
 _COMMON = 1000
 
 _LEAD = 6  # how many lines around a line pattern's first one are shown

@@ -1,4 +1,4 @@
-"""Questions that only make sense after the ones before them (DOCUMENT_QA 5.5). Keeps nothing; never fails."""
+"""Rewrites follow-up questions so that they make sense alone. Keeps nothing; never fails."""
 
 from __future__ import annotations
 

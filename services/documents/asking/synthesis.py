@@ -232,7 +232,7 @@ class ExtractiveSynthesiser:
 
 
 def rendered(material: Material) -> str:
-    """The passages as the model sees them, best first, as many as there is room for (DOCUMENT_QA 7)."""
+    """The passages as the model sees them, best first, as many as there is room for."""
     room = CONTEXT_TOKENS * CHARS_PER_TOKEN
     texts = [numbered(passage) for passage in material.passages]
     if sum(map(len, texts)) > room:

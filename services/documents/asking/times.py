@@ -1,4 +1,4 @@
-"""Times that a question names, as conditions on lines: "at 14:32", "between 9:00 and 9:05" (DOCUMENT_QA 5.1)."""
+"""Reads times that a question names as conditions on lines: "at 14:32", "between 9:00 and 9:05"."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def words_in_logs(question: str) -> str:
 
 
 def fit(question: str, key_path: str) -> float:
-    """How well the path of a value fits a question, 0 to 1 (DOCUMENT_QA 5.3).
+    """How well the path of a value fits a question, 0 to 1.
 
     "How often is the health of db checked" names `db`, and says in other words `healthcheck.interval`. Each name on a
     path that the question holds counts, the last one most.

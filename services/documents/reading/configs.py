@@ -1,4 +1,4 @@
-"""Configuration files: sections cut along the keys, and each value as a sentence of its own (DOCUMENT_QA 4.4)."""
+"""Configuration files: sections cut along the keys, and each value as a sentence of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Bytes → text with `\n` line ends, whose line n is line n of the file (DOCUMENT_QA 4.2)."""
+r"""Bytes → text with `\n` line ends, whose line n is line n of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifies a document by what the user says, else by its name, else by its beginning (DOCUMENT_QA 4.3)."""
+"""Classifies a document by what the user says, else by its name, else by its beginning."""
 
 from __future__ import annotations
 

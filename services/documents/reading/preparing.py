@@ -1,4 +1,4 @@
-"""Prepares a file for a store (DOCUMENT_QA 4). Pure, and slow for a large one: seconds."""
+"""Prepares a file for a store. Pure, and slow for a large one: seconds."""
 
 from __future__ import annotations
 

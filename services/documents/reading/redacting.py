@@ -1,4 +1,4 @@
-"""Secrets and personal details become labels before a document is cut up, stored or embedded (DOCUMENT_QA 4.5)."""
+"""Secrets and personal details become labels before a document is cut up, stored or embedded."""
 
 from __future__ import annotations
 

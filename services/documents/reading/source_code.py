@@ -1,4 +1,4 @@
-"""Program code: Python by functions and classes, all else in blocks of lines (DOCUMENT_QA 4.4)."""
+"""Program code: Python by functions and classes, all else in blocks of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and metrics: rows under their header, and what the columns hold (DOCUMENT_QA 4.4)."""
+"""Tables and metrics: rows under their header, and what the columns hold."""
 
 from __future__ import annotations
 

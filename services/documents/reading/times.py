@@ -1,4 +1,4 @@
-"""When a line was logged: the time formats of logs (DOCUMENT_QA 4.4).
+"""When a line was logged: the time formats of logs.
 
 A time in UTC is written with `Z`, the writer's local time without. Where a log leaves the year out it is written as
 0000 (0001 after the turn of the year), and where it leaves the day out as well, as 0000-01-01 (the next day after

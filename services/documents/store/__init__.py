@@ -1,4 +1,4 @@
-"""Where documents are kept: one protocol, a store of SQLite files behind it, and Chroma where processes share one."""
+"""The store of documents: one protocol, SQLite files behind it, or Chroma where processes share one."""
 
 # pyright: reportUnusedImport=false
 from services.documents.store import protocol

@@ -80,7 +80,23 @@ class KeptRecords:
 
 
 class ChromaRecords:
-    """Each method raises what the client raises, besides what it names."""
+    """The records of our collections on the server. Blocking; each method raises what the client raises, besides what
+    it names.
+
+    Each of our collections is one of Chroma's, `<name>.documents`. Its records are
+
+    - `version`: the collection's row, its version, and which write this is;
+    - one head a document: its row, and the names of its pieces;
+    - pieces: the packed text and lines of a document, or some of its vectors.
+
+    Chroma has no transactions, but takes the records of one request all or not at all. So a write first adds new
+    pieces, not read yet, then in one request the changed heads and the new version, and last deletes old pieces. A read
+    takes heads and version in one request, then pieces, and starts again if the version has changed since.
+
+    Everything is metadata of records with a constant vector. Chroma's index of texts takes seconds and several times
+    the space, and what its index of vectors has written to the server's disk stays there when the collection is
+    deleted.
+    """
 
     def __init__(self, connect: Callable[[], Any], disconnect: Callable[[Any], None]) -> None:
         self._connect = connect

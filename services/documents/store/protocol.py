@@ -209,7 +209,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How keyword and vector search are weighed against each other (DOCUMENT_QA 5.4)."""
+    """How keyword and vector search are weighed against each other."""
 
     prose: float = 0.7
     window: float = 0.5

@@ -1,4 +1,4 @@
-"""The tables of one collection's file, and how a document becomes rows of them (DOCUMENT_QA 3)."""
+"""The tables of one collection's file, and how a document becomes rows of them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def to_embed(prepared: Prepared) -> list[Chunk]:
 
 
 def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
-    """What is turned into a vector: `filename › heading or key path` and the text (DOCUMENT_QA 4.4).
+    """What is turned into a vector: `filename › heading or key path` and the text.
 
     A line pattern goes without a name: names of files say nothing about what happened.
     """

@@ -288,7 +288,7 @@ class SearchFailed(Exception):
 
 
 class Breaker:
-    """Opens after five failures in a row; after a minute one search is let through to try (DOCUMENT_QA 8.4)."""
+    """Opens after five failures in a row; after a minute one search is let through to try."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -371,7 +371,7 @@ class DocumentQATool:
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
     ) -> QAResult:
-        """As `run`, with everything that is known about the answer. Who may ask is checked first (DOCUMENT_QA 8.1)."""
+        """As `run`, with everything that is known about the answer. Who may ask is checked first."""
         result = no_result(self.config, Status.DENIED)
         if self.config.admits(ctx):
             said = ctx.conversation if conversation_context is None else conversation_context

@@ -1,4 +1,4 @@
-"""The libraries as data: the core knows none of them by name (DOCUMENT_QA 2.2, 2.3, 7, 8.1)."""
+"""The libraries as data: the core knows none of them by name."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class KBConfig:
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
         """`📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)` below the answer, if there are sources.
 
-        The wording is given (DOCUMENT_QA 7), also for a single chunk: `(1 chunks, …)`.
+        The wording is fixed, also for a single chunk: `(1 chunks, …)`.
         """
         if not sources:
             return answer

@@ -1,4 +1,4 @@
-"""`--forget` where the team has taught something (SPEC 5, "Privacy"; Pitfall 49)."""
+"""`--forget` where the team has taught something (Pitfall 49)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that only sound like those of secrets, and what stands below those that are (DOCUMENT_QA 4.5)."""
+"""Names that only sound like those of secrets, and what stands below those that are."""
 
 from __future__ import annotations
 

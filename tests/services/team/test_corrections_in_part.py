@@ -1,4 +1,4 @@
-"""What a later conversation corrects in a part of an earlier one, which stays (SPEC 6, "Decisions")."""
+"""What a later conversation corrects in a part of an earlier one, which stays."""
 
 from __future__ import annotations
 

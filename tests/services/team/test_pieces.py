@@ -1,4 +1,4 @@
-"""A conversation about several matters, filed in pieces (SPEC 6; CONVERSATIONS, "Segmentation")."""
+"""A conversation about several matters, filed in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model is asked to condense and to rewrite (DOCUMENT_QA 5.5, 6), with the client as the program has it."""
+"""How a model is asked to condense and to rewrite, with the client as the program has it."""
 
 from __future__ import annotations
 

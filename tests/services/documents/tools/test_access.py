@@ -1,4 +1,4 @@
-"""Who may ask what, where (DOCUMENT_QA 8.1)."""
+"""Who may ask what, where."""
 
 from __future__ import annotations
 

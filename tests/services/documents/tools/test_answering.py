@@ -140,7 +140,7 @@ async def test_a_numbered_thing_is_found_as_programs_write_it(tmp_path: Path) ->
 
 
 async def test_counts_never_come_from_the_passages_shown(tmp_path: Path) -> None:
-    """DOCUMENT_QA 10: a count of what happens to be among the best passages is no count."""
+    """A count of what happens to be among the best passages is no count."""
     store = cases.new_store(tmp_path)
     lines = [f"2031-03-04 10:{n // 60:02}:{n % 60:02} ERROR [x] a.B: broken {n}" for n in range(600)]
     await cases.post(store, "many.log", "\n".join(lines) + "\n")
@@ -181,7 +181,7 @@ async def test_a_value_is_found_by_its_key(store: EmbeddedStore) -> None:
 
 
 async def test_letter_case_never_matters(store: EmbeddedStore) -> None:
-    """DOCUMENT_QA 10: a keyword filter that knows letter case misses what people type."""
+    """A keyword filter that knows letter case misses what people type."""
     result = await ask(store, "what happened to ORD-58213?")
     assert [each.line_start for each in result.citations] == [4]
 

@@ -1,4 +1,4 @@
-"""Answers that are kept: never stale, never somebody else's, each made once (DOCUMENT_QA 8.2)."""
+"""Answers that are kept: never stale, never somebody else's, each made once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_the_same_question_again_is_answered_from_memory(store: EmbeddedSt
 
 @pytest.mark.parametrize("seconds", [3599, 3601])
 async def test_answers_keep_for_an_hour(store: EmbeddedStore, seconds: int) -> None:
-    """DOCUMENT_QA 10: a `cache_ttl` that somebody reads."""
+    """A `cache_ttl` that somebody reads."""
     await cases.post(store, "shop.log", cases.LOG)
     tool = cases.tools_over(store)[libraries.CASE]
     await tool.ask(cases.context(), QUESTION)

@@ -1,4 +1,4 @@
-"""Every row of the table of errors (DOCUMENT_QA 8.4): each situation has its own status and its own words."""
+"""Every row of the table of errors: each situation has its own status and its own words."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) ->
 
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, hangs: bool) -> None:
-    """DOCUMENT_QA 10: no text of an exception is ever shown."""
+    """No text of an exception is ever shown."""
     _, tools = broken(tmp_path, hangs=hangs)
     result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
     assert result.status is Status.RETRIEVAL_ERROR
@@ -223,6 +223,6 @@ async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
 
 
 def test_each_situation_has_words_of_its_own() -> None:
-    """DOCUMENT_QA 10: one "nothing found" for four situations tells nobody what to do."""
+    """One "nothing found" for four situations tells nobody what to do."""
     texts = [libraries.CASE_EVIDENCE.no_result_message(status) for status in Status if status is not Status.OK]
     assert len(set(texts)) == len(texts)

@@ -1,4 +1,4 @@
-"""What is shown to the model and to people, letter by letter (DOCUMENT_QA 7)."""
+"""What is shown to the model and to people, letter by letter."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ async def test_long_results_say_how_much_of_them_is_shown(store: EmbeddedStore) 
 
 
 async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: EmbeddedStore) -> None:
-    """DOCUMENT_QA 12: what was asked for literally, and found, stands in the file."""
+    """What was asked for literally, and found, stands in the file."""
     toolset = Toolset(cases.tools_over(store), cases.context())
     await toolset.ready()
     await toolset.query({"file": "auth.log", "all_of": ["authentication failure"], "mode": "count"})

@@ -1,4 +1,4 @@
-"""Fetches over the wire, from a server on loopback, each ending as SPEC, section 7, says."""
+"""Fetches over the wire, from a server on loopback, each with its result or its kind of failure."""
 
 from __future__ import annotations
 
