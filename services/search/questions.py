@@ -258,11 +258,12 @@ def may_ask(text: str) -> bool:
     if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
         return False
     told = len(set(terms(searched(text))))
-    if told >= _TELLING and (_FIRST_PERSON.search(prose) or _ERROR.search(text)):
+    wants = bool(_NEEDS.search(prose) or _TROUBLE.search(prose))
+    if told >= _TELLING and (_ERROR.search(text) or (wants and _FIRST_PERSON.search(prose))):
         return True
     if told < _TERSE or _ADDRESS.search(text) or _REMARKS.match(prose):
         return False
-    return bool(_NEEDS.search(prose) or _TROUBLE.search(prose)) or not _TELLS.search(prose)
+    return wants or (not _TELLS.search(prose) and not _FIRST_PERSON.search(prose))
 
 
 def asks_for_something(text: str) -> bool:
