@@ -74,9 +74,11 @@ _SEPARATOR = "\n"
 
 @dataclass(slots=True)
 class WordSequences:
-    """Sequences of words that a person wrote, indexed by their first two words."""
+    """Sequences of words that a person wrote: sets of those of one length, by their first two words. However many begin
+    with the same words, a place in a file costs one look-up for each length.
+    """
 
-    _rows: dict[str, dict[str, set[tuple[str, ...]]]] = field(default_factory=dict[str, Any], init=False)
+    _rows: dict[str, dict[str, dict[int, set[tuple[str, ...]]]]] = field(default_factory=dict[str, Any], init=False)
     _alone: set[str] = field(default_factory=set[str], init=False)
 
     def add(self, texts: Iterable[str]) -> None:
@@ -90,7 +92,7 @@ class WordSequences:
             size = min(len(words), WINDOW)
             for start in range(len(words) - size + 1):
                 row = words[start : start + size]
-                self._rows.setdefault(row[0], {}).setdefault(row[1], set()).add(row)
+                self._rows.setdefault(row[0], {}).setdefault(row[1], {}).setdefault(size, set()).add(row)
 
     def found_in(self, pieces: Iterable[list[str]]) -> bool:
         """True if a file, given piece by piece as words, contains one of the sequences."""
@@ -107,7 +109,9 @@ class WordSequences:
     def _begin_in(self, words: list[str]) -> bool:
         for at, (first, second) in enumerate(pairwise(words)):
             rows = self._rows.get(first)
-            if rows is not None and any(tuple(words[at : at + len(row)]) == row for row in rows.get(second, ())):
+            if rows is None or (by_length := rows.get(second)) is None:
+                continue
+            if any(tuple(words[at : at + length]) in those for length, those in by_length.items()):
                 return True
         return False
 
