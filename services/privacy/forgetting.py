@@ -264,7 +264,8 @@ def _looked_through(
     """Find the recordings in the folder. If asked for (`surroundings`), also name every other file that is not the
     program's.
     """
-    about = _Recordings(set(folder.llm_recordings.glob("**/*.jsonl")))
+    recorded = folder.llm_recordings.glob("**/*.jsonl")
+    about = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
     if surroundings is None:
         return about
     paths = [path for path in unknown_files(folder, surroundings.ours) if path not in about.exchanges]
@@ -273,6 +274,9 @@ def _looked_through(
         done.left += named(sorted({*paths, *logs}), "not looked into while the bot runs; app.py --forget does so")
         return about
     done.left += named(logs, "a log; its lines have their id, and may repeat what they wrote")
+    links = [path for path in paths if path.is_symlink() and path not in logs]
+    done.left += named(links, "a link; what it leads to is not looked into")
+    paths = [path for path in paths if path not in links]
     kinds = {path: kind_of(path) for path in paths if path not in logs}
     about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
     for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
