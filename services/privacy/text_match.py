@@ -55,12 +55,6 @@ def _words_of_line(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-def words_of(texts: Iterable[str], least_chars: int) -> set[str]:
-    """Return the words with at least so many letters, casefolded."""
-    found = {word for text in texts for word in _WORDS.findall(clean(text).casefold())}
-    return {word for word in found if len(word) >= least_chars}
-
-
 WINDOW = 6
 """Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
 CHUNK_BYTES = 256 * 1024
