@@ -122,7 +122,11 @@ async def test_a_stream_of_events_ends_with_its_session() -> None:
 @pytest.mark.real_time
 async def test_forms_that_never_come_hold_the_port_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a token everybody has a session, so that it says nothing of who asks."""
-    monkeypatch.setattr("services.telemetry.exporter.Connections", lambda name, pace: Connections(name, 3, 0.5, pace))
+
+    def few(name: str, pace: float) -> Connections:
+        return Connections(name, 3, 0.5, pace)
+
+    monkeypatch.setattr("services.telemetry.exporter.Connections", few)
     box = Box()
     page = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     form = b"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"

@@ -337,6 +337,14 @@ def torn(root: Path, size: int) -> None:
     files.truncate(root / "lines", 4)
 
 
+def nothing(*_: object) -> None:
+    """As in a process that is killed before it comes to that."""
+
+
+async def nothing_now(*_: object) -> None:
+    """Likewise."""
+
+
 @pytest.mark.parametrize("size", [10, 600_000], ids=["in an entry", "in an object"])
 @pytest.mark.parametrize("change", [replaced, removed, lines, torn])
 @pytest.mark.parametrize("later", [False, True], ids=["by its writer", "by the next one"])
@@ -354,8 +362,8 @@ async def test_what_was_replaced_before_a_forgetting_is_overwritten_too(
     journal = LogJournal(file_connection, log)
     with monkeypatch.context() as killed, files.journaled(one, journal):
         if later:
-            killed.setattr(SupersededEntries, "add", lambda *_: None)
-            killed.setattr("transport.folder_log.drop_blob", lambda *_: asyncio.sleep(0))
+            killed.setattr(SupersededEntries, "add", nothing)
+            killed.setattr("transport.folder_log.drop_blob", nothing_now)
         change(one, size)
     if later:
         journal = LogJournal(file_connection, log)
