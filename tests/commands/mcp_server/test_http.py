@@ -130,8 +130,8 @@ async def test_a_page_that_leads_here_by_another_name_gets_nothing(served: Serve
 
 async def test_no_connection_becomes_a_websocket(served: Served) -> None:
     """It would be counted no more."""
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    key = {"Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
+    upgrade: dict[str, Any] = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    key: dict[str, Any] = {"Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
     assert (await served.answer(None, method="GET", **upgrade, **key))[0] == 401
 
 
