@@ -108,11 +108,14 @@ def copy_order(settings: Settings) -> CopyOrder:
     return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings), *_secrets(settings)))
 
 
+_SECRETS = re.compile(r"\.env(?:rc|\..*)?|.*\.env", re.IGNORECASE | re.DOTALL)
+"""Names of files with variables: `.env`, `.env.local`, `.envrc`, `prod.env`."""
+
+
 def _secrets(settings: Settings) -> Iterator[Path]:
     """Token and keys: a backup goes to places where these must not be."""
-    root = settings.app.data_dir
-    if root.is_dir():
-        yield from (path for path in root.iterdir() if path.name == ".env" or path.name.startswith(".env."))
+    paths = settings.app.data_dir.rglob("*")
+    yield from sorted(path for path in paths if _SECRETS.fullmatch(path.name) and not path.is_dir())
 
 
 def elsewhere(settings: Settings) -> Iterator[str]:

@@ -11,6 +11,7 @@ from assembly.team import open_team
 from services.knowledge import LibrarySearch
 from services.privacy import FolderContents, TeamData, has_archived_text
 from services.storage import DataFolder
+from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from streams.curation import CurationServices
 
@@ -57,6 +58,18 @@ def open_learned(settings: Settings) -> TeamData:
     """
     folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
     return TeamData(folder, raw, open_team(settings), settings.kb.internal_topics)
+
+
+def open_learned_of_removed(settings: Settings) -> tuple[TeamData, list[str]]:
+    """As `open_learned`, for a server that was removed from `guilds`. One that cannot be opened keeps nobody from being
+    forgotten elsewhere: its topics are left alone, and a line names what is wrong.
+    """
+    try:
+        return open_learned(settings), []
+    except (OSError, LibraryUnusable, LibraryUnwritable) as error:
+        folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
+        left = f"{error}; the topics of this server, which is not in guilds, were left as they are"
+        return TeamData(folder, raw, None, settings.kb.internal_topics), [left]
 
 
 def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> bool:

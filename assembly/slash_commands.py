@@ -19,7 +19,7 @@ from assembly.documents import Documents
 from assembly.forgetting import (
     TeamKnowledgeFiles,
     forgotten_by_search,
-    open_learned,
+    open_learned_of_removed,
     settings_of_removed_servers,
     surroundings,
     taught,
@@ -138,11 +138,13 @@ class Privacy:
         if self.settings is not None:
             gone = await in_thread(settings_of_removed_servers, self.settings)
             about = await in_thread(surroundings, self.settings, running=True)
-        alone = [await in_thread(open_learned, each) for each in gone]
-        shared, servers = self.taught.learned, [*(server.learned for server in self.servers), *alone]
+        alone = [await in_thread(open_learned_of_removed, each) for each in gone]
+        shared, servers = self.taught.learned, [server.learned for server in self.servers]
+        servers += [learned for learned, _ in alone]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.others)
         async with self._without_copies(user_id, gone):
             done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, about)
+        done.left += [line for _, lines in alone for line in lines]
         folder = self.parts.state.folder
         if self.documents is not None:
             add_document_counts(done, folder, *await self.documents.forget(user_id))

@@ -13,7 +13,13 @@ from assembly import Unusable
 from assembly.answering import drop_team_passages
 from assembly.data_folder import data_folder_locked
 from assembly.documents import store_of
-from assembly.forgetting import everywhere, open_learned, surroundings
+from assembly.forgetting import (
+    everywhere,
+    open_learned,
+    open_learned_of_removed,
+    settings_of_removed_servers,
+    surroundings,
+)
 from assembly.running import run_async
 from commands.arguments import DONE, requires_nats_extra
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
@@ -40,8 +46,9 @@ OUT_OF_REACH = (
     "whatever the LLM's provider keeps",
 )
 IN_THE_SERVERS = (
-    "of NATS: messages and captures that were handled, and places (streams MESSAGES, CAPTURES, PLACES); the servers "
-    "keep their bytes until they make block files anew: docs/scaling.md says how to be rid of them at once"
+    "of NATS: messages and captures that were handled, and places (streams MESSAGES, CAPTURES, PLACES); what earlier "
+    "versions replaced (stream LOG, bucket blobs); with replicas, the servers' journals. Their store keeps these bytes "
+    "until it makes block files anew: docs/scaling.md says how to be rid of them at once"
 )
 PROCESSES_SECONDS = 30.0
 """How long the processes have to answer, where the transport is NATS."""
@@ -76,10 +83,12 @@ def forget(settings: Settings, user_id: int) -> int:
     with data_folder_locked(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        learned = [open_learned(each) for each in everywhere(settings)]
+        alone = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
+        learned = [open_learned(each) for each in (settings, *settings.servers.values())]
+        learned += [removed for removed, _ in alone]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
-        done.copies, done.left = copies, [*left, *done.left]
+        done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in alone for line in lines)]
         try:
             add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:

@@ -167,7 +167,8 @@ def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request],
             form = await _form(request)
             if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
                 return render_page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
-        _let_in(request)
+        if access.token:  # without one, everybody has a session who asks for it
+            _let_in(request)
         answer = await handler(
             request, AdmittedRequest(session, access.form_key(session), logged_in=bool(access.token))
         )
@@ -217,9 +218,12 @@ async def _form(request: web.Request) -> Mapping[str, object]:
     if request.content_type != FORM:
         raise Unreadable
     try:
-        return await request.post()
+        form = await request.post()
     except (ValueError, LookupError, web.RequestPayloadError) as error:  # an encoding, its name, or how it was cut up
         raise Unreadable from error
+    if (connections := request.app.get(CONNECTIONS)) is not None:
+        connections.whole(peer_of(request))
+    return form
 
 
 def _let_in(request: web.Request) -> None:

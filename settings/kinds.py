@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 from urllib.parse import urlsplit
@@ -198,6 +199,25 @@ Word = Annotated[
 Words = Annotated[
     tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_no_bytes)], ...],
     ValueHelp('a list of texts, such as ["one", "two"]'),
+]
+
+
+def _host(name: str) -> str:
+    """Raises ValueError: there is a port behind it, or more."""
+    try:
+        ip_address(name)
+    except ValueError:
+        if any(letter in name for letter in ":/[]@ "):
+            raise ValueError("not the name of a host") from None
+    return name
+
+
+Hosts = Annotated[
+    tuple[
+        Annotated[str, Field(min_length=1), AfterValidator(_host), BeforeValidator(_lower), BeforeValidator(_no_bytes)],
+        ...,
+    ],
+    ValueHelp('a list of names without a port, such as ["mcp.example.com"]'),
 ]
 
 Globs = Annotated[

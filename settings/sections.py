@@ -19,6 +19,7 @@ from settings.kinds import (
     Flag,
     FollowsData,
     Globs,
+    Hosts,
     Hours,
     ImageAdapter,
     KnowledgePath,
@@ -201,7 +202,7 @@ class McpSettings(SettingsSection):
     host: Word = setting("127.0.0.1", "The address that `--mcp http` listens on; the default is this machine only.")
     port: Port = setting(8765, "The port of `--mcp http`.")
     token: OwnToken = setting(SecretStr(""), "What assistants send to `--mcp http`; best kept in .env.")
-    names: Words = setting((), "Names by which assistants reach `--mcp http`, besides mcp.host and localhost.")
+    names: Hosts = setting((), "Names by which assistants reach `--mcp http`, besides mcp.host and localhost.")
     channels: Snowflakes = setting(
         frozenset(),
         "Channels whose posted files assistants may read (of the threads that the bot opened there), and threads.",

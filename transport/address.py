@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -66,4 +67,7 @@ def _split(server: str) -> SplitResult:
 
 def _is_near(server: str) -> bool:
     host = (_split(server).hostname or "").lower()
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"  # any other name may lead anywhere

@@ -237,19 +237,19 @@ def _rendered(epoch: Epoch) -> bytes:
 # nats-py leaves its keyword arguments and headers untyped.
 
 
-async def erase(streams: JetStreamContext, stream: str, subject: str, before: int | None = None) -> int:
-    """Overwrite the messages of a subject. `before`: only those with a smaller number. Gives how many there were.
-    Raises as the client.
-    """
+async def erase(streams: JetStreamContext, stream: str, subject: str) -> None:
+    """Overwrite the messages of a subject. Raises as the client."""
     numbers = [
-        message.metadata.sequence.stream
-        async for message in read_stream(streams, stream, subject, headers_only=True)
-        if before is None or message.metadata.sequence.stream < before
+        message.metadata.sequence.stream async for message in read_stream(streams, stream, subject, headers_only=True)
     ]
     for number in numbers:
-        try:
-            await streams.delete_msg(stream, number)
-        except APIError as error:
-            if error.err_code not in (NO_MESSAGE, NOT_DELETED):
-                raise
-    return len(numbers)
+        await erase_entry(streams, stream, number)
+
+
+async def erase_entry(streams: JetStreamContext, stream: str, number: int) -> None:
+    """Overwrite one message, if it is still there. Raises as the client."""
+    try:
+        await streams.delete_msg(stream, number)
+    except APIError as error:
+        if error.err_code not in (NO_MESSAGE, NOT_DELETED):
+            raise

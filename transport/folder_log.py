@@ -15,15 +15,17 @@ import errno
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from nats.aio.msg import Msg
+from nats.errors import ConnectionClosedError
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
@@ -33,9 +35,9 @@ from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY, FileConnection
 from transport.errors import ServerAway
-from transport.fenced_log import PATIENCE_SECONDS, READ_SECONDS, TRY_SECONDS, FencedLog, erase, read_all
-from transport.object_store import ObjectBucket, ObjectInfo
-from transport.streams import BLOBS, DAY_SECONDS, LOG, ROLLUP, TTL
+from transport.fenced_log import PATIENCE_SECONDS, READ_SECONDS, TRY_SECONDS, FencedLog, erase, erase_entry, read_all
+from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
+from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL
 
 T = TypeVar("T")
 
@@ -166,8 +168,7 @@ def parse_entry(message: Msg) -> Entry | None:
     return Entry(change, headers.get(BLOB, ""))
 
 
-def headers_of(change: FileChange, blob: str, content_digest: str = "", *, erasing: bool = False) -> Mapping[str, str]:
-    """`erasing`: what was there before is taken out by who writes this."""
+def headers_of(change: FileChange, blob: str, content_digest: str = "") -> Mapping[str, str]:
     headers = {CHANGE: change.kind}
     if change.length:
         headers[LENGTH] = str(change.length)
@@ -175,8 +176,6 @@ def headers_of(change: FileChange, blob: str, content_digest: str = "", *, erasi
         headers[BLOB] = blob
     if content_digest:
         headers[DIGEST] = content_digest
-    if change.kind in ("replace", "remove") and not erasing:
-        headers[ROLLUP] = "sub"  # what was there before is really gone
     if change.kind == "remove":
         headers[TTL] = f"{REMOVED_SECONDS}s"
     return headers
@@ -191,25 +190,26 @@ async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileC
     if len(change.data) <= LARGE_BYTES:
         return ""
     name = f"{scope}/{change.path}/{content_digest(change.data)}"
-    blobs = await streams.object_store(BLOBS)
+    bucket = ObjectBucket(streams, BLOBS)
     try:
-        there = await blobs.get_info(name)
-        # An old one that nobody names is about to be swept (`transport.folder_log`): written again, it is not.
-        fresh = there.mtime is not None and from_rfc3339(there.mtime) > now() - FRESH_SECONDS
-    except (NotFoundError, ObjectNotFoundError):
-        fresh = False
-    if not fresh:
-        await blobs.put(name, change.data)
-    return name
+        while True:
+            there = await bucket.look(name)
+            # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
+            if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
+                return name
+            with suppress(ObjectChanged):  # it was swept at this moment
+                await bucket.put(there, change.data, {})
+                return name
+    except ServerAway as error:
+        raise OSError(errno.EIO, str(error)) from error
 
 
-async def drop_blob(streams: JetStreamContext, name: str, *, erasing: bool = False) -> None:
-    """`erasing`: its bytes are overwritten."""
+async def drop_blob(streams: JetStreamContext, name: str) -> None:
+    """Its bytes are overwritten."""
     blobs = await streams.object_store(BLOBS)
     try:
-        if erasing:
-            pieces = (await blobs.get_info(name)).nuid
-            await erase(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
+        pieces = (await blobs.get_info(name)).nuid
+        await erase(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
         await blobs.delete(name)
     except (NotFoundError, ObjectNotFoundError):
         return
@@ -226,12 +226,67 @@ class KnownFile:
     Attributes:
         digest: of the content, where its last entry is all of it and says so.
         blobs: the objects that its entries name.
-        count: of its entries.
+        numbers: of its entries.
+        length: of the content, where it is known.
     """
 
     digest: str = ""
-    count: int = 0
     blobs: list[str] = field(default_factory=list[str])
+    numbers: list[int] = field(default_factory=list[int])
+    length: int | None = None
+
+
+@dataclass(slots=True)
+class RecordedFiles:
+    """The files that a scope has, by path; and what a writer that was killed has not erased: the numbers of entries
+    that later ones have superseded, and the objects that only those name.
+    """
+
+    files: dict[str, KnownFile] = field(default_factory=dict[str, KnownFile])
+    superseded: list[int] = field(default_factory=list[int])
+    unused: set[str] = field(default_factory=set[str])
+
+
+class SupersededEntries:
+    """Erases entries one after another, beside the writing. A server that takes them out by `Nats-Rollup` would leave
+    their bytes in its files, and somebody may have to be forgotten later.
+    """
+
+    def __init__(self, streams: JetStreamContext) -> None:
+        self._streams = streams
+        self._left: deque[int] = deque()
+        self._erased = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """On the loop of the connection."""
+        self._left.extend(numbers)
+        if self._left and (self._task is None or self._task.done()):
+            self._task = asyncio.get_running_loop().create_task(self._erase())
+
+    async def wait(self) -> None:
+        """Until none is left. Raises OSError: for a minute the server has erased nothing."""
+        while self._left:
+            erased = self._erased
+            self.add(())
+            assert self._task is not None  # noqa: S101 (for the type checker: something is left)
+            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+            if self._erased == erased:
+                raise OSError(errno.EIO, "NATS does not erase what was replaced")
+
+    async def _erase(self) -> None:
+        backoff = Backoff(0.1, TRY_SECONDS)
+        while self._left:
+            try:
+                await erase_entry(self._streams, LOG, self._left[0])
+            except ConnectionClosedError:
+                return  # whoever writes the scope next finds them
+            except AWAY:
+                await asyncio.sleep(backoff.pause())
+                continue
+            backoff.reset()
+            self._left.popleft()
+            self._erased += 1
 
 
 class Writer:
@@ -240,8 +295,8 @@ class Writer:
     def __init__(self, scope: FencedLog) -> None:
         self._log = scope
         self._recorded: dict[str, KnownFile] | None = None
-        self.erasing = False
-        """Whether what is replaced is overwritten in the server's files."""
+        self._reading = asyncio.Lock()
+        self._superseded = SupersededEntries(scope.streams)
 
     async def write(self, change: FileChange, digest: str = "") -> None:
         """`digest`: of the content of a file that is replaced.
@@ -254,33 +309,52 @@ class Writer:
         token = path_token(change.path)
         known = await self.recorded_files()
         file = known.setdefault(change.path, KnownFile())
-        if change.kind == "append" and file.count >= MOST_ENTRIES:
+        if _wants_all(change, file):
             change = await retry_reads(lambda: _as_a_whole(streams, self._log.scope, change))
         blob = await retry_reads(lambda: put_blob_if_large(streams, self._log.scope, change))
-        whole = change.kind in ("replace", "remove")
-        erasing = self.erasing and whole
-        branch = f"{FILES}.{token}"
-        sent = headers_of(change, blob, digest, erasing=erasing)
-        number = await self._log.append(branch, b"" if blob else change.data, sent)
-        if erasing:
-            await retry_reads(lambda: erase(streams, LOG, f"log.{self._log.scope}.{branch}", number))
-        unused: list[str] = []
-        if whole:
-            unused, file.blobs, file.count = [each for each in file.blobs if each != blob], [], 0
+        number = await self._log.append(
+            f"{FILES}.{token}", b"" if blob else change.data, headers_of(change, blob, digest)
+        )
+        unused, superseded = list[str](), list[int]()
+        if change.kind in ("replace", "remove"):
+            unused, file.blobs = [each for each in file.blobs if each != blob], []
+            superseded, file.numbers = file.numbers, []
         file.digest = digest
-        file.count += 1
+        file.length = change.length + len(change.data)
+        file.numbers.append(number)
         if blob:
             file.blobs.append(blob)
         if change.kind == "remove":
             del known[change.path]
         for each in unused:  # only now: until the entry was in, they were the content
-            await retry_reads(lambda each=each: drop_blob(streams, each, erasing=erasing))
+            await retry_reads(lambda each=each: drop_blob(streams, each))
+        # After the objects that they name: where this process is killed, its successor finds both.
+        self._superseded.add(superseded)
 
     async def recorded_files(self) -> dict[str, KnownFile]:
         """What the log has, by path. Read once: nobody else writes it."""
-        if self._recorded is None:
-            self._recorded = await retry_reads(lambda: recorded_files(self._log.streams, self._log.scope))
-        return self._recorded
+        async with self._reading:
+            if self._recorded is None:
+                streams = self._log.streams
+                recorded = await retry_reads(lambda: _recorded(streams, self._log.scope))
+                for each in recorded.unused:
+                    await retry_reads(lambda each=each: drop_blob(streams, each))
+                self._superseded.add(recorded.superseded)
+                self._recorded = recorded.files
+            return self._recorded
+
+    async def erased(self) -> None:
+        """Wait until nothing that was replaced or removed has left bytes behind. Raises OSError."""
+        await self.recorded_files()
+        await self._superseded.wait()
+
+
+def _wants_all(change: FileChange, file: KnownFile) -> bool:
+    """Whether a change is told as the whole file: there are many entries, or what it cuts off would stay in one."""
+    if change.kind == "append":
+        cuts = file.length is not None and change.length < file.length
+        return cuts or len(file.numbers) >= MOST_ENTRIES
+    return change.kind == "truncate"
 
 
 class LogJournal:
@@ -292,12 +366,11 @@ class LogJournal:
 
     @contextmanager
     def erasing(self) -> Generator[None]:
-        """What is replaced in the block leaves no bytes behind."""
-        self._writer.erasing = True
-        try:
-            yield
-        finally:
-            self._writer.erasing = False
+        """What was replaced or removed in the block, or before it, has left no bytes behind when it ends. Raises
+        OSError: the server does not answer.
+        """
+        yield
+        self._file_connection.start(self._writer.erased()).result()
 
     def commit(self, change: FileChange) -> None:
         """Raises as `Writer.write`."""
@@ -317,18 +390,25 @@ async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange)
 
 async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
     """The files that a scope has, by path."""
-    found: dict[str, KnownFile] = {}
+    return (await _recorded(streams, scope)).files
+
+
+async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
+    found = RecordedFiles()
     async for message in read_all(streams, f"log.{scope}.{FILES}.>", headers_only=True):
         entry = parse_entry(message)
         if entry is None:
             continue
-        if entry.change.kind in ("replace", "remove"):
-            found.pop(entry.change.path, None)
+        path = entry.change.path
+        if entry.change.kind in ("replace", "remove") and (before := found.files.pop(path, None)) is not None:
+            found.superseded += before.numbers
+            found.unused.update(before.blobs)
         if entry.change.kind != "remove":
-            file = found.setdefault(entry.change.path, KnownFile())
-            file.count += 1
+            file = found.files.setdefault(path, KnownFile())
+            file.numbers.append(message.metadata.sequence.stream)
             file.digest = (message.headers or {}).get(DIGEST, "")
             file.blobs += filter(None, [entry.blob])
+    found.unused.difference_update(blob for file in found.files.values() for blob in file.blobs)
     return found
 
 

@@ -28,6 +28,15 @@ AT_ONCE = 64
 """Connections."""
 LAST_SECONDS = 5
 """For requests that are being answered when the server is stopped."""
+MCP_LOGGERS = (
+    "mcp.server._streamable_http_modern",
+    "mcp.server.lowlevel.server",
+    "mcp.server.runner",
+    "mcp.server.streamable_http",
+    "mcp.server.streamable_http_manager",
+    "mcp.server.transport_security",
+    "mcp.shared.jsonrpc_dispatcher",
+)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _BEARER = "bearer "
 
@@ -48,6 +57,9 @@ class TokenGuard:
             if refused is not None:
                 await refused(scope, receive, send)
                 return
+            # The library compares names letter by letter.
+            headers = [(name, value.lower() if name == b"host" else value) for name, value in scope["headers"]]
+            scope = {**scope, "headers": headers}
         await self._app(scope, receive, send)
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
@@ -86,7 +98,7 @@ class QuietServer(uvicorn.Server):
 
 def guarded_app(server: Server[Any], token: str, names: Iterable[str], connections: Connections) -> ASGIApp:
     """The application. `names`: the `Host`s that are meant, besides those of this machine."""
-    known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in names)]
+    known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in map(str.lower, names))]
     meant = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[each for name in known for each in (name, f"{name}:*")],
@@ -131,7 +143,8 @@ async def serve_http(
     app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None], connections: Connections
 ) -> None:
     """Serve until `stopped` is done. `connections`: those of the listener."""
-    limit_log_lines("uvicorn.error", "asyncio")
+    # Those of the library are told of each request whose client went away. A filter holds for its own logger alone.
+    limit_log_lines("uvicorn.error", "asyncio", *MCP_LOGGERS)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -141,6 +154,7 @@ async def serve_http(
         backlog=BACKLOG,
         timeout_graceful_shutdown=LAST_SECONDS,
         lifespan="on",
+        ws="none",  # it would take connections over, out of the count of them
     )
     config.load()
     config.http_protocol_class = cast("type[asyncio.Protocol]", connections.bounded(config.http_protocol_class))

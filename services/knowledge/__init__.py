@@ -50,6 +50,8 @@ from services.knowledge.topic_files import (
     files_of,
     first_of,
     is_topic_name,
+    name_word,
+    name_words,
     next_file,
     pair_ids,
     topic_for_model,

@@ -47,13 +47,36 @@ def topic_name(text: str) -> str:
     if not text.strip():
         return ""
     bare = text.strip().removeprefix("team:").removesuffix(".txt")
-    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).lower())
-    # Combining accents are dropped, everything else separates words.
-    kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
-    name = _cut("-".join(filter(None, kept.split("-"))), _MOST_BYTES_OF_A_FIRST)
+    name = _cut("-".join(_words_of_name(bare)), _MOST_BYTES_OF_A_FIRST)
     if not name:
         return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
     return f"topic-{name}" if name in _RESERVED else name
+
+
+def _words_of_name(text: str) -> list[str]:
+    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
+    # Combining accents are dropped, everything else separates words.
+    kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
+    return list(filter(None, kept.split("-")))
+
+
+_ASCII_WORDS = re.compile(r"[a-z0-9]+")
+
+
+def name_words(texts: Iterable[str]) -> set[str]:
+    """Return the words that a topic may be called by because of these texts, as `name_word` gives them."""
+    found: set[str] = set()
+    for text in texts:
+        words = _ASCII_WORDS.findall(text.lower()) if text.isascii() else _words_of_name(text)
+        found.update(map(name_word, words))
+    return found
+
+
+def name_word(word: str) -> str:
+    """Return a word of a topic's name so that it can be compared with others: `straße` and `strasse` are one. A long
+    word is cut, as in a name.
+    """
+    return _cut(word, _MOST_BYTES_OF_A_FIRST).casefold()
 
 
 def is_topic_name(name: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from services.conversations import forget_started, read_posts
+from services.knowledge import name_words
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
     PersonInRecording,
@@ -22,7 +23,7 @@ from services.privacy.recordings import (
     find_in_recording,
     remove_from_recording,
 )
-from services.privacy.text_match import TextMatch, words_of
+from services.privacy.text_match import TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, library
@@ -90,6 +91,8 @@ def _replaced(value: object, ids: Mapping[str, str]) -> object:
 
 NAME_CHARS = 3
 """Of a word that a topic may be called by."""
+HELD_CHARS = 5
+"""Of a word that is looked for within those of a topic's name: shorter ones are in many others."""
 
 
 @dataclass(slots=True)
@@ -178,10 +181,11 @@ def forget(
     texts += texts_in(folder, raw, user_id)
     others = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in others.recordings.values() for text in found.texts]
-    names = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
+    names, alike = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
     fixed = {topic for topic in names if team is None or library.is_named_by_operator(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
+    done.left += [f"{about} {topic} holds a word of theirs within another" for topic in alike if topic not in fixed]
     renamed = {topic: name for topic, name in names.items() if topic not in fixed}
     ids = {f"team:{topic}.txt": f"team:{name}.txt" for topic, name in renamed.items()}
     dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
@@ -264,7 +268,8 @@ def _looked_through(
     """Find the recordings in the folder. If asked for (`surroundings`), also name every other file that is not the
     program's.
     """
-    about = _Recordings(set(folder.llm_recordings.glob("**/*.jsonl")))
+    recorded = folder.llm_recordings.glob("**/*.jsonl")
+    about = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
     if surroundings is None:
         return about
     paths = [path for path in unknown_files(folder, surroundings.ours) if path not in about.exchanges]
@@ -273,6 +278,9 @@ def _looked_through(
         done.left += named(sorted({*paths, *logs}), "not looked into while the bot runs; app.py --forget does so")
         return about
     done.left += named(logs, "a log; its lines have their id, and may repeat what they wrote")
+    links = [path for path in paths if path.is_symlink() and path not in logs]
+    done.left += named(links, "a link; what it leads to is not looked into")
+    paths = [path for path in paths if path not in links]
     kinds = {path: kind_of(path) for path in paths if path not in logs}
     about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
     for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
@@ -285,9 +293,11 @@ def _looked_through(
     return about
 
 
-def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts: list[str]) -> dict[str, str]:
+def _topics_to_rename(
+    raw: Path, noted: Iterable[Decision], user_id: int, texts: list[str]
+) -> tuple[dict[str, str], list[str]]:
     """Find topics whose names contain words that only this person used in what was filed there. Returns new names
-    without these words, by the old ones.
+    without these words, by the old ones; and the topics in whose names a word merely holds one of theirs.
     """
     filed: defaultdict[Decimal, set[str]] = defaultdict(set)
     for decision in noted:
@@ -297,17 +307,21 @@ def _topics_to_rename(raw: Path, noted: Iterable[Decision], user_id: int, texts:
     for path in sorted(raw.glob("*.txt")):
         for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
-            others = words_of((turn.text for author_id, turn in turns if author_id != user_id), NAME_CHARS)
+            others = name_words(turn.text for author_id, turn in turns if author_id != user_id)
             for topic in filed.get(pair.key, ()):
                 left[topic] |= others
             if user_id in pair.author_ids:
                 theirs |= filed.get(pair.key, set())
-    own, taken = words_of(texts, NAME_CHARS), {topic for topics in filed.values() for topic in topics}
-    names: dict[str, str] = {}
+    own = {word for word in name_words(texts) if len(word) >= NAME_CHARS}
+    taken = {topic for topics in filed.values() for topic in topics}
+    names, alike = dict[str, str](), list[str]()
     for topic in sorted(theirs):
-        if (name := library.name_without(topic, own - left[topic], {*taken, *names.values()})) != topic:
+        words = own - left[topic]
+        if (name := library.name_without(topic, words, {*taken, *names.values()})) != topic:
             names[topic] = name
-    return names
+        if library.holds_word(name, words, HELD_CHARS):
+            alike.append(name)
+    return names, alike
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:

@@ -55,12 +55,6 @@ def _words_of_line(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-def words_of(texts: Iterable[str], least_chars: int) -> set[str]:
-    """Return the words with at least so many letters, casefolded."""
-    found = {word for text in texts for word in _WORDS.findall(clean(text).casefold())}
-    return {word for word in found if len(word) >= least_chars}
-
-
 WINDOW = 6
 """Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
 CHUNK_BYTES = 256 * 1024
@@ -74,9 +68,11 @@ _SEPARATOR = "\n"
 
 @dataclass(slots=True)
 class WordSequences:
-    """Sequences of words that a person wrote, indexed by their first two words."""
+    """Sequences of words that a person wrote: sets of those of one length, by their first two words. However many begin
+    with the same words, a place in a file costs one look-up for each length.
+    """
 
-    _rows: dict[str, dict[str, set[tuple[str, ...]]]] = field(default_factory=dict[str, Any], init=False)
+    _rows: dict[str, dict[str, dict[int, set[tuple[str, ...]]]]] = field(default_factory=dict[str, Any], init=False)
     _alone: set[str] = field(default_factory=set[str], init=False)
 
     def add(self, texts: Iterable[str]) -> None:
@@ -90,7 +86,7 @@ class WordSequences:
             size = min(len(words), WINDOW)
             for start in range(len(words) - size + 1):
                 row = words[start : start + size]
-                self._rows.setdefault(row[0], {}).setdefault(row[1], set()).add(row)
+                self._rows.setdefault(row[0], {}).setdefault(row[1], {}).setdefault(size, set()).add(row)
 
     def found_in(self, pieces: Iterable[list[str]]) -> bool:
         """True if a file, given piece by piece as words, contains one of the sequences."""
@@ -107,7 +103,9 @@ class WordSequences:
     def _begin_in(self, words: list[str]) -> bool:
         for at, (first, second) in enumerate(pairwise(words)):
             rows = self._rows.get(first)
-            if rows is not None and any(tuple(words[at : at + len(row)]) == row for row in rows.get(second, ())):
+            if rows is None or (by_length := rows.get(second)) is None:
+                continue
+            if any(tuple(words[at : at + length]) in those for length, those in by_length.items()):
                 return True
         return False
 

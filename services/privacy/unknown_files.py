@@ -46,7 +46,8 @@ class FolderContents:
 
 def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     """Return the files that are not part of the layout, in order of their paths."""
-    folders = [folder, *(DataFolder(path) for path in folder.guilds.glob("[0-9]*"))]
+    # Those that are dealt with as servers' folders, by the same rule.
+    folders = [folder, *(DataFolder(folder.guilds / str(guild_id)) for guild_id in folder.guild_ids())]
     mine = (path for each in folders for path in _ours(each))
     known = {path.absolute() for path in (*mine, *ours)}
     return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
@@ -92,7 +93,7 @@ def named(paths: Iterable[Path], why: str) -> Iterator[str]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    return (path for path in root.rglob("*") if path.is_file() or path.is_symlink())
+    return (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
 
 
 def _ours(folder: DataFolder) -> Iterator[Path]:

@@ -134,11 +134,11 @@ class DataFolder:
     guilds = _Below("guilds")
 
     def guild_ids(self) -> list[int]:
-        """Return the ids of the servers that have a folder here, even without an entry in the configuration. Raises
-        OSError.
+        """Return the ids of the servers that have a folder here, even without an entry in the configuration. A link to
+        a folder is none. Raises OSError.
         """
         there = self.guilds.iterdir() if self.guilds.is_dir() else ()
-        return sorted(int(path.name) for path in there if path.is_dir() and _GUILD.fullmatch(path.name))
+        return sorted(int(path.name) for path in there if _is_folder(path) and _GUILD.fullmatch(path.name))
 
     # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and what
     # belongs to them. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures that wait,

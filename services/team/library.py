@@ -17,7 +17,16 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from services.knowledge import IndexEntry, belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
+from services.knowledge import (
+    IndexEntry,
+    belongs_to,
+    files_of,
+    first_of,
+    is_topic_name,
+    name_word,
+    next_file,
+    topic_name,
+)
 from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import Pair, part_of
@@ -325,10 +334,21 @@ def _safe(name: str) -> str:
 
 
 def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> str:
-    """Return a topic name without these words that is not `taken`; the same name if it has none of them."""
+    """Return a topic name without these words (as `name_words` gives them) that is not `taken`; the same name if it has
+    none of them.
+    """
     said = topic.split("-")
-    kept = [word for word in said if word not in words]
+    kept = [word for word in said if name_word(word) not in words]
     return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
+
+
+def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
+    """Return whether a word of a topic's name merely contains one of these words, which has so many letters."""
+    for word in map(name_word, topic.split("-")):
+        parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
+        if any(part in words for part in parts):
+            return True
+    return False
 
 
 def is_named_by_operator(topic: str, named_by_operator: Collection[str]) -> bool:

@@ -52,7 +52,7 @@ RESERVED_DESCRIPTORS = 256
 BACKLOG = 32
 """Connections that are taken in one go, before any of them can be closed."""
 FIRST_SECONDS = 10.0
-"""How long a connection may go without an answered request."""
+"""How long a connection may go without a request, and a request without being read."""
 WANTED_DESCRIPTORS = 65_536
 LINES_A_MINUTE = 20
 MINUTE = 60.0
@@ -149,13 +149,26 @@ class Connections:
         """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
-    def answered(self, peer: object) -> None:
-        """Note that a request from this address, as in `peername` of the transport, was answered."""
+    def asked(self, peer: object) -> None:
+        """Note that a request begins at this address, as in `peername` of the transport: from now on there is a
+        deadline, until `whole` or `answered`.
+        """
+        key = _key(peer)
+        if (known := self._open.get(key)) is not None:
+            known.deadline.cancel()
+            known.deadline = self._deadline(key)
+
+    def whole(self, peer: object) -> None:
+        """Note that all of a request has been read: its answer may take as long as it does."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
 
+    def answered(self, peer: object) -> None:
+        """Note that a request was answered."""
+        self.whole(peer)
+
     def authenticated(self, peer: object) -> None:
-        """Note that the client at this address is authenticated."""
+        """Note that the client at this address has shown a token or a session of one: it makes no room for others."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
             known.authenticated = True
@@ -169,9 +182,14 @@ class Connections:
             if stranger is None:
                 return False
             self._open.pop(stranger).cut()
-        deadline = asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
-        self._open[peer] = _Open(transport, deadline)
+        # A server that has handed a transport on may not have told of its end.
+        if (before := self._open.pop(peer, None)) is not None:
+            before.deadline.cancel()
+        self._open[peer] = _Open(transport, self._deadline(peer))
         return True
+
+    def _deadline(self, peer: object) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
 
     def leave(self, transport: asyncio.BaseTransport) -> None:
         peer = _key(transport.get_extra_info("peername"))
@@ -186,8 +204,9 @@ class Connections:
             self._log_closed()
 
     def _late(self, peer: object) -> None:
-        self._count_closed()
-        self._open.pop(peer).cut()
+        if (known := self._open.pop(peer, None)) is not None:
+            self._count_closed()
+            known.cut()
 
     def _count_closed(self) -> None:
         self._cut += 1

@@ -181,6 +181,8 @@ async def serve_metrics(
     async def counted(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        if request.can_read_body:  # its body may be on its way for ever; a handler that has read it says so
+            connections.asked(peer_of(request))
         answer = await handler(request)
         connections.answered(peer_of(request))
         return answer

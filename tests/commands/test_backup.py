@@ -309,3 +309,17 @@ def test_a_data_folder_behind_a_link_is_the_same_folder(config: Path, capsys: py
 def manifest_of(file: Path) -> dict[str, list[dict[str, str]]]:
     with zipfile.ZipFile(file) as archive:
         return json.loads(archive.read("millrace-backup.json"))
+
+
+def test_secrets_are_left_out_wherever_they_are_and_named(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = config.parent / "data"
+    secrets = [".env", ".env.local", ".envrc", "state/.ENV", "guilds/1/prod.env"]
+    for name in secrets:
+        files.replace(data / name, b"APP__DISCORD__TOKEN=secret")
+    files.replace(data / "guilds" / "1" / "environment.txt", b"none")
+    assert run(config, "--backup", config.with_name("b.zip")) == 0
+    with zipfile.ZipFile(config.with_name("b.zip")) as backup:
+        names = [name for name in backup.namelist() if "env" in name.lower()]
+    assert [name.rpartition("/")[2] for name in names] == ["environment.txt"]
+    said = "".join(capsys.readouterr())
+    assert [name for name in secrets if f"{name} (it holds secrets; keep it apart)" not in said] == []

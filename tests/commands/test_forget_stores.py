@@ -45,8 +45,10 @@ def test_what_is_left_of_their_words_is_named(
     out, err = capsys.readouterr()
     held = {each for each in data.rglob("*") if each.is_file() and "blorptang" in each.read_text()}
     assert held or name not in OPERATORS
-    # A file that decides what is known cannot be read: the line says what to do about it first.
+    # A file that decides what is known cannot be read: the line says what to do about it first. That of a server which
+    # has gone keeps nobody from being forgotten.
     refused = err.startswith(f"app.py: {path}: ")
+    assert not (refused and below)
     assert code == (2 if refused else 0)
     assert refused or {each for each in held if f"{each}: " not in out} <= ({path} if name in OPERATORS else set())
 
@@ -62,3 +64,50 @@ def test_of_a_server_whose_entry_has_gone_nothing_is_left(config: Path, capsys: 
     assert not [path for path in data.rglob("*") if path.is_file() and b"blorptang" in path.read_bytes()]
     shutil.rmtree(server)
     assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+
+
+@pytest.mark.parametrize("name", [f"{GUILD}.old", f"0{GUILD}", "7" * 21, "elsewhere"])
+def test_what_is_no_servers_folder_below_guilds_is_named(
+    name: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = config.parent / "data"
+    store(data, replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902)))
+    path = data / "guilds" / name / "team-knowledge" / "raw" / "2026-W05.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("nothing of theirs")
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    assert f"{path}: none of this program's, not looked into" in capsys.readouterr().out
+
+
+def test_links_are_named_and_not_followed(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, outside = config.parent / "data", config.parent / "outside"
+    store(data, replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902)))
+    (outside / "team-knowledge" / "raw").mkdir(parents=True)
+    (outside / "x.jsonl").write_text(ESCAPED)
+    (data / "guilds").mkdir()
+    links = [data / "a", data / "b.jsonl", data / "guilds" / str(GUILD), data / "llm-recordings" / "c.jsonl"]
+    links[3].parent.mkdir()
+    for link, target in zip(links, (outside, outside / "nothing", outside, outside / "x.jsonl"), strict=True):
+        link.symlink_to(target)
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert "1 text replaced by [removed]" in out
+    assert [link for link in links if f"{link}: a link; what it leads to is not looked into" not in out] == []
+    assert (outside / "x.jsonl").read_text() == ESCAPED
+
+
+def test_a_damaged_file_of_a_server_that_has_gone_is_named_and_the_rest_is_forgotten(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = config.parent / "data"
+    server = data / "guilds" / str(GUILD)
+    pair = replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902))
+    for folder in (data, server):
+        files.append(folder / "team-knowledge" / "raw" / "2026-W05.txt", archive.render(pair).encode())
+    damaged = DataFolder(server).team_state
+    damaged.write_text("{")
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert "2 texts replaced by [removed]" in out
+    assert f"{damaged}: " in out
+    assert "the topics of this server, which is not in guilds, were left as they are" in out

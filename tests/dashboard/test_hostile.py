@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from services.telemetry.connections import Connections
 from services.telemetry.exporter import serve_metrics
 from tests.dashboard.made import Box, served
 
@@ -115,3 +117,31 @@ async def test_a_stream_of_events_ends_with_its_session() -> None:
                     pass
         async with client.get("/events") as refused:
             assert refused.status == 401
+
+
+@pytest.mark.real_time
+async def test_forms_that_never_come_hold_the_port_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a token everybody has a session, so that it says nothing of who asks."""
+
+    def few(name: str, pace: float) -> Connections:
+        return Connections(name, 3, 0.5, pace)
+
+    monkeypatch.setattr("services.telemetry.exporter.Connections", few)
+    box = Box()
+    page = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    form = b"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    async with serve_metrics("127.0.0.1", 0, lambda: None, bytes, "text/plain", add_pages=box.add_to) as port:
+        held: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(page)
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 ")
+            writer.write(form + b"Content-Length: 1000\r\n\r\n")
+            held.append((reader, writer))
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/healthz") as response:
+            assert response.status == 200
+        async with asyncio.timeout(5):
+            for reader, writer in held:
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()  # to its end
+                writer.close()

@@ -15,7 +15,16 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.errors import Fenced
-from transport.folder_log import FolderFollower, LogJournal, NotAPath, path_of, path_token, publish, restore
+from transport.folder_log import (
+    FolderFollower,
+    LogJournal,
+    NotAPath,
+    SupersededEntries,
+    path_of,
+    path_token,
+    publish,
+    restore,
+)
 from transport.streams import BLOBS, LOG
 
 pytestmark = pytest.mark.real_time
@@ -125,7 +134,8 @@ async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     following = asyncio.create_task(follower.run())
     await asyncio.wait_for(follower.caught_up(), SECONDS)
     for _ in range(2):  # the second time by a process that has to find out what there is
-        with files.journaled(root, LogJournal(file_connection, log)):
+        journal = LogJournal(file_connection, log)
+        with files.journaled(root, journal), journal.erasing():
             for number in range(5):
                 files.append(root / "lines", f"{number}\n".encode())
     assert contents(root) == {"lines": b"0\n1\n2\n3\n4\n" * 2}
@@ -301,3 +311,85 @@ async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
     with files.journaled(one, LogJournal(file_connection, log)):
         files.append(one / "words", b" and on")
     assert (await copied(file_connection, log, tmp_path / "two"))["words"] == b"[removed] and on"
+
+
+def replaced(root: Path, size: int) -> None:
+    files.replace(root / "words", b"blorptang one" + b" " * size)
+    files.replace(root / "words", b"blorptang two" + b" " * size)
+    files.replace(root / "words", b"nothing")
+
+
+def removed(root: Path, size: int) -> None:
+    files.append(root / "gone", b"blorptang" + b" " * size)
+    files.remove(root / "gone")
+
+
+def lines(root: Path, size: int) -> None:
+    """Told as a whole after three."""
+    for number in range(8):
+        files.append(root / "lines", b"blorptang %d\n" % number + b" " * size)
+    files.truncate(root / "lines", 9)
+
+
+def torn(root: Path, size: int) -> None:
+    files.append(root / "lines", b"one\n")
+    files.append(root / "lines", b"blorptang" + b" " * size)
+    files.truncate(root / "lines", 4)
+
+
+def nothing(*_: object) -> None:
+    """As in a process that is killed before it comes to that."""
+
+
+async def nothing_now(*_: object) -> None:
+    """Likewise."""
+
+
+@pytest.mark.parametrize("size", [10, 600_000], ids=["in an entry", "in an object"])
+@pytest.mark.parametrize("change", [replaced, removed, lines, torn])
+@pytest.mark.parametrize("later", [False, True], ids=["by its writer", "by the next one"])
+async def test_what_was_replaced_before_a_forgetting_is_overwritten_too(
+    file_connection: FileConnection,
+    nats_server: NatsServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path, int], None],
+    later: bool,
+    size: int,
+) -> None:
+    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    log, one = await opened(file_connection), tmp_path / "one"
+    journal = LogJournal(file_connection, log)
+    with monkeypatch.context() as killed, files.journaled(one, journal):
+        if later:
+            killed.setattr(SupersededEntries, "add", nothing)
+            killed.setattr("transport.folder_log.drop_blob", nothing_now)
+        change(one, size)
+    if later:
+        journal = LogJournal(file_connection, log)
+    with files.journaled(one, journal), journal.erasing():
+        if (one / "lines").exists():
+            files.replace(one / "lines", b"[removed]")
+    assert not held(nats_server.root, b"blorptang")
+    assert await copied(file_connection, log, tmp_path / "two") == contents(one)
+
+
+async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise TimeoutError
+
+    log, one = await opened(file_connection), tmp_path / "one"
+    journal = LogJournal(file_connection, log)
+    with files.journaled(one, journal):
+        with monkeypatch.context() as silent:
+            silent.setattr("transport.folder_log.erase_entry", away)
+            silent.setattr("transport.folder_log.PATIENCE_SECONDS", 0.2)
+            replaced(one, 10)
+            with pytest.raises(OSError, match="does not erase"), journal.erasing():
+                pass
+        assert await entries_of(file_connection, "p03") == 3
+        with journal.erasing():
+            pass
+    assert await entries_of(file_connection, "p03") == 1

@@ -341,3 +341,24 @@ def test_causes_are_told_apart(error: Exception, kind: type[ServersUnusable], sa
 async def test_who_answers_late_is_not_said_to_be_silent(nats_server: NatsServer) -> None:
     found = await why_unreachable(Address((nats_server.url,)), "test")
     assert str(found).endswith("they answer late; start it again")
+
+
+@pytest.mark.parametrize(
+    ("server", "near"),
+    [
+        ("nats://127.0.0.1:4222", True),
+        ("127.9.9.9:4222", True),
+        ("nats://[::1]:4222", True),
+        ("nats://LOCALHOST", True),
+        ("nats://127.evil.com", False),
+        ("nats://10.0.0.1", False),
+        ("nats://nats.example.org", False),
+    ],
+)
+def test_a_server_elsewhere_that_is_shown_no_credentials_is_told_of(
+    server: str, near: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert Address((server,)).unprotected_server == (None if near else server)
+    monkeypatch.setenv(VARIABLE, "/run/bot.creds")
+    assert Address((server,)).unprotected_server is None

@@ -19,7 +19,7 @@ from services.knowledge.web_interface import FetchFailed, RepositoryFiles, Repos
 _DEEPEST = 64
 """Folders within folders."""
 MOST_ENTRIES = 200_000
-"""Files of a commit. A few trees that name one another over and over make more than can be counted."""
+"""Files and folders of a commit. A few trees that name one another over and over make more than can be counted."""
 _IN_SHORT = {
     **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
     NOT_CHOSEN: "left out by kb.include or kb.exclude",
@@ -40,7 +40,9 @@ def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> Repositor
         tree = _folder(objects, _root(objects, commit), taken.folder)
         for count, (path, mode, sha) in enumerate(_walk(objects, tree, taken.folder, 0)):
             if count >= MOST_ENTRIES:
-                raise FetchFailed(f"its commit has more than {MOST_ENTRIES:,} files")
+                raise FetchFailed(f"its commit has more than {MOST_ENTRIES:,} files and folders")
+            if stat.S_ISDIR(mode):
+                continue
             reason = _refusal(path, mode, taken)
             if reason is None and len(files.blobs) >= taken.most:
                 reason = "beyond kb.max_pages_per_site"
@@ -99,12 +101,11 @@ def _folder(objects: Mapping[str, ShaFile], tree: str, folder: str) -> str:
 
 
 def _walk(objects: Mapping[str, ShaFile], tree: str, above: str, depth: int) -> Iterator[tuple[str, int, str]]:
-    """Files (also links and submodules) with their mode and hash, in git's order."""
+    """Files (also links and submodules) and folders with their mode and hash, in git's order."""
     for name, mode, sha in _entries(objects, tree):
         path = f"{above}/{name}" if above else name
-        if not stat.S_ISDIR(mode):
-            yield path, mode, sha
-        elif depth < _DEEPEST and not name.startswith("."):
+        yield path, mode, sha
+        if stat.S_ISDIR(mode) and depth < _DEEPEST and not name.startswith("."):
             yield from _walk(objects, sha, path, depth + 1)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import logging
 import signal
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -18,8 +20,10 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from commands.mcp_server.http import AT_ONCE
+from commands.mcp_server.http import AT_ONCE, MCP_LOGGERS
 from dashboard.access import FREE_TRIES
+from services.telemetry import limit_log_lines
+from services.telemetry.connections import LogLineLimit
 from tests.commands.mcp_server.assistant import call, data
 from tests.commands.mcp_server.conftest import traces_in, with_sections
 from tests.commands.mcp_server.processes import ended, started, stream
@@ -120,6 +124,22 @@ async def test_a_page_that_leads_here_by_another_name_gets_nothing(served: Serve
     assert (await served.answer(Origin="https://evil.example"))[0] == 403
     assert (await served.answer(Host="mcp.example.org"))[0] == 200
     assert (await served.answer(Host="mcp.example.org:8443"))[0] == 200
+    assert (await served.answer(Host="MCP.Example.org:8443"))[0] == 200
+    assert (await served.answer(Host="LOCALHOST:1"))[0] == 200
+
+
+async def test_no_connection_becomes_a_websocket(served: Served) -> None:
+    """It would be counted no more."""
+    upgrade: dict[str, Any] = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    key: dict[str, Any] = {"Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
+    assert (await served.answer(None, method="GET", **upgrade, **key))[0] == 401
+
+
+def test_what_the_library_logs_of_requests_is_bounded() -> None:
+    limit_log_lines(*MCP_LOGGERS)
+    for name in MCP_LOGGERS:
+        importlib.import_module(name)
+        assert any(isinstance(each, LogLineLimit) for each in logging.getLogger(name).filters)
 
 
 async def test_only_short_messages_are_taken_and_no_connection_is_kept_waiting(served: Served) -> None:

@@ -302,3 +302,34 @@ def test_without_a_library_it_goes_as_well(folder: DataFolder) -> None:
     forget(folder, folder.team_raw, ADA)
     assert remarks(folder) == [(), (), (archive.REMOVED, archive.REMOVED)]
     assert is_whole(folder.root, opened(folder.root))
+
+
+@pytest.mark.parametrize(
+    ("word", "topic", "renamed"),
+    [
+        ("blorp_tang", "lamp-blorp-tang", "lamp"),
+        ("Blorpstraße", "lamp-blorpstraße", "lamp"),
+        ("BLORPSTRASSE", "lamp-blorpstraße", "lamp"),
+        ("\u0130blorptang", "lamp-iblorptang", "lamp"),
+        ("blorp\uff17\uff17", "lamp-blorp77", "lamp"),
+        ("b" * 70, "b" * 60, "topic"),
+    ],
+)
+def test_a_topic_is_renamed_however_its_name_spells_their_word(
+    tmp_path: Path, word: str, topic: str, renamed: str
+) -> None:
+    pair = said(1, (ADA, f"What is {word} for?"), (TEAM, "The lamp."))
+    store(tmp_path, pair)
+    opened(tmp_path).decide(added(pair, topic))
+    folder = DataFolder(tmp_path)
+    assert take_out(folder, ADA).left == []
+    assert list(opened(tmp_path).topics) == [renamed]
+
+
+@pytest.mark.parametrize(("word", "is_named"), [("blorptang", True), ("blor", False)])
+def test_a_topic_whose_name_holds_their_word_within_another_is_named(tmp_path: Path, word: str, is_named: bool) -> None:
+    pair = said(1, (ADA, f"What is {word} for?"), (TEAM, "The lamp."))
+    store(tmp_path, pair)
+    opened(tmp_path).decide(added(pair, "lamp-myblorptangs"))
+    left = take_out(DataFolder(tmp_path), ADA).left
+    assert ["lamp-myblorptangs holds a word of theirs within another" in line for line in left] == [True] * is_named

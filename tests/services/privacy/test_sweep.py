@@ -60,10 +60,36 @@ def test_a_row_is_found_in_whatever_pieces_a_file_comes(words: list[str], size: 
     assert traces.found_in(pieces) == there
 
 
+class Compared(str):
+    """A word that counts how often it is hashed or compared."""
+
+    __slots__ = ()
+    times = 0
+
+    def __hash__(self) -> int:
+        Compared.times += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return super().__eq__(other)
+
+
+def test_rows_that_begin_alike_cost_no_more_than_one() -> None:
+    def cost(rows: int) -> int:
+        traces = WordSequences()
+        traces.add(f"the lantern number{row} stays dark tonight" for row in range(rows))
+        Compared.times = 0
+        assert not traces.found_in([[Compared("the"), Compared("lantern"), *map(Compared, "abcd")] * 50])
+        return Compared.times
+
+    assert cost(2000) <= 2 * cost(1)
+
+
 def test_a_word_at_the_end_of_a_piece_of_the_file_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_text("x " * 10 + SAID + " x" * 10)
     for size in range(10, 60):
-        monkeypatch.setattr(text_match, "AT_ONCE", size)
+        monkeypatch.setattr(text_match, "CHUNK_BYTES", size)
         assert held(tmp_path, SAID) == ["a"], size
 
 

@@ -38,6 +38,7 @@ class Echo(asyncio.Protocol):
 class Caller:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self.address: object = writer.get_extra_info("sockname")
 
     async def says(self, text: bytes) -> bytes:
         """What is answered; empty: the connection is closed."""
@@ -98,6 +99,38 @@ async def test_who_asks_nothing_in_time_is_cut_and_who_did_is_not() -> None:
         assert await asking.says(b"hello") == b"hello\n"
         assert await silent.is_cut()
         assert await asking.says(b"again") == b"again\n"
+
+
+async def test_a_request_whose_body_does_not_come_is_cut() -> None:
+    async with listener(connections := Connections("a.port", most=3, first_seconds=0.2)) as (stack, port):
+        slow, done = await caller(stack, port), await caller(stack, port)
+        assert [await each.says(b"hello") for each in (slow, done)] == [b"hello\n"] * 2
+        for each in (slow, done):
+            connections.asked(each.address)
+        connections.whole(done.address)
+        assert await slow.is_cut()
+        assert await done.says(b"again") == b"again\n"
+
+
+async def test_an_address_that_comes_again_before_its_end_was_told_has_one_deadline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As where a server hands a connection on to another protocol."""
+
+    class Transport(asyncio.Transport):
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    connections = Connections("a.port", first_seconds=0.05)
+    first, second = (Transport({"peername": ("127.0.0.1", 5)}) for _ in range(2))
+    assert connections.enter(first)
+    assert connections.enter(second)
+    await asyncio.sleep(0.2)
+    assert (first.aborted, second.aborted) == (False, True)
+    assert [record for record in caplog.records if record.exc_info] == []
+    connections.close()
 
 
 @pytest.fixture

@@ -45,6 +45,18 @@ def test_trees_that_name_one_another_over_and_over_are_not_counted_to_the_end() 
         git_packs.read_pack(*pack_of(top, *trees), TAKEN)
 
 
+def test_trees_that_hold_nothing_but_folders_are_not_walked_to_the_end() -> None:
+    """Sixty trees of two make 2^60 folders."""
+    trees = [Tree()]
+    for _ in range(60):
+        tree = Tree()
+        for name in (b"a", b"b"):
+            tree.add(name, 0o040000, trees[-1].id)
+        trees.append(tree)
+    with pytest.raises(FetchFailed, match="more than 200,000 files and folders"):
+        git_packs.read_pack(*pack_of(trees.pop(), *trees), TAKEN)
+
+
 def test_of_a_sound_pack_the_files_are_read() -> None:
     page, tree = Blob.from_string(b"# A page"), Tree()
     tree.add(b"a.md", 0o100644, page.id)
