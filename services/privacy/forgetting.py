@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from services.conversations import forget_started, read_posts
-from services.knowledge import name_words
+from services.knowledge import belongs_to, name_words
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
     PersonInRecording,
@@ -182,7 +182,7 @@ def forget(
     others = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in others.recordings.values() for text in found.texts]
     names, alike = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
-    fixed = {topic for topic in names if team is None or library.is_named_by_operator(topic, named_by_operator)}
+    fixed = {topic for topic in names if team is None or belongs_to(topic, named_by_operator)}
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     done.left += [f"{about} {topic} holds a word of theirs within another" for topic in alike if topic not in fixed]

@@ -19,7 +19,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from services.knowledge import (
     IndexEntry,
-    belongs_to,
     files_of,
     first_of,
     is_topic_name,
@@ -349,11 +348,6 @@ def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
         if any(part in words for part in parts):
             return True
     return False
-
-
-def is_named_by_operator(topic: str, named_by_operator: Collection[str]) -> bool:
-    """True if the configuration refers to this topic: renamed, it would lose its settings."""
-    return belongs_to(topic, named_by_operator)
 
 
 MOST_PUT_OFF = 64

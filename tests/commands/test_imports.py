@@ -20,9 +20,8 @@ def loaded_by(module: str, *prefixes: str) -> list[str]:
 
 def test_a_command_is_imported_when_it_is_chosen() -> None:
     assert loaded_by("commands.dispatch", "commands.") == [
-        "commands.dispatch",
-        "commands.dispatch",
         "commands.arguments",
+        "commands.dispatch",
     ]
 
 

@@ -115,7 +115,7 @@ def test_a_bug_in_the_update_is_no_endless_wait(
         raise KeyError("oops")
 
     _ = describer
-    monkeypatch.setattr("services.knowledge.source_kinds.Ledger.put", broken)
+    monkeypatch.setattr("services.knowledge.source_kinds.SourceRecords.put", broken)
     assert run(root) == 1
 
 

@@ -108,7 +108,7 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
         go_on.wait()
         return make(*arguments)
 
-    monkeypatch.setattr(folder_log, "make", slow)
+    monkeypatch.setattr(folder_log, "write_if_changed", slow)
     reporting = asyncio.create_task(report_of_all_processes(process, TimeSpan(0, 1), 1))
     await until(begun.is_set)
     reporting.cancel()

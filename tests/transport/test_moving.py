@@ -208,7 +208,7 @@ async def test_an_adoption_that_was_cut_off_is_finished(
 ) -> None:
     before = installation(tmp_path / "before")
     full = Installation(before.root)
-    monkeypatch.setattr("transport.migration.tell_people", _cut_off)
+    monkeypatch.setattr("transport.migration.upload_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
         await file_connection.do(adopt(file_connection.streams, Layout(), full, MigrationProgress()))
     monkeypatch.undo()
@@ -307,7 +307,7 @@ async def test_what_is_on_its_way_is_counted(file_connection: FileConnection, tm
 async def test_an_export_that_fails_leaves_nothing(
     file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.migration.write_people", _cut_off)
+    monkeypatch.setattr("transport.migration.download_people", _cut_off)
     with pytest.raises(OSError, match="cut off"):
         await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []

@@ -19,7 +19,7 @@ from services.knowledge.index_file import IndexEntry
 from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
-from services.team.archive import PairTurn as CapturedMessage
+from services.team.archive import PairTurn as Said
 from services.team.decisions import By, Remark
 from services.team.topics import Correction
 from tests.services.assistant.test_model_assistant import ScriptedAsker
@@ -44,7 +44,7 @@ def sections(prompt: Prompt) -> dict[str, list[Field]]:
 
 def said(*texts: str) -> Pair:
     """A pair in which a user and the team speak in turn."""
-    turns = tuple(CapturedMessage(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(texts))
+    turns = tuple(Said(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(texts))
     base = pair(1)
     count = len(turns)
     return Pair(base.id, base.timestamp, base.said_at, base.conversation_id, tuple(range(count)), (1,) * count, turns)
@@ -103,8 +103,8 @@ async def test_what_is_superseded_already_is_shown_with_its_day() -> None:
     await curator.integrate(pair(2), "gpu", [pair(0), pair(1)], Usage())
     [(_, prompt)] = asker.asked
     labels = [field.label for field in sections(prompt)["topic"]]
-    assert labels[1:5] == ["Id", "CapturedMessage", "Superseded in part on 2026-03-01", "User"]
-    assert labels[5:8] == ["Team", "Id", "CapturedMessage"]
+    assert labels[1:5] == ["Id", "Said", "Superseded in part on 2026-03-01", "User"]
+    assert labels[5:8] == ["Team", "Id", "Said"]
 
 
 async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair() -> None:
@@ -144,7 +144,7 @@ def test_classification_reads_the_index_before_the_pair() -> None:
 
 def test_a_pair_is_shown_with_its_time_and_who_said_what() -> None:
     fields = sections(prompts.classify(TASKS, said("Why?\nTell me.", "So."), INDEX))["pair"]
-    assert [field.label for field in fields] == ["CapturedMessage", "User", "Team"]
+    assert [field.label for field in fields] == ["Said", "User", "Team"]
     assert fields[1].text == "Why?\nTell me."
 
 
@@ -153,7 +153,7 @@ def mixed() -> Pair:
     base = pair(1)
     texts = ("My node", "does not start.", "Update it.", "Mine is slow.", "See the notes.")
     speakers = (Speaker.USER, Speaker.USER, Speaker.TEAM, Speaker.USER, Speaker.TEAM)
-    turns = tuple(map(CapturedMessage, speakers, texts))
+    turns = tuple(map(Said, speakers, texts))
     return replace(base, message_ids=(11, 12, 13, 14, 15), author_ids=(1, 1, 50, 2, 50), turns=turns)
 
 
@@ -188,7 +188,7 @@ async def test_a_mixed_pair_can_be_filed_in_pieces_by_the_labels_of_its_turns() 
     assert (await curator.classify(pair(1), INDEX, Usage())).pieces is None
     (_, prompt), (_, plain) = asker.asked
     labels = [field.label for field in sections(prompt)["pair"]]
-    assert labels == ["CapturedMessage", "User A (t1)", "Team (to User A) (t2)", "User B (t3)", "Team (t4)"]
+    assert labels == ["Said", "User A (t1)", "Team (to User A) (t2)", "User B (t3)", "Team (t4)"]
     assert "t1, t2" in prompt.system
     assert "pieces: null." in plain.system
 
@@ -212,7 +212,7 @@ def test_integration_reads_what_the_topic_holds_each_with_its_id_and_time() -> N
     fields = sections(prompt)["topic"]
     assert fields[0] == Field("Topic", "gpu")
     assert [field.text for field in fields if field.label == "Id"] == ["c1", "c2"]
-    assert [field.text for field in fields if field.label == "CapturedMessage"] == [
+    assert [field.text for field in fields if field.label == "Said"] == [
         "2026-02-16 00:00",
         "2026-02-16 00:00",
     ]

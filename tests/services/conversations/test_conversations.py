@@ -80,7 +80,7 @@ async def test_a_failed_look_up_of_a_member_is_not_remembered() -> None:
 
 def test_types_of_people_are_remembered_as_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitfall 23."""
-    monkeypatch.setattr(people_module, "REMEMBERED", 2)
+    monkeypatch.setattr(people_module, "KNOWN_PEOPLE", 2)
     people = People(TEAM, ROLE, None)
     people.observe(Ready(EPOCH, 1, "M"))
     assert people.type_of(replace(ANNA, role_ids=(55,)), 5) is AuthorType.TEAM_MEMBER
@@ -104,7 +104,7 @@ def post(number: int, place_id: int, asked_in: int = 1, asker: int = ANNA.id) ->
 
 def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread whose last post was forgotten is no thread to go on in, whatever was asked where."""
-    monkeypatch.setattr(records_module, "KEPT", 2)
+    monkeypatch.setattr(records_module, "KEPT_POSTS", 2)
     opened, followed_up = post(1, 10), post(2, 10, asked_in=10)
     posts = Posts([opened, followed_up])
     assert posts.reusable_thread(1, ANNA.id, 0.0) == 10
@@ -174,7 +174,7 @@ def test_the_latest_reply_is_forgotten_with_its_asker_and_with_age(monkeypatch: 
     posts.forget(ANNA.id)
     assert (posts.latest_for(10, ANNA.id), posts.latest_for(1, ANNA.id)) == (None, None)
     assert posts.latest_for(10, BEN.id) == bens
-    monkeypatch.setattr(records_module, "KEPT", 2)
+    monkeypatch.setattr(records_module, "KEPT_POSTS", 2)
     posts = Posts([first, bens, post(3, 10, asked_in=10)])
     assert posts.latest_for(10, ANNA.id) == post(3, 10, asked_in=10)
     posts = Posts([first, bens, post(3, 30, asker=9), post(4, 40, asker=9)])

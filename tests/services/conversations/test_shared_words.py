@@ -24,7 +24,7 @@ def told(*messages: frozenset[str]) -> Rarity:
 @given(MESSAGES)
 def test_what_came_before_the_newest_messages_counts_no_longer(messages: list[frozenset[str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracking, "COUNTED", 3)
+        patch.setattr(tracking, "COUNTED_MESSAGES", 3)
         every, newest = told(*messages), told(*messages[-3:])
     for word in ("cable", "lamp", "moon", "port"):
         assert every.shared([word], [word]) == newest.shared([word], [word])

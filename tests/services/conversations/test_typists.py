@@ -57,6 +57,6 @@ def test_nothing_is_kept_longer_than_it_is_of_use(monkeypatch: pytest.MonkeyPatc
     heard = typists(Talk(), *((number * 10.0, STAFF, number) for number in range(1000)))
     assert len(heard._heard) == TELLS_SECONDS // 10 + 1  # pyright: ignore[reportPrivateUsage]  # memory cannot be seen from outside
     assert len(heard._team) == 2  # pyright: ignore[reportPrivateUsage]  # likewise
-    monkeypatch.setattr(module, "REMEMBERED", 3)
+    monkeypatch.setattr(module, "KNOWN_TYPISTS", 3)
     heard = typists(Talk(), *((100.0, ANN, number) for number in range(1000)))
     assert [number for number in range(1000) if heard.tells(Key(number, ANN.id), 100)] == [997, 998, 999]

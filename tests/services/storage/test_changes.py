@@ -79,7 +79,7 @@ def test_a_change_of_another_content_is_refused() -> None:
         FileChange("append", "a", b"x", 3).apply(bytearray(b"ab"))
 
 
-@pytest.mark.parametrize("verb", ["replace", "renew", "append", "truncate", "remove", "move_aside"])
+@pytest.mark.parametrize("verb", ["replace", "replace_derived", "append", "truncate", "remove", "move_aside"])
 def test_what_the_journal_refuses_does_not_happen(tmp_path: Path, verb: str) -> None:
     file, journal = tmp_path / "a", Taken()
     file.write_bytes(b"before")

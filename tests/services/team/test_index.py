@@ -83,7 +83,7 @@ def test_content_that_was_described_before_gets_that_description_again_and_other
 def test_of_descriptions_that_no_topic_has_any_more_the_newest_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_module, "_EARLIER", 2)
+    monkeypatch.setattr(index_module, "_KEPT_EARLIER", 2)
     index = described(tmp_path)
     grown = [THINGS]
     for number in range(3, 6):

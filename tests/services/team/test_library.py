@@ -98,7 +98,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
 
 
 def test_no_more_is_put_off_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library_module, "TOGETHER", 3)
+    monkeypatch.setattr(library_module, "MOST_PUT_OFF", 3)
     pairs = [captured(number) for number in range(1, 5)]
     store(tmp_path, *pairs)
     library = opened(tmp_path)
@@ -711,7 +711,7 @@ def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, mon
         begun.set()
         assert go_on.wait(30)
 
-    monkeypatch.setattr(files, "renew", slow)
+    monkeypatch.setattr(files, "replace_derived", slow)
     worker = threading.Thread(target=library.decide, args=(added(captured(1), "things"), captured(1)))
     worker.start()
     assert begun.wait(30)

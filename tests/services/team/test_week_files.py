@@ -101,7 +101,7 @@ def test_only_the_end_of_the_newest_file_is_read(tmp_path: Path, monkeypatch: py
         read.append(len(data))
         return data
 
-    monkeypatch.setattr(files, "tail", tail)
+    monkeypatch.setattr(files, "read_tail", tail)
     assert archive_files.last_timestamp(tmp_path) == "2026-02-01T03:10:51.019999Z"
     assert read == [files.TAIL_BYTES]
 

@@ -230,7 +230,7 @@ def test_what_is_appended_or_replaced_later_does_not_change_the_copy(
             files.replace(path, b"replaced")
         return found
 
-    monkeypatch.setattr(writing, "settled_size", size)
+    monkeypatch.setattr(writing, "size_under_lock", size)
     copied(root)
     assert files_in(brought_back(root)) == EXPECTED
 
@@ -254,7 +254,7 @@ def test_a_file_cut_while_it_is_copied_ends_the_backup(root: Path, monkeypatch: 
     def too_long(_file: object) -> int:
         return 10**6
 
-    monkeypatch.setattr(writing, "settled_size", too_long)
+    monkeypatch.setattr(writing, "size_under_lock", too_long)
     with pytest.raises(OSError, match="became shorter"):
         copied(root)
     assert [path.name for path in root.parent.iterdir()] == ["data"]
