@@ -5,5 +5,7 @@ messages       one message, its author, its place
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
 conversations  the history that the answering steps see
 outcomes       what became of each part
-version        of the program
+steps          of the graph: the one table of what is told of each
+words          about numbers
+processes      what they report of themselves, and the version of the program
 """

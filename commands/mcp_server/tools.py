@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from clock import now
 from model.conversations import Conversation
 from model.outcomes import OutcomeKind, Reason
+from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, amount
@@ -327,10 +328,12 @@ def _passage_lines(place: int, each: FoundPassage) -> Iterator[str]:
 
 
 def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """The decisions of the steps, without how long they took and how they ended."""
-    for step, decision in result.debug.items():
-        if isinstance(decision, Mapping) and step != "tokens":
-            yield step, decision
+    """The decisions of the steps, without how long they took and how they ended. Lists are no decisions: they tell of
+    files.
+    """
+    for name, decided in result.debug.items():
+        if name in DECISIONS and isinstance(decided, Mapping):
+            yield name, decided
 
 
 def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing found"]:
@@ -341,9 +344,10 @@ def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing
 
 
 def _why(path: Mapping[str, Any]) -> str:
-    """Give the gate's reason, where the gate ended the answer."""
-    said = path.get("gate", {}).get("reason")
-    return f" {one_line(str(said))}" if said else ""
+    """Give the first reason that a model put into words: the gate's."""
+    reasons = (decided.get(DECISIONS[name].words) for name, decided in path.items())
+    said = next((each for each in reasons if isinstance(each, str)), "")
+    return f" {one_line(said)}" if said else ""
 
 
 def _within(value: int, least: int, most: int) -> int:
