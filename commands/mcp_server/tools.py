@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from clock import now
 from model.conversations import Conversation
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import OutcomeKind, Said, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
@@ -299,7 +299,9 @@ class KnowledgeTools:
             raise CallRefused(
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
             )
-        if reason == Reason.BUDGET:  # without a model answers cost nothing, and may be counted all the same
+        if (
+            traits_of(reason).said is Said.USED_UP
+        ):  # without a model answers cost nothing, and may be counted all the same
             raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)

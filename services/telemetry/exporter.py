@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from model.batches import Destination
 from model.messages import AuthorType
-from model.outcomes import Ignored, Outcome, Reason, Result
+from model.outcomes import Ignored, Outcome, Result, traits_of
 from model.steps import DECISIONS
 from services.telemetry.connections import BACKLOG, Connections, limit_log_lines
 
@@ -34,9 +34,6 @@ SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 
 OPEN_BATCHES = "quiet_window"
 """The operator whose items in flight are the open batches."""
-
-_NOT_ANSWERED = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
-"""Why routing does not let the bot answer."""
 
 
 class Metrics:
@@ -116,7 +113,7 @@ class Metrics:
             self._routing.labels(Destination.CAPTURE).inc()
             self._captures.labels(end.result).inc()
             return
-        kept_out = end.reason in _NOT_ANSWERED
+        kept_out = traits_of(end.reason).is_left_alone
         self._routing.labels(Destination.NOTHING if kept_out else Destination.ANSWER).inc()
         self._requests.labels(end.result).inc()
         self._decisions(end.decisions)

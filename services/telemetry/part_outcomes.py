@@ -11,11 +11,8 @@ from typing import Any, cast
 
 from clock import from_rfc3339, rfc3339
 from model.messages import AuthorType, discord_address
-from model.outcomes import Outcome, OutcomeKind, Reason
+from model.outcomes import Outcome, OutcomeKind, traits_of
 from model.steps import DECISIONS, Decision
-
-_TEXTLESS = frozenset({Reason.NOTHING_TO_LEARN, Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
-"""Ends of parts that nobody asked the bot: their words are none of the record's business."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +96,13 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
 
 def _asks(outcome: Outcome) -> bool:
     """True if somebody asked the bot something, as far as the gate could tell."""
-    if outcome.part.author_type is AuthorType.TEAM_MEMBER or outcome.reason in _TEXTLESS:
+    traits = traits_of(outcome.reason)
+    if outcome.part.author_type is AuthorType.TEAM_MEMBER or traits.is_textless:
         return False
     if outcome.result is OutcomeKind.REPLIED:
         return True
     gate = cast("Mapping[str, object]", outcome.decisions.get("gate", {}))
-    return bool(gate.get("question", outcome.reason in {Reason.BUDGET, Reason.OVERLOADED}))
+    return bool(gate.get("question", traits.is_asked))
 
 
 def render_part_outcome(entry: PartOutcome) -> bytes:
