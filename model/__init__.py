@@ -4,6 +4,7 @@ events         what the gateway or a recording said: posted, edited, deleted, a 
 messages       one message, its author, its place
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
 conversations  the history that the answering steps see
+conversation_ids  of what is captured: kinds and form
 outcomes       what became of each part
 steps          of the graph: the one table of what is told of each
 words          about numbers
