@@ -28,7 +28,7 @@ from assembly.graph_parts import Parts, ServerParts
 from assembly.redaction import redactor_of
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import OutcomeKind, traits_of
 from services.assistant import Assistant
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
@@ -359,8 +359,7 @@ def answer_text(result: AIResult, said: Phrases) -> str:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
         return said.failed
-    refusals: dict[str | None, str] = {Reason.NOT_ANSWERABLE: said.not_answerable, Reason.BUDGET: said.used_up}
-    return refusals.get(result.debug["reason"], said.no_answer)
+    return getattr(said, traits_of(result.debug["reason"]).said)
 
 
 class Answerers(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,11 @@ from assembly.knowledge import temporary_index
 from assembly.running import run_async
 from commands.arguments import DONE, FAILED
 from model.outcomes import OutcomeKind
+from model.steps import DECISIONS
 from services.search import Level
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
-
-_SHOWN = 5
-"""Sources of a step."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -72,62 +70,17 @@ def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
 def _path(debug: Mapping[str, Any]) -> Iterator[str]:
     """Describe each step of the answer chain in a line."""
     for name, decision in debug.items():
-        if name in _SAID:
-            yield f"{name:<9} {_SAID[name](decision)}"
+        known = DECISIONS.get(name)
+        if known is not None and known.says is not None:
+            yield f"{name:<9} {known.says(decision)}"
     calls = debug["llm_calls"]
     ended = f"{debug['result']}, {debug['reason']}" if debug["reason"] else f"{debug['result']} ({debug.get('level')})"
     yield f"{'end':<9} {ended}; {debug['latency_ms']:,} ms, {number_of(calls, 'call')} of a model{_tokens(debug)}"
 
 
-def _gated(step: Mapping[str, Any]) -> str:
-    if not step["question"]:
-        return f"not a question: {step['reason']}"
-    return f"a question, {'answerable' if step['answerable'] else 'not answerable'}: {step['reason']}"
-
-
-def _selected(step: Mapping[str, Any]) -> str:
-    ranked = dict(step["ranked"])
-    chosen = [f"{each} ({ranked[each]:.2f})" if each in ranked else each for each in step["selected"]]
-    others = [f"{each} ({score:.2f})" for each, score in ranked.items() if each not in step["selected"]][:_SHOWN]
-    rest = f"; next: {', '.join(others)}" if others else ""
-    return f"{_listed(chosen)}, of {number_of(step['offered'], 'source')}{rest}"
-
-
-def _generated(step: Mapping[str, Any]) -> str:
-    if not step["answer"]:
-        return "the sources do not hold the answer"
-    cited = f", from {_listed(step['citations'])}" if step.get("citations") else ", citing nothing"
-    return f"{number_of(step['characters'], 'character')}{cited}"
-
-
-def _verified(step: Mapping[str, Any]) -> str:
-    return "good" if step["good_enough"] else f"not good enough: {'; '.join(step['issues'])}"
-
-
-def _pointed(step: Mapping[str, Any]) -> str:
-    return f"no answer that is sure enough; best confidence {step['confidence']:.2f}"
-
-
 def _tokens(debug: Mapping[str, Any]) -> str:
     tokens = ", ".join(f"{name} {count:,}" for name, count in debug["tokens"].items())
     return f"; tokens: {tokens}" if tokens else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "nothing"
-
-
-_SAID: Mapping[str, Callable[[Any], str]] = {
-    "files": lambda names: f"looked at {_listed(names)}",
-    "tools": lambda names: f"may use {_listed(names)}",
-    "gate": _gated,
-    "select": _selected,
-    "load": lambda step: f"read {_listed(step['loaded'])}",
-    "generate": _generated,
-    "point": _pointed,
-    "verify": _verified,
-}
-"""What is said of the decision of each step."""
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from assembly.running import collect_garbage_less_often, play, terminated_as_int
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted, kept_when_interrupted
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import REASONS, OutcomeKind
 from services.discord import DryRunPoster
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
@@ -154,15 +154,18 @@ def show(console: Console, run: ImportRun) -> None:
     skipped = tally.reasons.get(OutcomeKind.SKIPPED, Counter[str]())
     stored = tally.parts[OutcomeKind.CAPTURED]
     conversations = sum(len(each.conversations) for each in run.imported)
-    left_out = tally.ignored[Reason.OPTED_OUT]
+    left_out = [
+        f", {tally.ignored[reason]} of them {traits.messages}"
+        for reason, traits in REASONS.items()
+        if traits.messages and tally.ignored[reason]
+    ]
     for number, what in (
-        (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
+        (tally.messages, "".join(["messages", *left_out])),
         (
             stored,
             f"captures stored, of {number_of(conversations, 'conversation')}",
         ),
-        (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
-        (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
+        *((skipped[reason], traits.captures) for reason, traits in REASONS.items() if traits.captures),
         (tally.parts[OutcomeKind.FAILED], "failed"),
     ):
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)

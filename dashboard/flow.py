@@ -1,11 +1,12 @@
 """The dataflow as a picture: the box of each operator, the edges between them, and their current figures.
 
-The layout follows the picture in `streams/graph.py`; a test keeps its operators the ones that are metered.
+The layout follows the picture in `streams/graph.py`. Its boxes are the steps of `model/steps.py`; a test keeps them
+the ones that are metered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,12 +14,12 @@ from typing import NamedTuple
 from dashboard.display import DisplayRules, link_to, minute, seconds
 from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
+from model.steps import STEPS, Lane
 
 BOX_WIDTH, BOX_HEIGHT = 190, 42
 _ACROSS, _DOWN, _MARGIN = 206, 51, 10
 _END_WIDTH, _END_ACROSS = 126, 135
-_LANES_FROM, _LANE_GAP = 3, 0.45
-"""From this row on there is room above for the names of lanes."""
+_LANE_GAP = 0.45
 
 
 class Operator(NamedTuple):
@@ -31,61 +32,72 @@ class Operator(NamedTuple):
     says: str
 
 
-OPERATORS = (
-    Operator("quiet_window", "quiet window", 0.5, 1, "collects what one person writes until they fall quiet"),
-    Operator("route", "cut, route", 0.5, 2, "cuts where the conversation changes; who is it for?"),
-    Operator("queue", "one asker at a time", 0, 3, "waits for the same asker's earlier question"),
-    Operator("gather", "gather", 0, 4, "the conversation, the thread, images"),
-    Operator("permit", "permit", 0, 5, "ends what could not be posted"),
-    Operator("announce", "announce", 0, 6, "which files there are"),
-    Operator("gate", "gate", 0, 7, "is it a question that can be answered?"),
-    Operator("select", "select", 0, 8, "which sources may answer it"),
-    Operator("load", "load", 0, 9, "their texts"),
-    Operator("retrieve", "retrieve", 0, 10, "waits for files that are being read"),
-    Operator("generate", "generate", 0, 11, "the draft"),
-    Operator("point", "point", 0, 12, "without an answer: the nearest pages, for who addressed the bot"),
-    Operator("verify", "verify", 0, 13, "a second look at the draft"),
-    Operator("hold", "hold", 0, 14, "while a team member types"),
-    Operator("reply", "reply", 0, 15, "posts it"),
-    Operator("extract", "extract", 1, 3, "the conversation that a team member answered in"),
-    Operator("summarise_images", "describe images", 1, 4, "before anything is stored"),
-    Operator("archive", "archive", 1, 5, "one append, flushed to the disk"),
-    Operator("classify", "classify", 1, 6, "which topic does it belong to?"),
-    Operator("integrate", "integrate", 1, 7, "what it replaces there"),
-    Operator("describe", "describe", 1, 8, "the topics that changed"),
-    Operator("chunk", "read files", 2, 10.3, "what people attach, cut up for searching"),
-    Operator("embed", "embed files", 2, 11.3, "their vectors"),
-    Operator("discover", "discover", 2, 3, "which sources there are"),
-    Operator("examine", "examine files", 2, 4, "those that have changed"),
-    Operator("fetch", "fetch pages", 2, 5, "those that are due"),
-    Operator("copy", "copy repositories", 2, 6, "of git: what has changed"),
-    Operator("summarise", "summarise", 2, 7, "a description of what is new"),
-    Operator("write", "write index", 2, 8, "index and cache"),
-)
+def _in(lane: Lane) -> list[str]:
+    return [each.name for each in STEPS if each.lane is lane]
+
+
+_ARRIVALS, _ANSWERS = _in(Lane.ARRIVALS), _in(Lane.ANSWERS)
+_LANES_FROM = 1 + len(_ARRIVALS)
+"""From this row on there is room above for the names of lanes."""
+_LAST = _LANES_FROM + len(_ANSWERS) - 1
+"""The row of the last answering step."""
+
+
+def _waits_for_files() -> float:
+    """A row a little below the step that waits for files: an edge leads there from the lane beside it."""
+    waiting = next(each.feeds for each in STEPS if each.lane is Lane.FILES and each.feeds)
+    return _LANES_FROM + _ANSWERS.index(waiting) + _ASIDE
+
+
+_ASIDE = 0.3
+_PLACES: Mapping[Lane, tuple[float, float]] = {
+    Lane.ARRIVALS: (0.5, 1),
+    Lane.ANSWERS: (0, _LANES_FROM),
+    Lane.TEAM: (1, _LANES_FROM),
+    Lane.KNOWLEDGE: (2, _LANES_FROM),
+    Lane.FILES: (2, _waits_for_files()),
+}
+"""The column and the first row of each lane."""
+
+
+def _operators() -> Iterator[Operator]:
+    for each in STEPS:
+        if each.lane is not None:
+            column, first = _PLACES[each.lane]
+            row = first + _in(each.lane).index(each.name)
+            yield Operator(each.name, each.title, column, row, each.says)
+
+
+OPERATORS = tuple(_operators())
 _FIXED = (
     Operator("discord", "Discord, or a recording", 0.5, 0, ""),
-    Operator("updates", "start, timer, file change", 2, 2, ""),
-    Operator("attachments", "attached files", 2, 9.3, ""),
+    Operator("updates", "start, timer, file change", 2, _LANES_FROM - 1, ""),
+    Operator("attachments", "attached files", 2, _waits_for_files() - 1, ""),
 )
 ENDS = (
-    ("skipped", 0, 14),
-    ("cancelled", 1, 14),
-    ("failed", 2, 14),
-    ("replied", 0, 15),
-    ("captured", 1, 15),
-    ("ignored", 2, 15),
+    ("skipped", 0, _LAST - 1),
+    ("cancelled", 1, _LAST - 1),
+    ("failed", 2, _LAST - 1),
+    ("replied", 0, _LAST),
+    ("captured", 1, _LAST),
+    ("ignored", 2, _LAST),
 )
 """Kinds of results, with their places beside the end of the first lane."""
 
 _CHAINS = (
-    ("discord", "quiet_window", "route", "queue", "gather", "permit", "announce", "gate", "select", "load", "retrieve"),
-    ("retrieve", "generate", "point", "verify", "hold", "reply", "replied"),
-    ("route", "extract", "summarise_images", "archive", "classify", "integrate", "describe"),
-    ("updates", "discover", "examine", "fetch", "copy", "summarise", "write"),
-    ("attachments", "chunk", "embed"),
-    ("chunk", "retrieve"),
+    ("discord", *_ARRIVALS, *_ANSWERS, "replied"),
+    (_ARRIVALS[-1], *_in(Lane.TEAM)),
+    ("updates", *_in(Lane.KNOWLEDGE)),
+    ("attachments", *_in(Lane.FILES)),
+    *((each.name, each.feeds) for each in STEPS if each.feeds),
 )
-LANES = (("answers", 0, 3), ("the team", 1, 3), ("knowledge base", 2, 3), ("files", 2, 9.3), ("results", 1, 14))
+LANES = (
+    (Lane.ANSWERS.value, 0, _LANES_FROM),
+    (Lane.TEAM.value, 1, _LANES_FROM),
+    (Lane.KNOWLEDGE.value, 2, _LANES_FROM),
+    (Lane.FILES.value, 2, _waits_for_files() - 1),
+    ("results", 1, _LAST - 1),
+)
 _ABOVE = 7
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dataflow.metering import Gauge
 from model.batches import Part
 from model.outcomes import Ignored, Outcome, Result
+from model.steps import STEPS
 from services.conversations import WorkCancelled
 from services.telemetry import about
 
@@ -18,26 +19,8 @@ TIMED = 256
 """The last so many durations of an operator tell its median and 95th percentile."""
 FOLLOWED = 1_000
 """Parts whose steps are remembered: those in flight, and as many as the record shows."""
-STEPS_OF_PARTS = frozenset(
-    {
-        "gather",
-        "permit",
-        "announce",
-        "gate",
-        "select",
-        "load",
-        "retrieve",
-        "generate",
-        "point",
-        "verify",
-        "hold",
-        "reply",
-    }
-    | {"extract", "summarise_images", "archive"}
-)
-"""Operators whose items are parts; what others work on may have begun with one, and outlives it."""
-COUNT_ONLY_STEPS = frozenset({"quiet_window"})
-"""Operators that tell only how many items they hold: one that is gone is done."""
+STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.of_parts)
+COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.timed)
 IN_HAND = 200
 """Parts in flight that are followed; the oldest is given up first."""
 

@@ -13,6 +13,7 @@ from dashboard.meter import StepDuration
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus
+from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.report import Gap, reason_of
 from services.knowledge import bare_name
@@ -82,8 +83,7 @@ class AnswerView:
     steps: Sequence[StepView]
 
 
-_ORDER = ("gather", "permit", "files", "announce", "gate", "select", "load", "tools", "retrieve", "generate", "point")
-_LATER = ("verify", "hold", "reply", "extract", "summarise_images", "archive")
+_ORDER = tuple(name for each in STEPS if each.of_parts for name in each.names)
 
 
 def answer_rows(
@@ -155,7 +155,7 @@ def steps_of(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayR
     for each in took:
         spent[each.step] = spent.get(each.step, 0.0) + each.seconds
     known = {*entry.path, *spent, *entry.tokens}
-    order = [name for name in (*_ORDER, *_LATER) if name in known]
+    order = [name for name in _ORDER if name in known]
     order += sorted(known.difference(order))
     return [_step(name, entry, spent.get(name), showing) for name in order]
 
@@ -199,9 +199,11 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         values = [str(each) for each in cast("Sequence[object]", value)]
-        if step == "verify" and not showing.texts:  # they may quote the question
+        decision = DECISIONS.get(step)
+        of_words = decision is not None and key == decision.words
+        if of_words and not showing.texts:  # they may quote the question
             return str(len(values))
-        if step != "tools" and key != "issues":
+        if not of_words and (decision is None or decision.of_sources):
             values = list(map(showing.source, values))
         return ", ".join(map(plain, values)) or "none"
     return plain(str(value))

@@ -4,6 +4,9 @@ events         what the gateway or a recording said: posted, edited, deleted, a 
 messages       one message, its author, its place
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
 conversations  the history that the answering steps see
+conversation_ids  the kinds of captured conversations, and the form of their ids
 outcomes       what became of each part
+steps          the steps of the graph: one table of what is told of each
+words          numbers in words
 processes      what a process reports of itself, and the version of the program
 """

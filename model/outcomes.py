@@ -33,6 +33,7 @@ class Reason(StrEnum):
     TEAM_IS_ANSWERING = "team is answering"
     REPLY_MODE = "reply mode"
     CANNOT_POST = "cannot post"
+    DUPLICATE = "duplicate"
     NOTHING_TO_LEARN = "nothing to learn"
     # cancelled
     DELETED = "deleted"
@@ -41,10 +42,80 @@ class Reason(StrEnum):
     # ignored
     BOT = "bot"
     SYSTEM = "system"
-    DUPLICATE = "duplicate"
     NOT_ADDRESSED = "not addressed"
     OPTED_OUT = "opted out"
     EMPTY = "empty"
+
+
+class Said(StrEnum):
+    """What `/ask` says instead of an answer. The values are the names in `services.conversations.Phrases`."""
+
+    NO_ANSWER = "no_answer"
+    NOT_ANSWERABLE = "not_answerable"
+    USED_UP = "used_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonTraits:
+    """What follows from a reason, for all that tell people of it.
+
+    Attributes:
+        is_gap: a question that reached the gate got no answer that more or better pages might have given.
+        is_textless: nobody asked the bot; the words are none of the record's business.
+        is_left_alone: routing did not let the bot answer.
+        is_asked: the bot was asked, as far as can be told without the gate.
+        is_chatter: most of a chat, of which a terminal shows the number and some examples.
+        said: the phrase of `/ask`.
+        captures: words of `--import` for captures that ended so; empty: it does not count them.
+        messages: words of `--import` for messages that were ignored so; empty: it does not count them.
+    """
+
+    is_gap: bool = False
+    is_textless: bool = False
+    is_left_alone: bool = False
+    is_asked: bool = False
+    is_chatter: bool = False
+    said: Said = Said.NO_ANSWER
+    captures: str = ""
+    messages: str = ""
+
+
+_PLAIN = ReasonTraits()
+
+REASONS: Mapping[Reason, ReasonTraits] = {
+    Reason.NOT_ANSWERABLE: ReasonTraits(is_gap=True, is_chatter=True, said=Said.NOT_ANSWERABLE),
+    Reason.NO_SOURCES: ReasonTraits(is_gap=True),
+    Reason.SOURCES_UNAVAILABLE: ReasonTraits(is_gap=True),
+    Reason.NO_ANSWER_IN_SOURCES: ReasonTraits(is_gap=True),
+    Reason.UNSURE: ReasonTraits(is_gap=True),
+    Reason.NO_CITATION: ReasonTraits(is_gap=True),
+    Reason.TOO_LONG: ReasonTraits(is_gap=True),
+    Reason.REJECTED: ReasonTraits(is_gap=True),
+    Reason.BUDGET: ReasonTraits(is_asked=True, said=Said.USED_UP),
+    Reason.OVERLOADED: ReasonTraits(is_asked=True),
+    Reason.TEAM_IS_ANSWERING: ReasonTraits(is_textless=True, is_left_alone=True),
+    Reason.REPLY_MODE: ReasonTraits(is_textless=True, is_left_alone=True),
+    Reason.CANNOT_POST: _PLAIN,
+    Reason.DUPLICATE: ReasonTraits(captures="captures that the archive holds already"),
+    Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, captures="with nothing to learn from"),
+    Reason.DELETED: _PLAIN,
+    Reason.TEAM_ANSWERED: _PLAIN,
+    Reason.SHUTDOWN: _PLAIN,
+    Reason.BOT: _PLAIN,
+    Reason.SYSTEM: _PLAIN,
+    Reason.NOT_ADDRESSED: _PLAIN,
+    Reason.OPTED_OUT: ReasonTraits(messages="left out as their authors wish"),
+    Reason.EMPTY: _PLAIN,
+}
+"""A new reason is a member of `Reason` and a row here. `--import` prints its words in this order."""
+
+
+def traits_of(reason: str | None) -> ReasonTraits:
+    """Give the traits of an outcome's reason; plain ones for none, for a failure, and for one of another version."""
+    return _PLAIN if reason is None else _BY_WORDS.get(reason, _PLAIN)
+
+
+_BY_WORDS: Mapping[str, ReasonTraits] = {reason.value: traits for reason, traits in REASONS.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataflow.metering import Gauge, watched
 from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
+from model.steps import STEP_NAMES
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import WorkCancelled
 from services.telemetry import about, people
@@ -45,7 +46,9 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An operator that runs one step, or several one after another, for each item. Made by `step` and `in_turn`."""
+    """An operator that runs one step, or several one after another, for each item. Made by `step`, `in_turn` and
+    `in_order`.
+    """
 
     works: tuple[_Work, ...]
     max_concurrent: int
@@ -94,6 +97,19 @@ def in_turn(*steps: Step) -> Step:
     as many layers.
     """
     return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
+
+
+def in_order(*steps: Step) -> Step:
+    """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
+
+    Raises:
+        ValueError: that table does not have one of them.
+    """
+    made = in_turn(*steps)
+    missing = [work.name for work in made.works if work.name not in STEP_NAMES]
+    if missing:
+        raise ValueError(f"model/steps.py: STEPS has no row for {', '.join(missing)}")
+    return Step(tuple(sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))), made.max_concurrent)
 
 
 def _run_steps(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:

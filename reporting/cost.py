@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clock import rfc3339
+from model.steps import STEPS, AskedModel
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.telemetry import PartOutcome
 
-KNOWLEDGE_STEPS = frozenset({"summarise", "summarise_images", "classify", "integrate"})
+KNOWLEDGE_STEPS = frozenset(each.name for each in STEPS if each.asks is AskedModel.KNOWLEDGE)
 """Steps that ask `kb.llm`, where it is set."""
 
 

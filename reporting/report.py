@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.messages import AuthorType
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, Voted
 from services.llm import StepTokens
@@ -22,19 +22,6 @@ from services.search.embedding import Vectors
 from services.storage import in_thread
 from services.telemetry import PartOutcome
 
-GAPS = frozenset(
-    {
-        Reason.NOT_ANSWERABLE,
-        Reason.NO_SOURCES,
-        Reason.SOURCES_UNAVAILABLE,
-        Reason.NO_ANSWER_IN_SOURCES,
-        Reason.UNSURE,
-        Reason.NO_CITATION,
-        Reason.TOO_LONG,
-        Reason.REJECTED,
-    }
-)
-"""Why a question that reached the gate got no answer that more or better pages might have given."""
 MOST = 2_000
 """Questions that are grouped: the newest ones."""
 LIKE, LIKE_BY_WORDS = 0.55, 0.3
@@ -85,7 +72,7 @@ def is_gap(entry: PartOutcome) -> bool:
         return False
     if entry.result is OutcomeKind.REPLIED:
         return entry.level == "point"
-    return entry.result is OutcomeKind.SKIPPED and entry.reason in GAPS
+    return entry.result is OutcomeKind.SKIPPED and traits_of(entry.reason).is_gap
 
 
 async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]:

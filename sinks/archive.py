@@ -14,11 +14,11 @@ from itertools import groupby
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
+from model.conversation_ids import joins_by_messages
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
 from services.team import (
-    REPLY,
     Capture,
     Captures,
     Pair,
@@ -253,7 +253,7 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
     nothing is missing.
     """
     stored = {each.message_id: each for each in captured_messages(latest)}
-    if not latest.conversation_id.startswith(REPLY):
+    if not joins_by_messages(latest.conversation_id):
         # A thread is read as a whole each time: what a later reading lacks has been deleted.
         return None if max(stored) >= capture.said[-1].message_id else capture
     said = {each.message_id: each for each in capture.said} | stored

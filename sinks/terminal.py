@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable
 
 from rich.cells import cell_len
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from clock import rfc3339
 from model.batches import Part
-from model.outcomes import Outcome, OutcomeKind, Reason
+from model.outcomes import Outcome, OutcomeKind, traits_of
 from services.assistant import first_quote
 from services.knowledge import bare_name
 from services.search import asking_sentences
@@ -89,8 +90,8 @@ class Terminal:
         self._console = console
         self._name_of = name_of
         self._width = max(NARROWEST, min(console.width, WIDEST))
-        self._examples: list[str] = []
-        """Of what is not answerable."""
+        self._examples = defaultdict[str, list[str]](list)
+        """Of chatter, by its reason."""
         both = f"{headline}: {backend}"
         for line in [both] if len(both) <= self._width else [headline, backend]:
             self._line((one_line(line), "bold"))
@@ -98,9 +99,10 @@ class Terminal:
 
     def write(self, outcome: Outcome) -> None:
         part = outcome.part
-        if outcome.reason == Reason.NOT_ANSWERABLE:
+        if outcome.reason is not None and traits_of(outcome.reason).is_chatter:
             # Questions first: they say more than chatter does.
-            self._examples = sorted([*self._examples, asked(part)], key=lambda text: not text.endswith("?"))[:EXAMPLES]
+            examples = [*self._examples[outcome.reason], asked(part)]
+            self._examples[outcome.reason] = sorted(examples, key=lambda text: not text.endswith("?"))[:EXAMPLES]
             return
         sign, style = LOOKS[outcome.result]
         what = Text.assemble(
@@ -121,19 +123,20 @@ class Terminal:
 
     def finish(self, tally: ResultCounts) -> None:
         reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
-        unanswerable = reasons[OutcomeKind.SKIPPED].pop(Reason.NOT_ANSWERABLE, 0)
+        skipped = reasons[OutcomeKind.SKIPPED]
+        chatter = {reason: skipped.pop(reason) for reason in tuple(skipped) if traits_of(reason).is_chatter}
         self._line()
         self._line(
             (number_of(tally.messages, "message"), "bold"), f" in {number_of(tally.parts.total(), 'part')}, or ignored"
         )
         for kind, (_, style) in LOOKS.items():
-            count = tally.parts[kind] - (unanswerable if kind is OutcomeKind.SKIPPED else 0)
+            count = tally.parts[kind] - (sum(chatter.values()) if kind is OutcomeKind.SKIPPED else 0)
             if count or kind is OutcomeKind.REPLIED:
                 self._count(count, kind, reasons[kind], style)
-        if unanswerable:
+        for reason, count in chatter.items():
             width = (self._width - 32) // EXAMPLES - 3
-            examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples)
-            self._line((f"{unanswerable:>5} ", "yellow"), "not answerable  ", (f"such as {examples}", "dim"))
+            examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples[reason])
+            self._line((f"{count:>5} ", "yellow"), f"{reason:<15} ", (f"such as {examples}", "dim"))
         if tally.ignored:
             self._count(tally.ignored.total(), "ignored", dict(tally.ignored), "")
         if tally.removed:

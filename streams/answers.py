@@ -40,7 +40,7 @@ from operators.answering import (
     verify,
 )
 from operators.pointing import add_links, point, remember_replies
-from operators.step import Step, failure_of, in_turn, step
+from operators.step import Step, failure_of, in_order, step
 from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.knowledge import Library, Search
@@ -81,7 +81,7 @@ def answers(
         in_context.on_next(inquiry)
         return inquiry
 
-    answered = in_turn(
+    answered = in_order(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         step("permit", permit(s.access), rules.max_concurrent, s.gauge),
         step("tell", publish_gathered, rules.max_concurrent),
@@ -170,7 +170,7 @@ def chain(
         step("point", for_server(pointed, desk, servers), most, gauge, passing=(Outcome, Inquiry)),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
-    return in_turn(*(each for each in steps if each is not None))
+    return in_order(*(each for each in steps if each is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,7 @@ class CaptureSender:
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
-        data = captures.render_pending(PendingCapture(now(), capture, ()))
-        # The same messages, captured again by another worker after a crash, are known.
-        message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
-        headers = {MESSAGE_ID: message_id, PART: rendered_part(part)}
+        data, headers = encoded(capture, part)
         backoff = Backoff(0.2, LONGEST_SECONDS)
         while True:
             try:
@@ -179,13 +176,12 @@ class CaptureReceiver:
         self._numbers += 1
         headers = cast("Mapping[str, str]", message.headers or {})
         try:
-            capture = captures.parse_pending(message.data).capture
-            part = parsed_part(headers[PART], self._numbers)
+            capture = decoded(message.data, headers, self._numbers)
         except (captures.DamagedCapture, KeyError, ValueError) as error:
             log.error("a capture cannot be read, and stays where it is: %s", error)  # noqa: TRY400 (a line for the operator)
             return
         self._waiting[self._numbers] = message
-        self.captures.on_next(replace(capture, part=part))
+        self.captures.on_next(capture)
 
     async def _acknowledge(self, message: Msg) -> None:
         backoff = Backoff(0.1, TRY_SECONDS)
@@ -207,6 +203,20 @@ def takes_part(data: bytes, user_id: int) -> bool:
     except captures.DamagedCapture:
         return False
     return any(said.author_id == user_id for said in capture.said)
+
+
+def encoded(capture: Capture, part: Part) -> tuple[bytes, dict[str, str]]:
+    """Return the data and the headers of a capture as it is handed over."""
+    # The same messages, captured again by another worker after a crash, are known.
+    message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
+    headers = {MESSAGE_ID: message_id, PART: rendered_part(part)}
+    return captures.render_pending(PendingCapture(now(), capture, ())), headers
+
+
+def decoded(data: bytes, headers: Mapping[str, str], number: int) -> Capture:
+    """The inverse, as far as `parsed_part` goes. Raises DamagedCapture, KeyError, ValueError."""
+    capture = captures.parse_pending(data).capture
+    return replace(capture, part=parsed_part(headers[PART], number))
 
 
 def rendered_part(part: Part) -> str:

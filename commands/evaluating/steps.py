@@ -37,6 +37,7 @@ from commands.progress import counted
 from dataflow import map_async
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
+from model.steps import DECISIONS
 from reporting.document import markdown, show
 from reporting.reading import TimeSpan
 from services.assistant import key_of
@@ -46,10 +47,10 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
 
+_ENDS = tuple(name for name, decision in DECISIONS.items() if decision.ends)
 MOST_FAILURES = 3
 """So many failures in a row tell that the others would fail as well."""
 
-_STEPS = ("gate", "select", "load", "generate", "verify")
 _NOT_THERE = Unavailable.__name__
 _CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__)
 
@@ -112,7 +113,7 @@ def question_result(result: AIResult) -> QuestionResult:
         step, _, kind = name.rpartition(".")
         asked_for, said = tokens.get(step, (0, 0))
         tokens[step] = (count, said) if kind == "prompt" else (asked_for, count)
-    step = None if result.should_reply else next((each for each in reversed(_STEPS) if each in debug), None)
+    step = None if result.should_reply else next((each for each in reversed(_ENDS) if each in debug), None)
     return QuestionResult(
         outcome=outcome,
         level=debug.get("level"),
@@ -128,10 +129,9 @@ def question_result(result: AIResult) -> QuestionResult:
 
 def _why(step: str, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
-    if step == "gate":
-        return path["gate"]["reason"]
-    if step == "verify":
-        return "; ".join(path["verify"]["issues"])
+    if words := DECISIONS[step].words:
+        said = path[step][words]
+        return said if isinstance(said, str) else "; ".join(said)
     ranked = path["select"]["ranked"]
     return f"the search finds {ranked[0][0]} ({path['point']['confidence']:.2f})" if ranked and "point" in path else ""
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 
 from clock import now
 from model.conversations import Conversation
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import OutcomeKind, Said, traits_of
+from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, amount
@@ -307,7 +308,9 @@ class KnowledgeTools:
             raise CallRefused(
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
             )
-        if reason == Reason.BUDGET:  # without a model answers cost nothing, and may be counted all the same
+        if (
+            traits_of(reason).said is Said.USED_UP
+        ):  # without a model answers cost nothing, and may be counted all the same
             raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
@@ -336,10 +339,12 @@ def _passage_lines(place: int, each: FoundPassage) -> Iterator[str]:
 
 
 def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """The decisions of the steps, without how long they took and how they ended."""
-    for step, decision in result.debug.items():
-        if isinstance(decision, Mapping) and step != "tokens":
-            yield step, decision
+    """The decisions of the steps, without how long they took and how they ended. Lists are no decisions: they tell of
+    files.
+    """
+    for name, decided in result.debug.items():
+        if name in DECISIONS and isinstance(decided, Mapping):
+            yield name, decided
 
 
 def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing found"]:
@@ -350,9 +355,10 @@ def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing
 
 
 def _why(path: Mapping[str, Any]) -> str:
-    """Give the gate's reason, where the gate ended the answer."""
-    said = path.get("gate", {}).get("reason")
-    return f" {one_line(str(said))}" if said else ""
+    """Give the first reason that a model put into words: the gate's."""
+    reasons = (decided.get(DECISIONS[name].words) for name, decided in path.items())
+    said = next((each for each in reasons if isinstance(each, str)), "")
+    return f" {one_line(said)}" if said else ""
 
 
 def _within(value: int, least: int, most: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from model.batches import Part
+from model.conversation_ids import ConversationKind
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
@@ -79,13 +80,13 @@ class Context:
             and (self._history.place(each.channel_id).public or not place.public)
         }
         if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
-            return f"thread_{place.id}", tuple(messages.values())
+            return ConversationKind.THREAD.make(place.id), tuple(messages.values())
         first = part.messages[0].id if name is None else name
         while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
             if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
                 break
             first = reply.message_id
-        return f"reply_{first}", tuple(messages.values())
+        return ConversationKind.REPLY.make(first), tuple(messages.values())
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
         """Follow replies from message to message and add each message to `found` once. A message from before the start

@@ -32,7 +32,6 @@ from services.team.archive import (
 )
 from services.team.archive_files import StoredBlock
 from services.team.captures import (
-    REPLY,
     Capture,
     CapturedImage,
     CapturedMessage,

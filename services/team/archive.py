@@ -19,6 +19,8 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
+from model.conversation_ids import ConversationKind
+from model.conversation_ids import parse as parse_id
 
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,30}))?Z")
 _QA_ID = re.compile(r"qa_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,30}))?")
@@ -102,7 +104,6 @@ _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
 _EARLIER_HEADERS = ("id", "timestamp", "conversation_id", "message_ids")
 _END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
-_CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
 
 
@@ -128,7 +129,7 @@ class Pair:
 
     Attributes:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
-        conversation_id: `thread_<thread id>`, or `reply_<id of the first message of the chain>`.
+        conversation_id: of a `ConversationKind`, such as `thread_<thread id>`.
         message_ids, author_ids, turns: one each for every message, in the same order.
         key: the instant of its id, by which pairs are told apart and ordered.
     """
@@ -147,8 +148,9 @@ class Pair:
         object.__setattr__(self, "key", checked_instant(self.id, self.timestamp))
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
-        if not _CONVERSATION.fullmatch(self.conversation_id):
-            raise Malformed(f"conversation_id {self.conversation_id!r} is neither thread_<id> nor reply_<id>")
+        if parse_id(self.conversation_id) is None:
+            forms = " nor ".join(kind.form for kind in ConversationKind)
+            raise Malformed(f"conversation_id {self.conversation_id!r} is neither {forms}")
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))

@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
 from model.batches import Part
+from model.conversation_ids import PATTERN as CONVERSATION_ID
+from model.conversation_ids import ConversationKind, joins_by_messages
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
 from services.storage import IdTable, files
@@ -27,7 +29,6 @@ from services.team.archive import Pair, PairTurn, Speaker, encodable
 from services.team.decisions import why_invalid
 
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
-REPLY = "reply_"  # prefix of the conversation ids of captures outside threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class Captures:
         one for the whole conversation.
         """
         conversation_id, linked = capture.conversation_id, list[int]()
-        if conversation_id.startswith(REPLY):
+        if joins_by_messages(conversation_id):
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
         shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
         if shared:
@@ -187,7 +188,7 @@ class Captures:
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
-        if not conversation_id.startswith(REPLY):
+        if not joins_by_messages(conversation_id):
             self._threads.pop(conversation_id, None)
             self._threads[conversation_id] = pair.id, said
             if len(self._threads) > self._kept:
@@ -280,7 +281,7 @@ class _Said(_Record):
 
 class _Head(_Record):
     since: str
-    conversation_id: Annotated[str, Field(pattern=r"^(?:thread|reply)_[0-9]{1,20}$")] | None
+    conversation_id: Annotated[str, Field(pattern=f"^{CONVERSATION_ID}$")] | None
     continues: _Id | None = None  # written by earlier versions
     said: Annotated[list[_Said], Field(min_length=1)]
     pictures: list[_Picture]
@@ -343,7 +344,7 @@ def parse_pending(data: bytes) -> PendingCapture:
             images[picture] = Image(file.filename, each.media_type, content)
     if rest:
         raise DamagedCapture("there is more in it than was stored")
-    conversation_id = head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}"
+    conversation_id = head.conversation_id or ConversationKind.REPLY.make(head.continues or said[0].message_id)
     return PendingCapture(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 

@@ -3,6 +3,7 @@
 """
 
 # pyright: reportUnusedImport=false
+from model.words import number_of
 from services.telemetry import logs
 from services.telemetry.connections import (
     BACKLOG,
@@ -12,5 +13,5 @@ from services.telemetry.connections import (
     most_connections,
     raise_descriptor_limit,
 )
-from services.telemetry.logs import about, about_message, number_of, people
+from services.telemetry.logs import about, about_message, people
 from services.telemetry.part_outcomes import PartOutcome, ended, parse_part_outcome, render_part_outcome

@@ -15,7 +15,8 @@ from prometheus_client.registry import Collector
 
 from model.batches import Destination
 from model.messages import AuthorType
-from model.outcomes import Ignored, Outcome, Reason, Result
+from model.outcomes import Ignored, Outcome, Result, traits_of
+from model.steps import DECISIONS
 from services.telemetry.connections import BACKLOG, Connections, limit_log_lines
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -34,9 +35,6 @@ SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 OPEN_BATCHES = "quiet_window"
 """The operator whose items in flight are the open batches."""
 
-_NOT_ANSWERED = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
-"""Why routing does not let the bot answer."""
-
 
 class Metrics:
     """The metrics of one run, in a registry of its own, so that two runs in one process never meet."""
@@ -45,11 +43,17 @@ class Metrics:
         """`role`: what this process does where others do the rest; a label of all that it tells. Empty: it does all."""
         self._registry = all_ = CollectorRegistry()
         self._requests = Counter("ai_requests", "Questions by what became of them", ["result"], registry=all_)
-        self._gate = Counter("ai_gate", "Decisions of the gate", ["answerable"], registry=all_)
-        self._verification = Counter("ai_verification", "Verified drafts", ["good_enough"], registry=all_)
-        self._selected = Histogram(
-            "ai_selected_sources", "Sources selected for a question", buckets=SOURCE_COUNTS, registry=all_
-        )
+        counted = [(name, metric) for name, each in DECISIONS.items() if (metric := each.metric) is not None]
+        self._yes_or_no = {
+            (name, metric.field): Counter(metric.name, metric.says, [metric.field], registry=all_)
+            for name, metric in counted
+            if not metric.sizes
+        }
+        self._sizes = {
+            (name, metric.field): Histogram(metric.name, metric.says, buckets=SOURCE_COUNTS, registry=all_)
+            for name, metric in counted
+            if metric.sizes
+        }
         self._routing = Counter("adapter_routing", "Parts by where routing sent them", ["handler"], registry=all_)
         self._captures = Counter("qa_capture", "Captures by what became of them", ["result"], registry=all_)
         self._fetches = Counter("kb_web_fetch", "Web pages asked for, by the answer", ["result"], registry=all_)
@@ -109,22 +113,23 @@ class Metrics:
             self._routing.labels(Destination.CAPTURE).inc()
             self._captures.labels(end.result).inc()
             return
-        kept_out = end.reason in _NOT_ANSWERED
+        kept_out = traits_of(end.reason).is_left_alone
         self._routing.labels(Destination.NOTHING if kept_out else Destination.ANSWER).inc()
         self._requests.labels(end.result).inc()
         self._decisions(end.decisions)
 
     def _decisions(self, decisions: dict[str, object]) -> None:
         """Count what the steps decided that were reached."""
-        gate, select, verify = (
-            cast("dict[str, object]", decisions.get(step, {})) for step in ("gate", "select", "verify")
-        )
-        if "answerable" in gate:
-            self._gate.labels("true" if gate["answerable"] else "false").inc()
-        if "selected" in select:
-            self._selected.observe(len(cast("list[str]", select["selected"])))
-        if "good_enough" in verify:
-            self._verification.labels("true" if verify["good_enough"] else "false").inc()
+
+        def decided(name: str) -> dict[str, object]:
+            return cast("dict[str, object]", decisions.get(name, {}))
+
+        for (name, field), counter in self._yes_or_no.items():
+            if field in decided(name):
+                counter.labels("true" if decided(name)[field] else "false").inc()
+        for (name, field), histogram in self._sizes.items():
+            if field in decided(name):
+                histogram.observe(len(cast("list[str]", decided(name)[field])))
 
 
 class _Labelled(Collector):

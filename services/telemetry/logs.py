@@ -24,11 +24,6 @@ people: ContextVar[frozenset[int]] = ContextVar("people", default=frozenset())
 log = logging.getLogger(__name__)
 
 
-def number_of(count: int, thing: str, things: str = "") -> str:
-    """Return a number with its noun: `1 file`, `2 files`. `things`: the plural, if adding an s is not enough."""
-    return f"{count} {thing if count == 1 else things or f'{thing}s'}"
-
-
 def fields() -> dict[str, str]:
     """The ids of the part that the running code works on; empty where there is none, and for a question from the
     command line, which has no ids.

@@ -11,12 +11,8 @@ from typing import Any, cast
 
 from clock import from_rfc3339, rfc3339
 from model.messages import AuthorType, discord_address
-from model.outcomes import Outcome, OutcomeKind, Reason
-
-_TEXTLESS = frozenset({Reason.NOTHING_TO_LEARN, Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
-"""Ends of parts that nobody asked the bot: their words are none of the record's business."""
-
-_STEPS = ("gate", "select", "load", "generate", "verify", "point", "hold")
+from model.outcomes import Outcome, OutcomeKind, traits_of
+from model.steps import DECISIONS, Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +96,13 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
 
 def _asks(outcome: Outcome) -> bool:
     """True if somebody asked the bot something, as far as the gate could tell."""
-    if outcome.part.author_type is AuthorType.TEAM_MEMBER or outcome.reason in _TEXTLESS:
+    traits = traits_of(outcome.reason)
+    if outcome.part.author_type is AuthorType.TEAM_MEMBER or traits.is_textless:
         return False
     if outcome.result is OutcomeKind.REPLIED:
         return True
     gate = cast("Mapping[str, object]", outcome.decisions.get("gate", {}))
-    return bool(gate.get("question", outcome.reason in {Reason.BUDGET, Reason.OVERLOADED}))
+    return bool(gate.get("question", traits.is_asked))
 
 
 def render_part_outcome(entry: PartOutcome) -> bytes:
@@ -129,7 +126,11 @@ def render_part_outcome(entry: PartOutcome) -> bytes:
         "llm_calls": entry.llm_calls,
         "seconds": entry.seconds,
         "tokens": {step: list(counts) for step, counts in entry.tokens.items()},
-        "path": {step: decided for step in _STEPS if (decided := _kept(step, entry.path.get(step)))},
+        "path": {
+            name: decided
+            for name, decision in DECISIONS.items()
+            if decision.recorded and (decided := _kept(decision, entry.path.get(name)))
+        },
     }
     kept = {name: value for name, value in fields.items() if value not in (None, "", [], {}, 0)}
     return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -167,16 +168,11 @@ def _parsed(row: dict[str, Any]) -> PartOutcome:
     )
 
 
-def _kept(step: str, decided: object) -> object:
+def _kept(decision: Decision, decided: object) -> object:
     """Return what is recorded of a step's decision: without a model's own words, which may repeat a file, or a person
     who is forgotten later.
     """
-    if step == "verify" and isinstance(decided, dict):
-        verdict = cast("dict[str, Any]", decided)
-        return {**verdict, "issues": len(verdict.get("issues", ()))}
-    if step == "gate" and isinstance(decided, dict):
-        return {name: each for name, each in cast("dict[str, Any]", decided).items() if name != "reason"}
-    return decided
+    return decision.without_words(cast("dict[str, Any]", decided)) if isinstance(decided, dict) else decided
 
 
 def _id(number: int | None) -> str | None:

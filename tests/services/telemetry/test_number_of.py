@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.telemetry.logs import number_of
+from model.words import number_of
 
 
 @pytest.mark.parametrize(("count", "told"), [(0, "0 files"), (1, "1 file"), (2, "2 files")])

@@ -1,0 +1,104 @@
+"""The table of steps: the graph has no step and no decision that it lacks, and what reads it drops none."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dashboard.meter import StepDuration
+from dashboard.views import steps_of
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Outcome, OutcomeKind
+from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
+from operators.step import Item, in_order, step
+from reporting.cost import KNOWLEDGE_STEPS
+from services.assistant import Inquiry
+from services.telemetry import ended, render_part_outcome
+from tests.dashboard.made import showing
+
+ROOT = Path(__file__).parents[2]
+MADE = re.compile(r'\b(?:step|run|capture_step)\(\s*"(\w+)"')
+DECIDED = re.compile(r'\bdecisions\["(\w+)"\] = ')
+ASKED = re.compile(r'_asker\.ask\("(\w+)"')
+
+
+def named_in(pattern: re.Pattern[str], *folders: str) -> set[str]:
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {name for path in files for name in pattern.findall(path.read_text())}
+
+
+async def passed(inquiry: Inquiry) -> Item:
+    return inquiry
+
+
+def recorded(decision: Decision, decided: object) -> object:
+    message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
+    outcome = Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={decision.name: decided})
+    return json.loads(render_part_outcome(ended(outcome, str))).get("path", {}).get(decision.name)
+
+
+def test_the_steps_of_the_answer_chain_are_in_the_table_once_each() -> None:
+    made = named_in(MADE, "streams")
+    assert {"gather", "gate", "tell", "extract"} <= made
+    assert made <= set(STEP_NAMES)
+    assert len(STEP_NAMES) == len(set(STEP_NAMES))
+
+
+def test_a_chain_is_in_the_order_of_the_table() -> None:
+    names = ("verify", "gate", "reply", "gather", "select")
+    made = in_order(*(step(name, passed, 1) for name in names))
+    assert [work.name for work in made.works] == ["gather", "gate", "select", "verify", "reply"]
+
+
+def test_a_chain_with_a_step_that_the_table_lacks_is_not_made() -> None:
+    with pytest.raises(ValueError, match=r"no row for sign$"):
+        in_order(step("gate", passed, 1), step("sign", passed, 1))
+
+
+def test_what_steps_decide_is_in_the_table() -> None:
+    assert named_in(DECIDED, "operators", "streams", "services") == set(DECISIONS)
+
+
+@pytest.mark.parametrize("decision", DECISIONS.values(), ids=lambda decision: decision.name)
+def test_the_record_keeps_what_the_table_says_and_no_words_of_a_model(decision: Decision) -> None:
+    fields: dict[str, object] = {"score": 0.5, "texts": ["a", "b"]}
+    assert recorded(decision, fields) == (fields if decision.recorded else None)
+    if decision.words:
+        assert recorded(decision, {**fields, decision.words: "because of Ada"}) == fields
+        counted = {**fields, decision.words: 2}
+        assert recorded(decision, {**fields, decision.words: ["because", "of Ada"]}) == counted
+
+
+@pytest.mark.parametrize("info", [each for each in STEPS if each.of_parts], ids=lambda info: info.name)
+def test_the_path_on_the_dashboard_shows_each_step_of_a_part_in_its_place(info: StepInfo) -> None:
+    message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
+    decided = {} if info.decides is None else {info.decides.name: {"score": 0.5}}
+    entry = ended(Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={**decided, "older": {}}), str)
+    took = [StepDuration(info.name, 1.0), StepDuration("another", 1.0)]
+    assert [each.name for each in steps_of(entry, took, showing())] == [*info.names, "another", "older"]
+
+
+def test_decisions_with_words_of_a_model_are_of_steps_that_ask_one() -> None:
+    assert [each.name for each in STEPS if each.decides and each.decides.words and each.asks is None] == []
+
+
+def test_what_is_asked_of_a_model_has_its_price() -> None:
+    asking = {each.name for each in STEPS if each.asks is not None}
+    assert named_in(ASKED, "services/assistant") == asking
+    assert asking > KNOWLEDGE_STEPS
+
+
+def test_what_another_lane_waits_for_is_a_step() -> None:
+    assert {each.feeds for each in STEPS if each.feeds} <= set(STEP_NAMES)
+
+
+def test_a_decision_without_words_is_recorded_as_it_is() -> None:
+    plain = replace(DECISIONS["gate"], words="")
+    assert plain.without_words({"": "x", "reason": "so"}) == {"": "x", "reason": "so"}
