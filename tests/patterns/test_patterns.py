@@ -83,7 +83,7 @@ BOUNDED = {
     ),
     "services.search.languages._NOT_PROSE": Bound(8_000, "the beginning of a text: services.search.languages"),
     "services.search.questions._CONTINUES": MESSAGE,
-    "services.search.questions._OPENING_GREETING": MESSAGE,
+    "services.search.questions._GREETING": MESSAGE,
     "services.search.questions._NOISE": MESSAGE,
     "services.search.questions._NOT_PROSE": MESSAGE,
     "services.search.replies._FAILED": MESSAGE,
