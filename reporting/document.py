@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from rich.console import Console
@@ -109,19 +109,24 @@ def _gaps(report: Report) -> Iterator[Block]:
         counted = f"{number_of(len(gap.asked), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"
         yield Title(_short(gap.question), 3)
         yield Sentence(counted)
-        yield _questions(gap.asked[:EXAMPLES])
+        yield from _questions(gap.asked, EXAMPLES)
     if len(repeated) > GAPS:
         yield Sentence(f"And {len(repeated) - GAPS} more groups of questions.")
     if once:
         yield Title("Asked once", 3)
-        yield _questions(once[:GAPS])
-    if len(once) > GAPS:
-        yield Sentence(f"And {len(once) - GAPS} more.")
+        yield from _questions(once, GAPS)
 
 
-def _questions(asked: Sequence[PartOutcome]) -> TableRows:
+def _questions(asked: Sequence[PartOutcome], most: int) -> Iterator[Block]:
     rows = [(entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link)) for entry in asked]
-    return TableRows(("asked", "no answer because", "question"), rows)
+    yield from _first_rows(TableRows(("asked", "no answer because", "question"), rows), most)
+
+
+def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
+    """Cut a table to `most` rows and say how many more there are."""
+    yield replace(table, rows=table.rows[:most])
+    if len(table.rows) > most:
+        yield Sentence(f"And {len(table.rows) - most} more.")
 
 
 def _left(report: Report) -> Iterator[Block]:
@@ -137,10 +142,9 @@ def _votes(report: Report) -> Iterator[Block]:
         yield Sentence("Nothing.")
         return
     rows = [
-        (_short(each.question), ", ".join(each.sources), str(each.downs), str(each.ups))
-        for each in report.voted_down[:TABLE_ROWS]
+        (_short(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down
     ]
-    yield TableRows(("question", "answered from", "👎", "👍"), rows, frozenset({2, 3}))
+    yield from _first_rows(TableRows(("question", "answered from", "👎", "👍"), rows, frozenset({2, 3})))
 
 
 def _taught(report: Report) -> Iterator[Block]:
@@ -149,21 +153,19 @@ def _taught(report: Report) -> Iterator[Block]:
         yield Sentence("Nothing new.")
         return
     yield Sentence(f"{number_of(len(report.taught), 'conversation')}.")
-    rows = [(each.qa_id, each.topic or "(to be filed)", _short(each.about)) for each in report.taught[:TABLE_ROWS]]
-    yield TableRows(("conversation", "topic", "about"), rows)
+    rows = [(each.qa_id, each.topic or "(to be filed)", _short(each.about)) for each in report.taught]
+    yield from _first_rows(TableRows(("conversation", "topic", "about"), rows))
 
 
 def _pages(report: Report) -> Iterator[Block]:
     yield Title("Pages")
     if report.used:
-        rows = [(source, str(count)) for source, count in report.used.most_common(TABLE_ROWS)]
-        yield TableRows(("answered from", "times"), rows, frozenset({1}))
+        rows = [(source, str(count)) for source, count in report.used.most_common()]
+        yield from _first_rows(TableRows(("answered from", "times"), rows, frozenset({1})))
     if report.pages:
         yield Sentence(f"{len(report.unused)} of {number_of(report.pages, 'page')} were never used.")
     if report.unused:
-        yield TableRows(("never used",), [(source,) for source in report.unused[:TABLE_ROWS]])
-        if len(report.unused) > TABLE_ROWS:
-            yield Sentence(f"And {len(report.unused) - TABLE_ROWS} more.")
+        yield from _first_rows(TableRows(("never used",), [(source,) for source in report.unused]))
 
 
 def cost_document(costs: Costs) -> Iterator[Block]:

@@ -100,7 +100,7 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     """One update; wired anew for each, so that none leaves anything behind."""
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
-    report = UpdateReport({kind.noun: 0 for kind in ledger.kinds})
+    report = UpdateReport.of(ledger.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
         step("load", begin(ledger), fails_at_once, 1, gauge), ops.share()

@@ -137,3 +137,22 @@ def test_values_are_bound_in_their_order() -> None:
         if re.search(r"\b(?:SELECT|VALUES|WHERE|SET)\b.*\?\d", node.value, re.DOTALL)
     ]
     assert numbered == []
+
+
+def test_modules_of_a_room_do_not_import_each_other_in_a_circle() -> None:
+    """Also not inside functions."""
+    arrows: dict[str, set[str]] = {}
+    for importer, module, name in imports():
+        target = f"{module}.{name}" if f"{module}.{name}" in MODULES else module
+        if target in MODULES and target != importer and not PACKAGES & {importer, target}:
+            arrows.setdefault(importer, set()).add(target)
+
+    def reached(start: str) -> set[str]:
+        found, waiting = set[str](), [start]
+        while waiting:
+            new = arrows.get(waiting.pop(), set[str]()) - found
+            found |= new
+            waiting += new
+        return found
+
+    assert [module for module in arrows if module in reached(module)] == []

@@ -39,7 +39,8 @@ class QuestionRecord(Record):
 
 
 class Questions:
-    noun, step, record = "question", "questions", QuestionRecord
+    noun, plural = "question", "questions"
+    step, record = "questions", QuestionRecord
     batch, concurrency = 100, 1
 
     def __init__(self, file: Path) -> None:

@@ -58,7 +58,8 @@ class TextFiles:
     time of change differs from the record.
     """
 
-    noun, step, record = "file", "examine", FileRecord
+    noun, plural = "file", "files"
+    step, record = "examine", FileRecord
     # A thread for each file would cost more than reading it. One thread waits for the disk while the other computes.
     batch, concurrency = 64, 2
 

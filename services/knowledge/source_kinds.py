@@ -5,7 +5,7 @@ of the knowledge base.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -79,6 +79,7 @@ class SourceKind(Protocol[R]):
 
     Attributes:
         noun: what people call one source of it, such as `file`; kinds with the same are counted together.
+        plural: what they call several, such as `files`.
         step: what the log and the metrics call its fetching; no two kinds may have the same.
         record: what the cache keeps of one source.
         batch: how many sources are handed to one call of `fetch`.
@@ -86,6 +87,7 @@ class SourceKind(Protocol[R]):
     """
 
     noun: str
+    plural: str
     step: str
     record: type[R]
     batch: int
@@ -233,6 +235,7 @@ class UpdateReport:
         other_failures: of what is no source itself, such as a list of pages.
         reasons: why something is no source, and how often.
         descriptions: how many entries the index has afterwards.
+        plurals: by noun, where it is more than an s.
     """
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
@@ -242,8 +245,15 @@ class UpdateReport:
     reasons: Counter[str] = field(default_factory=Counter[str])
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     descriptions: int = 0
+    plurals: Mapping[str, str] = field(default_factory=dict[str, str])
     _due: dict[str, str] = field(default_factory=dict[str, str])  # by its name, the noun of each source to be fetched
     _to_describe: set[str] = field(default_factory=set[str])
+
+    @classmethod
+    def of(cls, kinds: Iterable[AnyKind]) -> UpdateReport:
+        """Begin the report of an update of these kinds."""
+        names = {kind.noun: kind.plural for kind in kinds}
+        return cls(dict.fromkeys(names, 0), plurals=names)
 
     def add(self, event: UpdateEvent) -> None:
         match event:
@@ -285,12 +295,15 @@ class UpdateReport:
         settled = self.settled
         more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
-            f"{', '.join(number_of(count, noun) for noun, count in self.counts.items()) or 'no sources'}: "
+            f"{', '.join(self._counted(noun, count) for noun, count in self.counts.items()) or 'no sources'}: "
             f"{settled[UpdateResult.DESCRIBED]} described, {settled[UpdateResult.REUSED]} recognised, "
             f"{self.unchanged} unchanged, {len(self.failed)} failed; "
             f"{settled[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )
+
+    def _counted(self, noun: str, count: int) -> str:
+        return number_of(count, noun, self.plurals.get(noun, ""))
 
 
 class SourceRecords:

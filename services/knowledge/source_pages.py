@@ -224,7 +224,8 @@ class WebPages:
     redirect.
     """
 
-    noun, step, record = "page", "fetch", UrlRecord
+    noun, plural = "page", "pages"
+    step, record = "fetch", UrlRecord
     batch = 1
 
     def __init__(

@@ -66,7 +66,8 @@ class Repositories:
     that names chosen by a repository never become file names here.
     """
 
-    noun, step, record = "file", "copy", GitRecord
+    noun, plural = "file", "files"
+    step, record = "copy", GitRecord
     batch, concurrency = 64, 2
 
     def __init__(

@@ -30,6 +30,14 @@ class Page:
     last_modified: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text and title extracted from a body; `title` is empty if there is none."""
+
+    text: str
+    title: str
+
+
 Fetched = NotModified | Page
 
 

@@ -54,7 +54,7 @@ _HINTS = {
     402: "has no credits left; top up the account",
     403: "does not allow this key to use the model; check api_key and model",
     404: "does not know this address or model; check base_url and model",
-    413: "finds the request too large; lower max_index_chars or send fewer images",
+    413: "finds the request too large; lower max_index_entries or max_source_chars, or send fewer images",
     422: _INVALID,
 }
 

@@ -15,7 +15,7 @@ from tests.dashboard.test_meter import part_of
 
 ROOT = Path(__file__).parents[2]
 CALLED = re.compile(r'(?:\bstep|\brun|capture_step|in_flight|named|watched)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"')
-OF_KIND = re.compile(r'noun, step, \w+ = "\w+", "(\w+)"')
+OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
 
 
 def metered() -> set[str]:

@@ -73,6 +73,7 @@ class Notes:
     forgotten: list[str] = field(default_factory=list[str])
     prefix: str = ""
     noun: str = "note"
+    plural: str = "notes"
     record: type[Record] = NoteRecord
     step = "read"
     batch = concurrency = 1
@@ -102,7 +103,7 @@ class Notes:
 
 def questions() -> Notes:
     """Another kind, whose names begin with `faq:`."""
-    return Notes(prefix="faq:", noun="question", record=QuestionRecord)
+    return Notes(prefix="faq:", noun="question", plural="questions", record=QuestionRecord)
 
 
 def note(name: str, text: str = "", *, said: str = "", key: str = KEY, gone_at: str | None = None) -> NoteRecord:

@@ -109,3 +109,22 @@ async def test_long_lists_are_cut_and_say_so(count: int) -> None:
     text = markdown(document(await report(entries, PERIOD, knowledge=Knowledge(pages))))
     assert f"And {count - 20} more." in text
     assert f"And {count - 15} more." in text
+
+
+async def test_rows_that_do_not_fit_are_counted() -> None:
+    pages = [f"kb:{at}.md" for at in range(22)]
+    used = [asked(f"word{at}?", reason=None, sources=(each,), level="answer") for at, each in enumerate(pages)]
+    same = [asked("Does it run on Solaris?", author_id=at) for at in range(7)]
+    taught = {f"qa_{at}": Taught(f"qa_{at}", "lanterns", "?") for at in range(21)}
+    captured = [
+        asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id=each, author_type=AuthorType.TEAM_MEMBER)
+        for each in taught
+    ]
+    votes = [Voted(at, MONDAY, f"word{at}?", ("kb:0.md",), 0, 2) for at in range(20)]
+    found = await report([*used, *same, *captured], PERIOD, voted_down=votes, knowledge=Knowledge(pages, taught))
+    text = markdown(document(found))
+    counted = {section.partition("\n")[0]: re.findall(r"And \d+ more", section) for section in text.split("\n## ")}
+    assert counted["Asked, and not answered"] == ["And 4 more"]  # of seven questions three
+    assert counted["Answered, and voted down"] == ["And 5 more"]
+    assert counted["What the team taught"] == ["And 6 more"]
+    assert counted["Pages"] == ["And 7 more"]

@@ -103,3 +103,11 @@ def test_what_is_told_of_an_update_adds_up() -> None:
         "4 files, 3 pages: 2 described, 1 recognised, 2 unchanged, 2 failed; 1 gone, 2 left out, 1 other failure; "
         "the index has 0 entries"
     )
+
+
+def test_a_kind_says_its_own_plural() -> None:
+    kind: Any = SimpleNamespace(noun="entry", plural="entries")
+    report = UpdateReport.of([kind])
+    assert report.text.startswith("0 entries: ")
+    report.add(Discovered({"entry": 1}))
+    assert report.text.startswith("1 entry: ")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import io
+import logging
 import re
-from dataclasses import dataclass
 
 from clock import Run, WorkStopped
-from services.knowledge.web_interface import FetchFailed
+from services.knowledge.web_interface import FetchFailed, PageText
+
+# It reports every irregularity, and most files have many.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -17,14 +21,6 @@ _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([^\s;"',]+)""", re.IGNORECAS
 _TAG = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _SNIFFED = 1024
 """Characters in which an unnamed type is looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageText:
-    """The text and title extracted from a body; `title` is empty if there is none."""
-
-    text: str
-    title: str
 
 
 class Extraction:
@@ -78,7 +74,7 @@ def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
 
 
 def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
-    # Each reader is imported when it is needed: together they take longer than the rest of the program.
+    # What reads HTML and PDF is imported when it is needed: together they take longer than the rest of the program.
     if kind in HTML:
         from services.knowledge.web.html import read_html  # noqa: PLC0415 (as said)
 
@@ -89,12 +85,35 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageT
             raise FetchFailed(f"it calls itself {kind}, and is not text")
         return PageText(text, "")
     if kind == _PDF:
-        try:
-            from services.knowledge.web.pdf import read_pdf  # noqa: PLC0415 (of an extra)
-        except ImportError:
-            raise FetchFailed("it is a PDF, and those are read with the extra `pdf` only: make extra-pdf") from None
-        return read_pdf(body, max_bytes)
+        return _read_pdf(body, max_bytes)
     raise FetchFailed(f"documents of its type are not read ({kind[:80]!r})")
+
+
+def _read_pdf(data: bytes, max_chars: int) -> PageText:
+    """The text of all pages, a blank line between two.
+
+    Raises:
+        FetchFailed: the extra is missing, or the PDF asks for a password or unpacks to more than `max_chars`.
+        Exception: it is damaged; pypdf has no common class for that.
+    """
+    try:
+        from pypdf import PdfReader  # noqa: PLC0415 (of an extra)
+    except ImportError:
+        raise FetchFailed("it is a PDF, and those are read with the extra `pdf` only: make extra-pdf") from None
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise FetchFailed("it is a PDF that asks for a password")
+    pages: list[str] = []
+    size = 0
+    for page in reader.pages:
+        text = page.extract_text().strip()
+        size += len(text)
+        if size > max_chars:
+            raise FetchFailed(f"its text is longer than {max_chars} characters (kb.max_source_bytes)")
+        if text:
+            pages.append(text)
+    title = (reader.metadata.title if reader.metadata else None) or ""
+    return PageText("\n\n".join(pages), " ".join(title.split()))
 
 
 _BOMS = (

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import trafilatura
 
-from services.knowledge.web.contents import PageText
+from services.knowledge.web_interface import PageText
 
 MAX_ELEMENTS = 50_000
 """Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
@@ -31,8 +31,10 @@ def read_html(html: str) -> PageText:
     Where trafilatura finds no main text, it is all text of the body; that may be empty.
     """
     html = _without_declaration(html)
-    # Text that begins with no tag is accepted only inside a page.
-    tree = trafilatura.load_html(html if html.startswith("<") else f"<html><body>{html}</body></html>")
+    # Text that begins with no tag, or is a single element, is accepted only inside a page.
+    tree = trafilatura.load_html(html) if html.startswith("<") else None
+    if tree is None:
+        tree = trafilatura.load_html(f"<html><body>{html}</body></html>")
     if tree is None:
         return PageText("", "")
     root = cast("_Element", tree)

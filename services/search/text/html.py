@@ -9,7 +9,7 @@ from typing import Protocol, cast
 import trafilatura
 
 from services.search.text.article import Article
-from services.search.text.reading import read_web_text
+from services.search.text.markdown import read_web_text
 
 _MAX_ELEMENTS = 50_000
 """Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""

@@ -506,3 +506,29 @@ def _parser(*, mdx: bool) -> MarkdownIt:
     # Targets stay as they are written.
     md.normalizeLink = lambda url: url
     return md
+
+
+_BARE_TITLE = re.compile(r"[^\W_][^\n.:;!?`|<>={}\[\]]{2,70}\??")
+
+
+def read_web_text(text: str, title: str = "") -> Article:
+    """The text that was extracted from a web page: Markdown, often without the marks of headings and listings. Its
+    lines are those of the page.
+    """
+    return article(with_bare_titles(markdown_pieces(text, keep_lines=True)), MkDocsSlugs(), title)
+
+
+def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
+    """If there is no heading, turn short lines that end like no sentence into headings; the first becomes the title."""
+    if any(isinstance(piece, Heading) for piece in pieces):
+        return list(pieces)
+    return [
+        Heading(2 if at else 1, piece.text)
+        if isinstance(piece, Block) and at < len(pieces) - 1 and _is_bare_title(piece)
+        else piece
+        for at, piece in enumerate(pieces)
+    ]
+
+
+def _is_bare_title(block: Block) -> bool:
+    return block.kind is BlockKind.PROSE and bool(_BARE_TITLE.fullmatch(block.text))

@@ -13,10 +13,9 @@ from services.search.text import markdown
 from services.search.text.anchors import MkDocsSlugs
 from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, article
 from services.search.text.layout import fenced
-from services.search.text.markdown import clean, markdown_pieces
+from services.search.text.markdown import clean, read_web_text, with_bare_titles
 
 _MAX_TITLE_CHARS = 120
-_BARE_TITLE = re.compile(r"[^\W_][^\n.:;!?`|<>={}\[\]]{2,70}\??")
 _UNDERLINES = {"=": 1, "-": 2, "~": 3, "*": 3, "^": 3}
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s+\S.*")
 _WORD = re.compile(r"\w")
@@ -28,29 +27,6 @@ def read_plain(text: str) -> Article:
     """
     lines = clean(text).replace("\f", "\n\n").split("\n")
     return article(with_bare_titles([*_pieces(lines)]), MkDocsSlugs())
-
-
-def read_web_text(text: str, title: str = "") -> Article:
-    """The text that was extracted from a web page: Markdown, often without the marks of headings and listings. Its
-    lines are those of the page.
-    """
-    return article(with_bare_titles(markdown_pieces(text, keep_lines=True)), MkDocsSlugs(), title)
-
-
-def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
-    """If there is no heading, turn short lines that end like no sentence into headings; the first becomes the title."""
-    if any(isinstance(piece, Heading) for piece in pieces):
-        return list(pieces)
-    return [
-        Heading(2 if at else 1, piece.text)
-        if isinstance(piece, Block) and at < len(pieces) - 1 and _is_bare_title(piece)
-        else piece
-        for at, piece in enumerate(pieces)
-    ]
-
-
-def _is_bare_title(block: Block) -> bool:
-    return block.kind is BlockKind.PROSE and bool(_BARE_TITLE.fullmatch(block.text))
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[Piece]:

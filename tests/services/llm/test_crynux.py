@@ -108,6 +108,7 @@ async def test_images_go_along_in_their_order_and_empty_text_does_not(
         (scenes.status(402), Rejected, "credits"),
         (scenes.status(403), Rejected, "api_key"),
         (scenes.status(404, kind="model_not_found"), Rejected, "(HTTP 404, model_not_found)"),
+        (scenes.status(413), Rejected, "lower max_index_entries or max_source_chars, or send fewer images"),
         (scenes.status(418), Rejected, "refuses the request"),
         (scenes.status(408), Unavailable, "HTTP 408"),
         (scenes.status(409), Unavailable, "HTTP 409"),

@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from clock import Processes, WorkStopped
-from services.knowledge.web.contents import Extraction, PageText, decode, read
-from services.knowledge.web_interface import FetchFailed
+from services.knowledge.web.contents import Extraction, decode, read
+from services.knowledge.web_interface import FetchFailed, PageText
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 
@@ -54,6 +54,10 @@ def test_pages_are_known_by_their_type_or_looks(kind: str) -> None:
         ("<html><h1>Name</h1><body><div>Menu</div></body></html>", PageText("# Name Menu", "Name")),
         ("<html><body>One\0two</body></html>", PageText("One\ufffdtwo", "")),
         ("Just this.", PageText("Just this.", "")),
+        ("<p>Just this.</p>", PageText("Just this.", "")),
+        ("<ul><li>One<li>Two</ul>", PageText("One Two", "")),
+        ("<h1>Name</h1>", PageText("# Name", "Name")),
+        ("<?xml version='1.0'?><div><p>Just this.</p></div>", PageText("Just this.", "")),
     ],
 )
 def test_where_there_is_no_main_text_all_text_is_taken(body: str, text: PageText) -> None:
@@ -277,7 +281,6 @@ def test_a_pdf_with_a_password_is_an_error() -> None:
 
 def test_without_the_extra_a_pdf_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    monkeypatch.delitem(sys.modules, "services.knowledge.web.pdf", raising=False)
     with pytest.raises(FetchFailed, match="with the extra `pdf` only"):
         read(pdf("x"), "application/pdf", MAX)
 

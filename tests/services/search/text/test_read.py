@@ -100,6 +100,8 @@ def test_nesting_has_a_bottom_and_loses_nothing() -> None:
         ("notes.txt", "```\nx\n```", BlockKind.CODE),
         ("notes.txt", "Some *text* here.", BlockKind.PROSE),
         ("page.html", "<html><body><p>Some text of a page.</p></body></html>", BlockKind.PROSE),
+        ("part.html", "<p>Some text of a part.</p>", BlockKind.PROSE),
+        ("part.html", "<pre>x = 1</pre>", BlockKind.CODE),
         ("https://a.b/c.html", "A paragraph.\n\n- x", BlockKind.PROSE),
     ],
 )
