@@ -189,6 +189,7 @@ _ADDRESSED = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
+_OF_THEMSELVES = re.compile(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
 _TO_OTHERS = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
 _ERROR = re.compile(
     r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
@@ -263,7 +264,7 @@ def may_ask(text: str) -> bool:
         return True
     if told < _TERSE or _ADDRESS.search(text) or _REMARKS.match(prose):
         return False
-    return wants or (not _TELLS.search(prose) and not _FIRST_PERSON.search(prose))
+    return wants or not (_TELLS.search(prose) or _OF_THEMSELVES.search(prose))
 
 
 def asks_for_something(text: str) -> bool:

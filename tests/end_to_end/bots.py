@@ -65,7 +65,7 @@ class RunningBot:
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
-            patch.setattr(commands.live, "kept_up_to_date", left_alone)
+            patch.setattr(commands.live, "knowledge_kept_current", left_alone)
             patch.setattr(commands.live, "search_kept_current", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")
