@@ -1,6 +1,8 @@
-"""Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe
-for threads.  Everything in it can be made again from the sources. A file that is damaged or of another format is
-recreated; where one cannot be opened or read, a database in memory takes its place until the next start.
+"""Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe for
+threads.
+
+Everything in it can be made again from the sources. So a file that is damaged or of another format is made anew. Where
+a file cannot be opened or read, a database in memory takes its place until the next start.
 """
 
 from __future__ import annotations
