@@ -17,14 +17,20 @@ from typing import NamedTuple
 
 from services.knowledge import is_topic_name
 from services.storage import files
-from services.team import archive, topics
-from services.team import decisions as grammar
-from services.team import library as team_library
+from services.team import archive, decisions, topics
 from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import LibraryUnusable, TeamLibrary, TeamPaths, TeamState
+from services.team.library import (
+    LibraryUnusable,
+    TeamLibrary,
+    TeamPaths,
+    TeamState,
+    read_state,
+    render_state,
+    start_cursor,
+)
 from services.team.topics import Placement, Topic, TopicBlock, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)
@@ -47,8 +53,8 @@ def open_library(
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
-    known = team_library.read_state(places.state)
-    start = team_library.start_cursor(places, known, configured_cursor, time())
+    known = read_state(places.state)
+    start = start_cursor(places, known, configured_cursor, time())
     begun = places.decisions.exists()
     found = known.start(begun=begun)
     for folder in {places.raw, *(file.parent for file in (noted.path, places.index, places.cache, places.state))}:
@@ -59,7 +65,7 @@ def open_library(
     elif found != known.start_qa_id:
         # From now on the state file names the newest decided id, and this besides.
         known = TeamState(known.last_processed_qa_id, found)
-        files.replace(places.state, team_library.render_state(known))
+        files.replace(places.state, render_state(known))
     reader = ArchiveReader(places.raw)
     content = noted.content()
     filed, since = _split(content, str(noted.path), known.filed_bytes)
@@ -88,9 +94,9 @@ def open_library(
 
 def check_library(places: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
-    start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
+    start = start_cursor(places, read_state(places.state), configured_cursor, now)
     noted = DecisionLog(places.decisions)
-    placement = Placement(grammar.parse(noted.content(), str(noted.path)), start)
+    placement = Placement(decisions.parse(noted.content(), str(noted.path)), start)
     pairs = ArchiveReader(places.raw).survey(placement.is_undecided)
     count_missing(places.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
 
@@ -111,10 +117,10 @@ def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> 
 def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
     """The decisions that topic files are known to contain, and those after them."""
     split = max(filed_bytes, 0)
-    if split > len(data) or grammar.sound_length(data[:split]) < split:
+    if split > len(data) or decisions.sound_length(data[:split]) < split:
         split = 0
     line = data[:split].count(b"\n") + 1
-    return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
+    return decisions.parse(data[:split], file), decisions.parse(data[split:], file, line)
 
 
 class _Held(NamedTuple):
