@@ -17,7 +17,10 @@ _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`."""
+    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
+
+    A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
+    """
     cleaned = text.strip(_AROUND)
     while (before := _BEFORE.match(cleaned)) is not None:
         cleaned = cleaned[before.end() :].strip(_AROUND)

@@ -1,5 +1,8 @@
 """Assigns each message to a conversation, in the order in which messages arrive: rules and time limits, word overlap,
 and the bounded memory of messages, conversations, people and places.
+
+`docs/conversations.md` lists the rules in their order. The result depends on the messages and their order alone: there
+is no clock and no look-up, and only the newest messages are remembered.
 """
 
 from __future__ import annotations
@@ -125,7 +128,10 @@ class RecentIds:
 
 
 class KnownMessages:
-    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
+    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300.
+
+    Its columns are made at full length: arrays that grow are moved again and again, and leave holes in memory.
+    """
 
     __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
 

@@ -125,8 +125,10 @@ PIECES = 500
 
 
 def run_of(pieces: str) -> re.Pattern[str]:
-    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for
-    `end_of_run`.
+    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for `end_of_run`.
+
+    The number is bounded because such a pattern keeps a state for each piece that it has matched, some hundred bytes
+    for a character, even where it cannot backtrack. `end_of_run` matches again from where a match ended.
     """
     return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
 
@@ -237,7 +239,12 @@ class _Named(NamedTuple):
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none."""
+    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none.
+
+    Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`, in one pass from name to name. The
+    time is linear in the length of the text: patterns are bounded or possessive, and what was read as a value is not
+    read again.
+    """
     scan = _Scan(text, code)
     at = hidden = 0
     while given := _GIVEN.search(text, at):

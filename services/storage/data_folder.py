@@ -26,7 +26,14 @@ RESTORED = ".restored"
 
 
 def commit_restored(root: Path) -> None:
-    """Declare the unpacked files complete and durable: they become the content of the data folder."""
+    """Declare the unpacked files complete and durable: they become the content of the data folder.
+
+        .restoring/    being unpacked and checked; without its process it can be deleted
+        .restored/     complete: its content belongs into the data folder
+
+    One rename makes the second of the first. From then on the data counts as restored: whoever takes the folder's lock
+    next finishes the move. So after a crash the folder is empty or complete for every writer.
+    """
     with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
         files.sync_folder(root.parent)
     os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)

@@ -135,6 +135,9 @@ class _Open:
 class Connections:
     """The open connections to one listener; `name` is what the log calls it. Belongs to one event loop. `pace`: how
     many seconds of that loop pass in a real one, as in a replay.
+
+    A connection is one of a stranger until `authenticated` is called for its client. Where all places are taken, the
+    oldest connection of a stranger is closed for a new one; those of authenticated clients stay.
     """
 
     name: str
