@@ -198,6 +198,13 @@ def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Cor
     """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
     with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
     reports why.
+
+        in step        gate ────── select ────── load ── generate …
+        speculating    gate ────── generate …
+                       select ─ load
+
+    When the gate has put the question in other words, the guess counts if it holds the page that these words find
+    first; else sources are selected anew.
     """
 
     async def guess(inquiry: Inquiry) -> Inquiry | None:

@@ -51,6 +51,9 @@ def study(
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
+
+        pair ── classify ── topic ── integrate ── added, or skipped
+                     └──── skipped
     """
     tries: Counter[str] = Counter()
 

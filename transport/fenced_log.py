@@ -1,5 +1,8 @@
-"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of
-a whole stream, and the secure deletion of messages.
+"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of a
+whole stream, and the secure deletion of messages.
+
+What a newer message replaces, or a purge takes out, stays in the server's block files until the server writes them
+anew. What is deleted by its number (`erase`) is overwritten at once, on each replica.
 """
 
 # pyright: reportUnknownMemberType=false

@@ -2,6 +2,9 @@
 
 `LogJournal` is the writer's side, below `services.storage.files`; `publish` uploads a folder that others write.
 `restore` makes a copy, `FolderFollower` keeps one up to date, `read_in_all_scopes` reads one file in all scopes.
+
+`log.<scope>.file.<token>` is a file; its entries since it was last replaced give its content. A large content is an
+object of the bucket `blobs`, named by scope, path and digest: each belongs to one file, and is deleted with it.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -758,9 +761,12 @@ SWEEP_SECONDS = 6 * 3600.0
 
 @dataclass(slots=True)
 class OrphanedBlobs:
-    """Deletes them, once they are a day old and were nobody's at the look before as well.
+    """Deletes large contents that no entry of the log names, once they are a day old and had no entry at the check
+    before as well.
 
-    A head that is written again meanwhile is another: it stays (`entries.put_blob` does so before it names an old one).
+    Such a content is left where its writer died before it appended the entry, or after the entry was replaced and
+    before it deleted the content. A head that is written again meanwhile is another one and stays (`put_blob_if_large`
+    writes it again before an entry names an old content).
     """
 
     streams: JetStreamContext

@@ -1,5 +1,10 @@
 """The exclusive right to read a subject of a work queue: the process whose consumer exists holds it. Processes stand
 by, and take over from one that is gone or frozen.
+
+A work-queue stream refuses a second consumer of the same subjects, so making a consumer is taking the lease. The server
+deletes the consumer when nobody listens for half of `lease_seconds`: the process has ended, or its connection is gone.
+A process that listens and does nothing is found by its silence (`evict`). The next consumer receives every message that
+was not acknowledged, oldest first.
 """
 
 # pyright: reportUnknownMemberType=false

@@ -73,7 +73,10 @@ MARK = ".exported.json"
 
 @dataclass(frozen=True, slots=True)
 class FolderOrigin:
-    """An export.
+    """Where an exported folder is from. With it, changes that were made in the folder can be adopted, and nothing else
+    is lost. The folder keeps it in `.exported.json`:
+
+        {"id": "5f2c…", "log": "2026-11-23T07:00:00Z", "last": {"team": 17, …}}
 
     Attributes:
         log: when the stream was made that it is from.

@@ -1,5 +1,11 @@
 """The bucket `people`: requests to be forgotten, opt-outs, the key for pseudonyms, and small flags that all processes
 share.
+
+The keys of the bucket:
+
+    opt-outs.42     who opted out; empty, for a minute, once that is over
+    forget.42       a request to be forgotten, until each scope has carried it out
+    feedback-key    the key for the pseudonyms of those who vote, the same in all partitions
 """
 
 # pyright: reportUnknownMemberType=false
@@ -85,6 +91,12 @@ _KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(ForgetPart)
 
 class ForgetRequests:
     """The wishes in the bucket, as they were last heard of.
+
+        forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"]}
+
+    Whoever owns a scope of `left` removes what it has of the person, then takes the scope out of the list, if the entry
+    has not changed since it was read. Who takes a scope over looks for requests first. Each process also answers the
+    process that waits for the request.
 
     Attributes:
         by_user: those that are not carried out yet, or were a moment ago.

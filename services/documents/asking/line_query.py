@@ -50,6 +50,9 @@ class _Part:
 def compiled(pattern: str) -> re.Pattern[str]:
     """The pattern, letter case aside.
 
+    A pattern is a row of single characters and classes. At most one of them may be repeated beside something that it
+    could match as well. So a line costs at most the square of its length for each place where a match may begin.
+
     Raises:
         Refused: it is no regular expression, too long, or could be slow.
     """

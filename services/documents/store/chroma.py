@@ -323,7 +323,12 @@ REQUEST_SECONDS = 10.0  # without a limit, each request to a server that hangs w
 
 
 class ChromaStore:
-    """A `DocumentStore` (services.documents.store.protocol)."""
+    """A `DocumentStore` (services.documents.store.protocol).
+
+    Each process has a copy of what it reads in an `EmbeddedStore`, and compares its version with Chroma's before each
+    read. So the same code searches, and the same question gives the same answer, with Chroma and without. A write goes
+    to Chroma last: what is not there has not happened.
+    """
 
     def __init__(
         self,

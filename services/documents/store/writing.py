@@ -329,6 +329,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Packed:
+    """A collection as plain values, to be carried from one store to another.
+
+    In Chroma it is records: one head for each document, and pieces that are named after what is in them.
+    """
+
     collection: list[Any]  # the row of the collection: name, kind, scope, guild, when made, version, state
     version: int
     rows: Mapping[str, Any]  # for each document its rows in every table

@@ -1,5 +1,7 @@
 """One call of a document tool, from question to result: answers that are remembered for a while, reading, retrieving,
 and judging what was found.
+
+What differs between libraries is in their `KBConfig`. Nothing is kept between calls but the answers in the cache.
 """
 
 from __future__ import annotations
