@@ -504,7 +504,7 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
     of the chain.
     """
 
-    async def held(inquiry: Inquiry) -> Inquiry:
+    async def wait_for_typing(inquiry: Inquiry) -> Inquiry:
         # A thread has the id of the message that it was opened on.
         places = {inquiry.part.place.id, *inquiry.part.message_ids, inquiry.reply_place_id or 0}
         began = now()
@@ -518,4 +518,4 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         log.info("hold: %.1f s while a team member was typing", now() - began)
         return inquiry
 
-    return held
+    return wait_for_typing

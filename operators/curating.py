@@ -82,7 +82,7 @@ def study(
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
         # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
-        held = library.held(topic)
+        held = library.pairs_of_topic(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
             with in_flight(gauge, "integrate"):

@@ -292,7 +292,7 @@ class ImportArchive:
     async def _keep(self, capture: Capture) -> Outcome:
         joined = self._archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
-        if capture.part is not None and self._held(message_ids):
+        if capture.part is not None and self._is_stored(message_ids):
             return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
         outcome = await self._archive.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
@@ -304,7 +304,7 @@ class ImportArchive:
         """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
         taken = ImportCounts()
         for pair in pairs:
-            if self._held(pair.message_ids):
+            if self._is_stored(pair.message_ids):
                 taken.known += 1
                 continue
             self._archive.take_over(pair, self._archive.clock())
@@ -313,7 +313,7 @@ class ImportArchive:
             taken.stored += 1
         return taken
 
-    def _held(self, message_ids: Sequence[int]) -> bool:
+    def _is_stored(self, message_ids: Sequence[int]) -> bool:
         """Whether one block holds all of these messages."""
         holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
         return bool(holding and set[int].intersection(*holding))

@@ -74,7 +74,9 @@ MARK = ".exported.json"
 @dataclass(frozen=True, slots=True)
 class FolderOrigin:
     """Where an exported folder is from. With it, changes that were made in the folder can be adopted, and nothing else
-    is lost. The folder keeps it in `.exported.json`:
+    is lost.
+
+    The folder keeps it in `.exported.json`:
 
         {"id": "5f2c…", "log": "2026-11-23T07:00:00Z", "last": {"team": 17, …}}
 
@@ -176,7 +178,7 @@ async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[C
 
 
 def _left(key: str, value: bytes) -> list[str]:
-    """The scopes that are still to be dealt with. A damaged wish is one that nobody has carried out."""
+    """The scopes that are still to be dealt with. A damaged request counts as one that nobody has carried out."""
     if not value:
         return []
     try:
@@ -636,7 +638,7 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
     `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
 
     Raises:
-        ServersUnusable: it is not empty, or a wish to be forgotten is open.
+        ServersUnusable: it is not empty, or a request to be forgotten is open.
         OSError: it cannot be written, or the server does not answer.
     """
     async with no_open_forget_requests(streams) as still_none_open:

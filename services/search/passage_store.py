@@ -467,7 +467,7 @@ class PassageStore:
                 f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
                 numbers,
             )
-            self._read.update((number, _kept(rest)) for number, *rest in rows)
+            self._read.update((number, _stored_passage(rest)) for number, *rest in rows)
 
     def section(self, source_id: str, section: int) -> list[StoredPassage]:
         """The passages of one section, in order."""
@@ -477,7 +477,7 @@ class PassageStore:
             source_id,
             section,
         )
-        return [_kept(list(row)) for row in rows]
+        return [_stored_passage(list(row)) for row in rows]
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
         """Return one line for the operator about a write error: which file, why, and what can be done."""
@@ -553,7 +553,7 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     )
 
 
-def _kept(row: list[Any]) -> StoredPassage:
+def _stored_passage(row: list[Any]) -> StoredPassage:
     source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
     heads = tuple(json.loads(headings))
     return StoredPassage(

@@ -445,7 +445,7 @@ class TeamLibrary:
             finally:
                 self._lock.release()
 
-    def held(self, topic: str) -> Sequence[Pair]:
+    def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations, which a pair filed under this name would join."""
         topics = self.fold.topics
         return [pair for name in topic_files(topics, topic) for pair in topics[name].pairs]

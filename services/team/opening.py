@@ -123,7 +123,7 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
     return decisions.parse(data[:split], file), decisions.parse(data[split:], file, line)
 
 
-class _Held(NamedTuple):
+class _TopicContent(NamedTuple):
     """What a topic held at one time: its pairs, by key, with the messages that were in it (None: all); and the
     corrections of these, each with the pair that made it.
     """
@@ -166,9 +166,9 @@ class TopicHistory:
             return False
         if "".join(map(topics.render_block_of_topic, blocks.values())) != text:
             return False
-        return any(self._were(blocks, then) for then in self._held(topic) if blocks.keys() <= then.keys)
+        return any(self._were(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
 
-    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _Held) -> bool:
+    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _TopicContent) -> bool:
         """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
         found = self.reader.find(then.keys)
         parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
@@ -183,10 +183,10 @@ class TopicHistory:
             _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
         )
 
-    def _held(self, topic: str) -> Iterator[_Held]:
+    def _contents_of(self, topic: str) -> Iterator[_TopicContent]:
         """What the topic held, one time after another."""
         placement = Placement(self.filed)
-        last: _Held | None = None
+        last: _TopicContent | None = None
         for decision in (None, *self.since):
             moves = placement.apply(decision) if decision is not None else []
             if last is None or placement.corrected or any(topic in move[1:] for move in moves):
@@ -194,7 +194,7 @@ class TopicHistory:
                 parts = frozenset((key, own[topic]) for key, own in places if topic in own)
                 corrected = {key for key, _ in parts} & placement.corrected.keys()
                 corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
-                now = _Held(parts, frozenset(corrections))
+                now = _TopicContent(parts, frozenset(corrections))
                 if now != last:
                     yield now
                 last = now

@@ -131,7 +131,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
 def test_opening_an_empty_folder_writes_nothing(tmp_path: Path) -> None:
     library = opened(tmp_path)
     assert library.undecided() is None
-    assert (library.index(), library.undescribed(), library.held("gpu")) == ((), [], [])
+    assert (library.index(), library.undescribed(), library.pairs_of_topic("gpu")) == ((), [], [])
     assert everything(tmp_path) == {}
 
 
@@ -215,7 +215,7 @@ def test_a_topic_that_is_full_goes_on_in_another_file(tmp_path: Path) -> None:
         "gpu-4": 1,
     }
     assert all(len(topic.text) <= 1000 for topic in library.topics.values())
-    assert library.held("GPU") == library.held("gpu-3") == pairs
+    assert library.pairs_of_topic("GPU") == library.pairs_of_topic("gpu-3") == pairs
     # Where the pair went was noted: with another limit the topics are the same.
     assert dict(opened(tmp_path, chars=90_000).topics) == dict(library.topics)
     # Room that was made is used.
