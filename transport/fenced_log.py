@@ -6,6 +6,7 @@ anew. What is deleted by its number (`erase`) is overwritten at once, on each re
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -26,9 +27,6 @@ from clock import RetryDeadline, rfc3339
 from clock.timeouts import Backoff
 from transport.errors import Fenced
 from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 TRY_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
@@ -235,9 +233,6 @@ def _read(data: bytes) -> Epoch:
 
 def _rendered(epoch: Epoch) -> bytes:
     return json.dumps(asdict(epoch)).encode()
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 async def erase(streams: JetStreamContext, stream: str, subject: str) -> None:

@@ -8,6 +8,7 @@ was not acknowledged, oldest first.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -28,9 +29,6 @@ from transport.connection import AWAY, streams_of
 from transport.errors import Fenced
 from transport.members import Members
 from transport.streams import NOT_UNIQUE
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 GONE = 0.5
 """The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
@@ -123,9 +121,6 @@ class Lease:
                 await streams_of(self._client).delete_consumer(self.stream, name)
             except (NotFoundError, Error, TimeoutError):
                 return
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 LOOK_SECONDS = 0.5

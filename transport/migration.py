@@ -12,6 +12,7 @@ Recordings of models and collections that are made from knowledge are left where
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -65,8 +66,7 @@ from transport.streams import (
     scope,
 )
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# The origin of an exported folder
 
 MARK = ".exported.json"
 
@@ -139,8 +139,7 @@ async def _last(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[s
     return found.seq or 0, json.loads(found.data or b"{}") if subject.endswith(".epoch") else {}
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Requests to be forgotten
 
 LAST_SECONDS = 0.3
 """How long it is listened, once all is read, for what was wished just before."""
@@ -187,6 +186,8 @@ def _left(key: str, value: bytes) -> list[str]:
     except (ValueError, KeyError, TypeError):
         return [f"{key} is damaged"]
 
+
+# State: divided among partitions, and merged
 
 NO_CHANNEL_PARTITION = 0
 """The partition of what belongs to no channel."""
@@ -342,8 +343,7 @@ def _reach(mark: Watermark) -> tuple[int, int]:
     return mark.below, len(mark.done)
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# What all processes share, in buckets
 
 OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
 GONE, CLOSED = "gone.", "closed."
@@ -512,6 +512,9 @@ def _packed(path: Path) -> bytes:
 
 def _unpack(path: Path, content: bytes) -> None:
     files.replace_derived(path, zlib.decompress(content), flush=False)
+
+
+# The commands
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ Its keys, beside those of `SharedFlags`:
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -36,8 +37,7 @@ from transport.fenced_log import TRY_SECONDS
 from transport.key_value import BucketWatcher, KeyBucket, follow, patience, patiently
 from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, REASON, ROLLUP, TTL
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Requests to be forgotten
 
 FORGET = "forget"
 ANSWERS = "millrace.forget"
@@ -210,6 +210,8 @@ def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
     return ForgetRequest(user_id, kept.id, kept.at, kept.left)
 
 
+# Opt-outs, and the bucket
+
 OPT_OUTS, FEEDBACK_KEY = "opt-outs", "feedback-key"
 GONE_SECONDS = 60
 """How long it is said that a key is gone. Who has not listened for longer reads everything again."""
@@ -297,7 +299,7 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
         yield people
 
 
-# nats-py leaves its keyword arguments and headers untyped.
+# Flags
 
 
 class SharedFlags:

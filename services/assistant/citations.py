@@ -11,6 +11,8 @@ from typing import NamedTuple
 from model.conversations import Conversation
 from services.knowledge import Source, answered_pairs, pair_ids
 
+# Ids
+
 _AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
 _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
@@ -97,6 +99,8 @@ def _bare(source_id: str) -> str:
 def _bare_in_any_case(source_id: str) -> str:
     return _bare(source_id).casefold()
 
+
+# Addresses
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(

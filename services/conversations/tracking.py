@@ -47,6 +47,8 @@ class TrackingRules:
     named: float = 3600.0
 
 
+# Words in common
+
 MOST_CHARS = 2_000
 """Characters of a message: what follows is a log or code."""
 COUNTED_MESSAGES = 1_000
@@ -90,6 +92,8 @@ class Rarity:
         both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
         return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
 
+
+# Compact tables of messages
 
 _TYPES = tuple(AuthorType)
 _NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
@@ -203,6 +207,8 @@ def _index_of(ids: array[int], count: int, message_id: int) -> int | None:
     index = bisect_left(ids, message_id, 0, count)
     return index if index < count and ids[index] == message_id else None
 
+
+# The memory
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -371,6 +377,8 @@ def _drop_oldest(remembered: dict[K, V], most: int) -> None:
     while len(remembered) > most:
         del remembered[next(iter(remembered))]
 
+
+# The tracker
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Names, and values that are none
+
 Path = tuple[str, ...]
 """The keys that lead to a value: `("services", "db", "ports", "[0]")`. An index of a list is in brackets."""
 
@@ -120,6 +122,8 @@ def _looks_random(value: str, chars: int) -> bool:
     return (len(value) >= chars and bool(_random(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)
 
 
+# Long runs of alternatives
+
 PIECES = 500
 """How often the pattern of a run repeats its alternatives."""
 
@@ -139,6 +143,8 @@ def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
         at = found.end()
     return at
 
+
+# Secrets behind their names
 
 BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters at which `str.splitlines` breaks lines."""

@@ -48,6 +48,8 @@ class Embedder(Protocol):
     async def close(self) -> None: ...
 
 
+# The endpoint
+
 BATCH = 64
 MAX_RETRIES = 2
 MAX_CHARS = 8000
@@ -122,6 +124,8 @@ class EndpointEmbedder:
         )
 
 
+# Comparing word by word
+
 Ids = NDArray[np.int64]
 
 VOCABULARY = 30_522
@@ -167,6 +171,8 @@ def matched(query: Words, text: Words) -> Match:
         missing=float((worth**3 * np.maximum(_MISSED - nearest, 0)).sum()),
     )
 
+
+# The packaged model
 
 MAX_TOKENS = 256
 """The model was trained with so many; the rest of a longer text is ignored."""

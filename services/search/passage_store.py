@@ -29,6 +29,8 @@ from services.search.text.article import Section
 from services.search.tokenizer import terms
 from services.storage import files
 
+# The file
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -267,6 +269,8 @@ def _ready(connection: sqlite3.Connection) -> sqlite3.Connection:
         raise
     return connection
 
+
+# The store
 
 _KEPT = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
 _POSTINGS_KEPT = 4_000

@@ -12,6 +12,8 @@ import re
 from services.search.questions import is_question, searched
 from services.search.tokenizer import terms
 
+# Statements
+
 MIN_TERMS, MIN_WORDS = 2, 5
 """Telling words, and words in all, that an answer has at least, unless it is a link or code."""
 
@@ -196,6 +198,8 @@ def _of_line(line: str) -> str | None:
     ]
     return indent + " ".join(kept)
 
+
+# Thanks
 
 MOST_THANKS_CHARS = 300
 """Of a longer message, the thanks are the lesser part."""

@@ -18,6 +18,8 @@ import Stemmer
 
 from services.search.languages import FUNCTION_WORDS, folded
 
+# Terms
+
 STOP_WORDS = FUNCTION_WORDS["en"]
 """Those of English."""
 
@@ -176,6 +178,8 @@ def _stemming(language: str) -> Callable[[str], str]:
         setattr(_of_thread, language, made)
     return made
 
+
+# Tokens
 
 MAX_TOKEN_CHARS = 200
 """Longer runs (base64, minified code) are found by their beginning."""

@@ -21,6 +21,8 @@ from typing import cast
 from clock import rfc3339
 from services.storage import files
 
+# The last step of a restore
+
 RESTORING = ".restoring"
 RESTORED = ".restored"
 
@@ -73,6 +75,9 @@ def drop_unfinished_restore(root: Path) -> None:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+# The layout
 
 
 class _Below:
@@ -188,6 +193,9 @@ def _make_private(path: Path, kept: Collection[str]) -> int:
     except OSError:
         return 0  # gone meanwhile, or of another user
     return is_open + sum(_make_private(each, kept) for each in inside)
+
+
+# The lock
 
 
 class FolderBusy(Exception):

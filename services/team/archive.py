@@ -43,6 +43,8 @@ from clock import rfc3339
 from model.conversation_ids import ConversationKind
 from model.conversation_ids import parse as parse_id
 
+# Ids and timestamps
+
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,30}))?Z")
 _QA_ID = re.compile(r"qa_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,30}))?")
 
@@ -118,6 +120,9 @@ def _instant_in(form: re.Pattern[str], text: str, example: str) -> Decimal:
 
 
 log = logging.getLogger(__name__)
+
+
+# Blocks
 
 MARKER = "--- QA ---"
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
@@ -326,6 +331,8 @@ def _snowflakes(text: str) -> tuple[int, ...]:
         raise Malformed(f"{max(ids)} is no id: it has more than 64 bits")
     return ids
 
+
+# Labels of speakers
 
 _OPENING = re.compile(r"@([^\s,:;.!?]+)")
 

@@ -28,6 +28,8 @@ from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker, encodable
 from services.team.decisions import why_invalid
 
+# Captures of one conversation
+
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
 
 
@@ -221,6 +223,8 @@ class Captures:
             known.packed = _pack(replace(pair, turns=turns))
 
 
+# Captures that wait for image descriptions
+
 log = logging.getLogger(__name__)
 
 _PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
@@ -395,6 +399,9 @@ class PendingFolder:
                 aside = files.move_aside(path, ".damaged")
                 log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
+
+
+# Links to Discord
 
 
 def pair_link_line(qa_id: str, capture: Capture) -> str | None:

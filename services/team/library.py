@@ -43,6 +43,8 @@ from services.team.topics import (
     topic_block,
 )
 
+# Files, state and start cursor
+
 MOST_AHEAD = 86_400  # seconds that a cursor may be newer than the newest pair
 
 
@@ -152,6 +154,8 @@ def _cursor_instant(pair_id: str, where: str) -> Decimal | None:
     except archive.BadId as error:
         raise LibraryUnusable(f"{where}: {error}; correct it, or empty it") from None
 
+
+# Completing a decision
 
 T = TypeVar("T")
 
@@ -361,6 +365,8 @@ def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
             return True
     return False
 
+
+# The library
 
 MOST_PUT_OFF = 64
 """Decisions and descriptions that are put off at most."""

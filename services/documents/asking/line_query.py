@@ -14,6 +14,8 @@ from services.documents.asking.times import Period
 from services.documents.asking.vocabulary import LEVELS
 from services.documents.store.protocol import Document
 
+# Patterns
+
 LONGEST_PATTERN = 200
 LONGEST_LINE = 1000  # what comes later in a line is not searched
 _MOST_WAYS = 64  # in which optional parts and alternatives may be combined
@@ -144,6 +146,8 @@ def _is_bounded(parts: Sequence[_Part], at: int) -> bool:
     own, other = (re.compile(each.text, re.IGNORECASE) for each in (parts[at], after))
     return not any(own.match(char) and other.match(char) for char in _SAMPLE)
 
+
+# The query
 
 T = TypeVar("T", bound=str)
 

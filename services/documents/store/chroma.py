@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+
+# Records on the server
+
 TAIL = ".documents"  # of the names of our collections in Chroma: others may lie beside them
 
 AT_ONCE = 20  # pieces in one request
@@ -312,6 +315,8 @@ def _is_missing(error: Exception) -> bool:
     """The client's own errors are there only with the client."""
     return type(error).__name__ == "NotFoundError"
 
+
+# The store, and its connection
 
 CHECK = "`python app.py --check` says what is missing"
 

@@ -30,6 +30,8 @@ from services.documents.store.protocol import (
 from services.search import tokenizer
 from services.search.embedding import Vectors
 
+# Writes to a collection
+
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
     """Make tables and the collection's own row if they are missing.
@@ -303,6 +305,8 @@ def _documents(connection: sqlite3.Connection, condition: str, *values: str) -> 
     )
     return [schema.document_of(row) for row in rows]
 
+
+# Packing
 
 CHUNK_COLUMNS = (
     "chunk_index, text, line_start, line_end, ts_min, ts_max, severities, chunk_type, section_path, key_path, symbol, "

@@ -34,6 +34,8 @@ from services.search import language_of
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.telemetry import number_of
 
+# The cache of answers
+
 MAX_ENTRIES = 1000
 MAX_BYTES = 16 * 1024 * 1024
 NOT_FOUND_SECONDS = 60.0
@@ -116,6 +118,8 @@ def normalised(question: str) -> str:
     text = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")
 
+
+# Results: from passages to an answer, or the reason for none
 
 VERBATIM_PASSAGES = 3
 
@@ -275,6 +279,8 @@ def _metadata(passage: CitedPassage) -> dict[str, str]:
     }
     return {name: value for name, value in facts.items() if value}
 
+
+# The tool
 
 T = TypeVar("T")
 
