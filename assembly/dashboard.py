@@ -158,10 +158,11 @@ async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSo
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
     records = await in_thread(_records, kb)
     found = [
-        _held(kb, source_id, records.get(source_id.removeprefix("kb:")), text) for source_id, text in described.items()
+        _known_source(kb, source_id, records.get(source_id.removeprefix("kb:")), text)
+        for source_id, text in described.items()
     ]
     rest = [(f"kb:{bare}", record) for bare, record in records.items() if f"kb:{bare}" not in described]
-    return found + [_held(kb, source_id, record, None) for source_id, record in sorted(rest)]
+    return found + [_known_source(kb, source_id, record, None) for source_id, record in sorted(rest)]
 
 
 def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
@@ -174,7 +175,7 @@ def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
     return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
 
 
-def _held(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> KnownSource:
+def _known_source(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> KnownSource:
     """`description`: None where it is not in the index."""
     state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
     size: int | None = None

@@ -136,7 +136,7 @@ async def follow_other_processes(
     Raises StoreUnavailable.
     """
 
-    def heard(name: str, there: bool) -> None:
+    def on_flag(name: str, there: bool) -> None:
         if name.startswith(protocol.CASE_PREFIX):
             (cases.know if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
             if not there:
@@ -151,7 +151,7 @@ async def follow_other_processes(
             log.warning("%s: what another process has changed is not known yet: %s", name, error)
 
     await cases.share(shared.notes)
-    await shared.store.follow(heard)
+    await shared.store.follow(on_flag)
 
 
 async def flush_shared_store(shared: Together) -> None:

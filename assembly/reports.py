@@ -183,7 +183,7 @@ class WeeklyReport:
         known, at = await in_thread(read_object, self.path), now()
         since, begun = known.get("until"), _begun_in(known)
         if not isinstance(since, int | float) or since > at:
-            await self._note(_told(at))
+            await self._note(_noted_until(at))
             return False
         until = at if begun is None else begun.until
         if until - since < WEEK:
@@ -196,9 +196,9 @@ class WeeklyReport:
         for number, piece in enumerate(pieces[len(marks) :], len(marks)):
             marks.append(_mark(piece))
             # Each time: where another process has taken this over, it is refused.
-            await self._note({**_told(since), "begun": {"until": until, "pieces": marks}})
+            await self._note({**_noted_until(since), "begun": {"until": until, "pieces": marks}})
             await self.poster.send(self.channel_id, piece, nonce=f"{int(since):x}-week-{number}")
-        await self._note(_told(until))
+        await self._note(_noted_until(until))
         return True
 
     async def _there(self, begun: _Begun) -> list[str]:
@@ -242,7 +242,7 @@ async def reporting_weekly(
         yield
 
 
-def _told(until: float) -> Record:
+def _noted_until(until: float) -> Record:
     return {"until": until, "at": rfc3339(until)}
 
 

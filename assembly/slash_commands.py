@@ -220,7 +220,7 @@ class RunbookCommands:
             with _store_errors(call):
                 kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except FileRefused as refused:
-            raise CommandRefused(inert(refused.told(call.language))) from refused
+            raise CommandRefused(inert(refused.message_in(call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:

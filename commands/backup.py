@@ -50,7 +50,7 @@ def backup(settings: Settings, file: Path) -> int:
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     count = CopyProgress()
     try:
-        with _told(count):
+        with _showing_progress(count):
             made = back_up(root, file, copy_order(settings), rfc3339(time.time()), count)
     except BackupRefused as refused:
         raise Unusable(f"--backup: {file} {refused}") from None
@@ -71,7 +71,7 @@ def restore(settings: Settings, file: Path) -> int:
     if not file.is_file():
         raise Unusable(f"--restore: {file} is no file; name a backup")
     try:
-        with _told(count), lock(root, "app.py --restore"):
+        with _showing_progress(count), lock(root, "app.py --restore"):
             held = restore_files(file, root, count)
     except FolderInUse as use:
         there = f"{root} is not empty (it holds {_visible(str(use))})"
@@ -92,7 +92,7 @@ def check_named(option: str, file: Path) -> None:
         raise Unusable(f"{option} needs the name of a file")
 
 
-def _told(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
+def _showing_progress(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
     """Tell how far it is while the block runs."""
     return counted(Console(file=sys.stderr), lambda: Count(count.files, count.total, "file", decimal(count.size)))
 

@@ -50,7 +50,7 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
     if not folder.is_dir():
         raise Unusable(f"--adopt: {folder} is no folder; name a data folder, such as {settings.app.data_dir}")
     try:
-        with _told(moved), lock(folder, "app.py --adopt"):
+        with _showing_progress(moved), lock(folder, "app.py --adopt"):
             run_async(move(settings, folder, moved))
     except DamagedDatabase as error:
         return _said(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest")
@@ -66,7 +66,7 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
     """Gives the exit code."""
     _check_named("--export", folder)
     try:
-        with _told(moved):
+        with _showing_progress(moved):
             run_async(move(settings, folder, moved))
     except KeyboardInterrupt:
         return _said(f"interrupted; nothing was written to {folder}")
@@ -85,7 +85,7 @@ def _check_named(option: str, folder: Path) -> None:
         raise Unusable(f"{option} needs the name of a folder")
 
 
-def _told(moved: MigrationProgress) -> AbstractContextManager[None]:
+def _showing_progress(moved: MigrationProgress) -> AbstractContextManager[None]:
     """Tell how far it is while the block runs."""
     return counted(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
 

@@ -63,7 +63,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     with (
         terminated_as_interrupted(),
         data_folder_locked(settings, "app.py --init-kb"),
-        kept_when_interrupted(lambda: work.kept),
+        kept_when_interrupted(lambda: work.progress),
     ):
         reports = run_async(_init_kb(settings, work, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
@@ -115,7 +115,7 @@ class KnowledgeWork:
         return replace(self.sources.count, more=str(self.spent), label=UPDATING)
 
     @property
-    def kept(self) -> str:
+    def progress(self) -> str:
         """What is kept where the update is cut off, and how to go on."""
         done = [str(replace(self.sources.count, label=""))]
         if self.passages.total:

@@ -85,7 +85,7 @@ class RebuildReport:
         return Count(self.done, len(self.plan.tasks), "conversation", str(self.spent), "team library")
 
     @property
-    def kept(self) -> str:
+    def progress(self) -> str:
         """Say how far the rebuild came and how to continue it."""
         done = f"{self.done - self.actions[Action.FAILED]} of {number_of(len(self.plan.tasks), 'conversation')} done"
         return f"{done}; --regen continues from there, --regen --restart starts again"
@@ -111,7 +111,9 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
         data_folder_locked(settings, "app.py --regen"),
         # Those of other servers that were rebuilt before it stay so.
         kept_when_interrupted(
-            lambda: "; ".join(["the library that was being rebuilt is unchanged", *(each.kept for each in begun[-1:])])
+            lambda: "; ".join(
+                ["the library that was being rebuilt is unchanged", *(each.progress for each in begun[-1:])]
+            )
         ),
     ):
         for guild_id, each in {None: settings, **settings.servers}.items():
@@ -246,5 +248,5 @@ def show(console: Console, report: RebuildReport, title: str = "") -> None:
         known = number_of(report.resumed, "conversation")
         console.print(f"{known} had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
-        text = f"The library is unchanged: {report.given_up}. {report.kept}."
+        text = f"The library is unchanged: {report.given_up}. {report.progress}."
         console.print(text, soft_wrap=True, highlight=False, markup=False)

@@ -198,6 +198,13 @@ def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Cor
     """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
     with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
     reports why.
+
+        in step        gate ────── select ────── load ── generate …
+        speculating    gate ────── generate …
+                       select ─ load
+
+    When the gate has put the question in other words, the guess counts if it holds the page that these words find
+    first; else sources are selected anew.
     """
 
     async def guess(inquiry: Inquiry) -> Inquiry | None:
@@ -497,7 +504,7 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
     of the chain.
     """
 
-    async def held(inquiry: Inquiry) -> Inquiry:
+    async def wait_for_typing(inquiry: Inquiry) -> Inquiry:
         # A thread has the id of the message that it was opened on.
         places = {inquiry.part.place.id, *inquiry.part.message_ids, inquiry.reply_place_id or 0}
         began = now()
@@ -511,4 +518,4 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         log.info("hold: %.1f s while a team member was typing", now() - began)
         return inquiry
 
-    return held
+    return wait_for_typing

@@ -51,6 +51,9 @@ def study(
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
+
+        pair ── classify ── topic ── integrate ── added, or skipped
+                     └──── skipped
     """
     tries: Counter[str] = Counter()
 
@@ -79,7 +82,7 @@ def study(
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
         # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
-        held = library.held(topic)
+        held = library.pairs_of_topic(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
             with in_flight(gauge, "integrate"):

@@ -143,7 +143,7 @@ class Prefetcher:
                 )
             return False
         if files[0] not in joined and guess.further is None:
-            held = self.library.held(topic)
+            held = self.library.pairs_of_topic(topic)
             others = [each for each in held if each.conversation_id != guess.pair.conversation_id]
             if others:
                 guess.further = self._begin(

@@ -28,7 +28,6 @@ from services.team import (
     captured_messages,
     pair_link_line,
 )
-from services.team import archive as archive_format
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
@@ -173,7 +172,7 @@ class RawArchive:
         """Those of one week with one flush; where that fails one by one, as a disk that is full has room for some."""
         try:
             pairs = [(each, self._pair(each.capture, at)) for each in together]
-            for _, of_week in groupby(pairs, lambda made: archive_format.week_file(made[1].key)):
+            for _, of_week in groupby(pairs, lambda made: archive.week_file(made[1].key)):
                 some = list(of_week)
                 self._append([pair for _, pair in some])
                 for each, pair in some:
@@ -192,7 +191,7 @@ class RawArchive:
     def _pair(self, capture: Capture, at: float) -> Pair:
         timestamp = self._next_timestamp(at)
         return Pair(
-            id=archive_format.qa_id(timestamp),
+            id=archive.qa_id(timestamp),
             timestamp=timestamp,
             said_at=rfc3339(capture.said_at, digits=6),
             conversation_id=capture.conversation_id,
@@ -204,19 +203,19 @@ class RawArchive:
     def take_over(self, pair: Pair, at: float) -> Pair:
         """Append a pair of another archive, with a new id; everything else of it stays."""
         timestamp = self._next_timestamp(at)
-        taken = replace(pair, id=archive_format.qa_id(timestamp), timestamp=timestamp)
+        taken = replace(pair, id=archive.qa_id(timestamp), timestamp=timestamp)
         self._append([taken])
         self.captures.remember(taken)
         return taken
 
     def _next_timestamp(self, at: float) -> str:
         last = self._timestamp or archive_files.last_timestamp(self.folder)
-        self._timestamp = archive_format.next_timestamp(at, last)
+        self._timestamp = archive.next_timestamp(at, last)
         return self._timestamp
 
     def _append(self, pairs: Sequence[Pair]) -> None:
         """Pairs of one week."""
-        path = self.folder / archive_format.week_file(pairs[0].key)
+        path = self.folder / archive.week_file(pairs[0].key)
         if self._sound != path and not self.rehearsed:
             archive_files.repair_tail(path)
         self._sound = None  # until the write has succeeded
@@ -293,7 +292,7 @@ class ImportArchive:
     async def _keep(self, capture: Capture) -> Outcome:
         joined = self._archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
-        if capture.part is not None and self._held(message_ids):
+        if capture.part is not None and self._is_stored(message_ids):
             return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
         outcome = await self._archive.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
@@ -305,7 +304,7 @@ class ImportArchive:
         """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
         taken = ImportCounts()
         for pair in pairs:
-            if self._held(pair.message_ids):
+            if self._is_stored(pair.message_ids):
                 taken.known += 1
                 continue
             self._archive.take_over(pair, self._archive.clock())
@@ -314,7 +313,7 @@ class ImportArchive:
             taken.stored += 1
         return taken
 
-    def _held(self, message_ids: Sequence[int]) -> bool:
+    def _is_stored(self, message_ids: Sequence[int]) -> bool:
         """Whether one block holds all of these messages."""
         holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
         return bool(holding and set[int].intersection(*holding))

@@ -52,7 +52,7 @@ class FileNotes:
         await _tried(self.poster.react(file.place_id, file.message_id, FAILED if result.failure else DONE))
         # In a channel the answer itself says so: there is no thread to write to yet.
         if result.refusal is not None and file.place_id == file.case_id:
-            told = result.refusal.told(self._language(file.place_id, file.uploader_id))
+            told = result.refusal.message_in(self._language(file.place_id, file.uploader_id))
             (text, *_) = split(f"{FAILED} {inert(told)}")
             await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 

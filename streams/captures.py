@@ -126,7 +126,7 @@ def fresh(
         capture = await images.summarised(PendingCapture(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
-    async def kept(extracted: Extracted) -> Outcome:
+    async def store(extracted: Extracted) -> Outcome:
         token, task, backoff = extracted.job.token, asyncio.current_task(), Backoff()
         assert task is not None  # noqa: S101 (tells the type checker)
         while True:
@@ -145,7 +145,7 @@ def fresh(
     return parts.pipe(
         capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
         capture_step("summarise_images", worded, DESCRIBED_AT_ONCE, gauge),
-        capture_step("archive", kept, STORED_AT_ONCE, gauge),
+        capture_step("archive", store, STORED_AT_ONCE, gauge),
     )
 
 

@@ -38,7 +38,7 @@ def observed(
             seen.arrived(event.message)
             typists.posted(event.message)
         elif isinstance(event, Typing):
-            typists.heard(event)
+            typists.note(event)
         elif isinstance(event, Ready):
             people.bot_id = event.bot_id
 

@@ -1,5 +1,12 @@
-"""Curation of team knowledge, in the background: decide about each conversation in the raw archive, one at a time,
-file it under a topic, and describe the topics that change.
+"""Curation of team knowledge, in the background: decide about each conversation in the raw archive, one at a time, file
+it under a topic, and describe the topics that change.
+
+    start-up, tick, each capture stored
+        │ coalesced: what comes meanwhile causes one more run
+    the oldest pair without a decision whose conversation is quiet ── classify ── integrate ── decision and topic sinks
+        │ before the next: a topic that is new, or has doubled ── describe ── team index
+        │ again, until there is none left
+    topics that have changed ── describe ── team index
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ class Gateway:
 
     def _receive(self, frame: str) -> None:
         at = now()
-        self.health.heard(at)
+        self.health.note_frame(at)
         dispatch = read_frame(frame, at)
         if dispatch is None or self._stopped:
             return

@@ -3,6 +3,7 @@ once and says why it cannot be used.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -24,9 +25,6 @@ from clock import cancelled
 from services.telemetry import connection_problem
 from transport.address import Address
 from transport.errors import ServersUnusable
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 OLDEST = (2, 12)
 """Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
@@ -166,9 +164,6 @@ async def why_unreachable(address: Address, name: str) -> ServersUnusable:
 
 async def _unheard(_error: Exception) -> None:
     """What matters is raised."""
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 CONNECT_SECONDS = 5.0

@@ -3,6 +3,7 @@ servers, channels and roles that every worker follows.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -246,9 +247,6 @@ def _concerned(dispatch: Dispatch) -> tuple[int, ...]:
         return ()
     listed = cast("list[object]", ids) if isinstance(ids, list) else []
     return tuple(int(str(each)) for each in listed if str(each).isdecimal())
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 ALL = "places.>"

@@ -121,7 +121,12 @@ class _Replica:
 
 
 class CollectionReplicas:
-    """The replicas of this process, for collections that have an `object_name`. Each method raises StoreUnavailable."""
+    """The replicas of this process, for collections that have an `object_name`. Each method raises StoreUnavailable.
+
+    A write changes the copy first; then the bucket gets the copy, if it still holds what the copy was made from. Where
+    another process was faster, the copy is fetched anew and the write is done again: of two additions at once, none is
+    lost.
+    """
 
     def __init__(self, bucket: ObjectBucket, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
         """`store`: of the copies. `folder`: for what is on its way, on the same disk as the store's own folders."""
@@ -378,7 +383,12 @@ def open_bucket_store(
 
 
 class BucketDocumentStore:
-    """A `SharedStore` (services.documents.store.protocol)."""
+    """A `SharedStore` (services.documents.store.protocol).
+
+    It does not matter which process owns a thread now. What people are told to be there, or to be deleted, is so in the
+    bucket before the call returns. Vectors, and documents that are only expected, follow within seconds. Should the
+    process end before that, a document is found by its words, and an expected one counts as never begun.
+    """
 
     def __init__(self, kept: CollectionReplicas, copies: EmbeddedStore) -> None:
         self._kept, self._copies = kept, copies

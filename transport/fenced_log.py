@@ -1,8 +1,12 @@
-"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of
-a whole stream, and the secure deletion of messages.
+"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of a
+whole stream, and the secure deletion of messages.
+
+What a newer message replaces, or a purge takes out, stays in the server's block files until the server writes them
+anew. What is deleted by its number (`erase`) is overwritten at once, on each replica.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -23,9 +27,6 @@ from clock import RetryDeadline, rfc3339
 from clock.timeouts import Backoff
 from transport.errors import Fenced
 from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 TRY_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
@@ -232,9 +233,6 @@ def _read(data: bytes) -> Epoch:
 
 def _rendered(epoch: Epoch) -> bytes:
     return json.dumps(asdict(epoch)).encode()
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 async def erase(streams: JetStreamContext, stream: str, subject: str) -> None:

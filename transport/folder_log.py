@@ -2,9 +2,13 @@
 
 `LogJournal` is the writer's side, below `services.storage.files`; `publish` uploads a folder that others write.
 `restore` makes a copy, `FolderFollower` keeps one up to date, `read_in_all_scopes` reads one file in all scopes.
+
+`log.<scope>.file.<token>` is a file; its entries since it was last replaced give its content. A large content is an
+object of the bucket `blobs`, named by scope, path and digest: each belongs to one file, and is deleted with it.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -90,8 +94,7 @@ def is_in(path: str, subfolders: Collection[str]) -> bool:
     return any(each in (".", path) or path.startswith(f"{each}/") for each in subfolders)
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Entries of the log, and large contents
 
 FILES = "file"
 CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
@@ -214,6 +217,8 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
     except (NotFoundError, ObjectNotFoundError):
         return
 
+
+# Writing: the log of the one writer
 
 MOST_ENTRIES = 100
 """Of one file; then it is told as a whole, so that whoever takes over has not to read each line that was ever added."""
@@ -412,6 +417,9 @@ async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
     return found
 
 
+# Publishing a folder that others write
+
+
 @dataclass(slots=True)
 class Published:
     """How many files were written to the log or removed from it; 0 if the log was up to date."""
@@ -496,6 +504,8 @@ async def publish(
     """Once: as `FolderPublisher.publish`."""
     return await FolderPublisher(scope, root, subfolders, last).publish(on_file)
 
+
+# Restoring: copies of a scope
 
 RESTORE_TRIES = 8
 
@@ -615,8 +625,7 @@ def _clear_others(root: Path, subfolders: Collection[str], wanted: Collection[st
     return others
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Following: a copy that is kept up to date
 
 LOOK_SECONDS = 0.25
 """How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
@@ -750,17 +759,19 @@ def _apply(root: Path, change: FileChange) -> bool:
     return write_if_changed(root, change.path, bytes(content))
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Large contents that no entry names
 
 SWEEP_SECONDS = 6 * 3600.0
 
 
 @dataclass(slots=True)
 class OrphanedBlobs:
-    """Deletes them, once they are a day old and were nobody's at the look before as well.
+    """Deletes large contents that no entry of the log names, once they are a day old and had no entry at the check
+    before as well.
 
-    A head that is written again meanwhile is another: it stays (`entries.put_blob` does so before it names an old one).
+    Such a content is left where its writer died before it appended the entry, or after the entry was replaced and
+    before it deleted the content. A head that is written again meanwhile is another one and stays (`put_blob_if_large`
+    writes it again before an entry names an old content).
     """
 
     streams: JetStreamContext

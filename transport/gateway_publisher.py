@@ -3,6 +3,7 @@ again after many changes, and departures that nobody heard.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -118,9 +119,6 @@ def _by_id(listed: object) -> dict[str, dict[str, Any]]:
     return {str(each.get("id")): each for each in dicts}
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
-
 LEFT = "GUILD_DELETE"
 AT_ONCE = 32
 
@@ -163,9 +161,6 @@ async def _is_told(streams: JetStreamContext, guild_id: int) -> bool:
     except BadLine:
         return False
     return said.t == LEFT and not said.d.get("unavailable")
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 INTERACTION_TTL = "15m"

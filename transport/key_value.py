@@ -1,6 +1,7 @@
 """Key-value buckets of NATS: read, compare-and-set with retries, and watch all changes of a bucket or stream."""
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -24,9 +25,6 @@ from transport.connection import AWAY, streams_of
 from transport.errors import ServerAway
 from transport.fenced_log import READ_SECONDS, TRY_SECONDS, read_stream
 from transport.streams import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 PATIENCE_SECONDS = 10.0
 """How long a look or a write waits for a server that is away."""
@@ -93,9 +91,6 @@ async def follow(
         await unsubscribe_quietly(reading)
         raise ServerAway(f"NATS does not send what {stream} holds; look into its log") from None
     return lambda: unsubscribe_quietly(reading)
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 ANSWER_SECONDS = 2.0
@@ -214,9 +209,6 @@ async def patience() -> AsyncGenerator[None]:
             yield
     except TimeoutError as error:
         raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 LOOK_SECONDS = 0.25

@@ -1,8 +1,14 @@
 """The exclusive right to read a subject of a work queue: the process whose consumer exists holds it. Processes stand
 by, and take over from one that is gone or frozen.
+
+A work-queue stream refuses a second consumer of the same subjects, so making a consumer is taking the lease. The server
+deletes the consumer when nobody listens for half of `lease_seconds`: the process has ended, or its connection is gone.
+A process that listens and does nothing is found by its silence (`evict`). The next consumer receives every message that
+was not acknowledged, oldest first.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -23,9 +29,6 @@ from transport.connection import AWAY, streams_of
 from transport.errors import Fenced
 from transport.members import Members
 from transport.streams import NOT_UNIQUE
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 GONE = 0.5
 """The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
@@ -118,9 +121,6 @@ class Lease:
                 await streams_of(self._client).delete_consumer(self.stream, name)
             except (NotFoundError, Error, TimeoutError):
                 return
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 LOOK_SECONDS = 0.5

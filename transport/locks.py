@@ -3,6 +3,7 @@ process does for all.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -21,9 +22,6 @@ from transport.connection import AWAY, streams_of
 from transport.errors import ServersUnusable
 from transport.streams import LOCKS
 
-# nats-py leaves its keyword arguments and headers untyped.
-
-
 log = logging.getLogger(__name__)
 
 
@@ -39,9 +37,6 @@ async def claim_once(client: Client, key: str, process: str, seconds: int) -> bo
     except AWAY as error:
         log.info("%s: the server does not tell who does it (%s)", key, error)
     return True
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 IDENTIFY_SECONDS = 6

@@ -1,6 +1,7 @@
 """Which processes are alive and which roles they have, and the status that each reports when asked."""
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -24,9 +25,6 @@ from pydantic import TypeAdapter, ValidationError
 from model.processes import ProcessStatus
 from transport.key_value import values
 from transport.streams import MEMBERS
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 HERE = "millrace.process.{}"
 """Where a process answers, by its name."""
@@ -97,9 +95,6 @@ async def gone(client: Client, names: Iterable[str]) -> set[str]:
     asked = list(names)
     there = await asyncio.gather(*map(listens, asked))
     return {name for name, listening in zip(asked, there, strict=True) if not listening}
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 SUBJECT = "millrace.status"

@@ -12,6 +12,7 @@ Recordings of models and collections that are made from knowledge are left where
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -65,15 +66,19 @@ from transport.streams import (
     scope,
 )
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# The origin of an exported folder
 
 MARK = ".exported.json"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderOrigin:
-    """An export.
+    """Where an exported folder is from. With it, changes that were made in the folder can be adopted, and nothing else
+    is lost.
+
+    The folder keeps it in `.exported.json`:
+
+        {"id": "5f2c…", "log": "2026-11-23T07:00:00Z", "last": {"team": 17, …}}
 
     Attributes:
         log: when the stream was made that it is from.
@@ -134,8 +139,7 @@ async def _last(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[s
     return found.seq or 0, json.loads(found.data or b"{}") if subject.endswith(".epoch") else {}
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Requests to be forgotten
 
 LAST_SECONDS = 0.3
 """How long it is listened, once all is read, for what was wished just before."""
@@ -173,7 +177,7 @@ async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[C
 
 
 def _left(key: str, value: bytes) -> list[str]:
-    """The scopes that are still to be dealt with. A damaged wish is one that nobody has carried out."""
+    """The scopes that are still to be dealt with. A damaged request counts as one that nobody has carried out."""
     if not value:
         return []
     try:
@@ -182,6 +186,8 @@ def _left(key: str, value: bytes) -> list[str]:
     except (ValueError, KeyError, TypeError):
         return [f"{key} is damaged"]
 
+
+# State: divided among partitions, and merged
 
 NO_CHANNEL_PARTITION = 0
 """The partition of what belongs to no channel."""
@@ -337,8 +343,7 @@ def _reach(mark: Watermark) -> tuple[int, int]:
     return mark.below, len(mark.done)
 
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# What all processes share, in buckets
 
 OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
 GONE, CLOSED = "gone.", "closed."
@@ -509,6 +514,9 @@ def _unpack(path: Path, content: bytes) -> None:
     files.replace_derived(path, zlib.decompress(content), flush=False)
 
 
+# The commands
+
+
 @dataclass(slots=True)
 class MigrationProgress:
     """How much was moved so far: the paths of files, and how many collections of documents. `messages`, `captures`: how
@@ -633,7 +641,7 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
     `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
 
     Raises:
-        ServersUnusable: it is not empty, or a wish to be forgotten is open.
+        ServersUnusable: it is not empty, or a request to be forgotten is open.
         OSError: it cannot be written, or the server does not answer.
     """
     async with no_open_forget_requests(streams) as still_none_open:

@@ -5,6 +5,7 @@ the one before is still the one that its writer knows. The client's own `put` ta
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -26,9 +27,6 @@ from transport.errors import ServerAway
 from transport.fenced_log import TRY_SECONDS, erase, read_stream
 from transport.key_value import follow, patiently, unsubscribe_quietly
 from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""

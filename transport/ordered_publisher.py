@@ -1,6 +1,7 @@
 """Publishing to JetStream: in order within a subject, many subjects at once, each message until the server has it."""
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -20,9 +21,6 @@ from nats.aio.msg import Msg
 
 from services.telemetry import number_of
 from transport.streams import BEING_STORED, FULL
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 log = logging.getLogger(__name__)
 

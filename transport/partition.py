@@ -32,7 +32,12 @@ log = logging.getLogger(__name__)
 
 
 class AckSender:
-    """The acknowledgements of one consumer. `unacknowledged` asks the server; `held`: how many are none yet."""
+    """The acknowledgements of one consumer. `unacknowledged` asks the server; `held`: how many are none yet.
+
+    An acknowledgement that is lost while the server restarts or changes its leader would bring its message back after
+    ten minutes. Awaiting the confirmation of each costs more than all other work on a message. So they are sent, and
+    the server is asked now and then how many it still waits for. What is missing is sent again, which does no harm.
+    """
 
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
         self._client, self._unacknowledged, self._held = client, unacknowledged, held
@@ -244,7 +249,14 @@ Interact = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
-    """`transport.rebalancing.OwnedPartition`."""
+    """`transport.rebalancing.OwnedPartition`.
+
+        MESSAGES ─► deliver ─► the graph ─► results ─► log.<partition>.done ─► acknowledged
+                      │ unacknowledged until then      fenced
+
+    Before a message is acknowledged its result is in the log, and nothing is recorded of a partition that another
+    process has taken over.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,15 @@
 """The bucket `people`: requests to be forgotten, opt-outs, the key for pseudonyms, and small flags that all processes
 share.
+
+Its keys, beside those of `SharedFlags`:
+
+    opt-outs.42     who opted out; empty, for a minute, once that is over
+    forget.42       a request to be forgotten, until each scope has carried it out
+    feedback-key    the key for the pseudonyms of those who vote, the same in all partitions
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -30,12 +37,11 @@ from transport.fenced_log import TRY_SECONDS
 from transport.key_value import BucketWatcher, KeyBucket, follow, patience, patiently
 from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, REASON, ROLLUP, TTL
 
-# nats-py leaves its keyword arguments and headers untyped.
-
+# Requests to be forgotten
 
 FORGET = "forget"
 ANSWERS = "millrace.forget"
-"""Below it each wish has a subject, on which those who have done their part say so."""
+"""Below it each request has a subject, on which each process that has done its part says so."""
 SETTLED_SECONDS = 60
 """How long a completed request stays in the bucket, for processes that were disconnected and hold data in memory."""
 
@@ -45,7 +51,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
     """Attributes:
-    id: another for each time that somebody wishes it.
+    id: another for each request of a person.
     at: seconds since 1970.
     left: the scopes that are still to be dealt with.
     """
@@ -65,7 +71,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPart:
-    """What one process has done for a wish: in which scopes, and what was found there."""
+    """What one process has done for a request: in which scopes, and what was found there."""
 
     by: str
     scopes: tuple[str, ...]
@@ -84,7 +90,13 @@ _KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(ForgetPart)
 
 
 class ForgetRequests:
-    """The wishes in the bucket, as they were last heard of.
+    """The requests in the bucket, as they were last read.
+
+        forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"]}
+
+    Whoever owns a scope of `left` removes what it has of the person, then takes the scope out of the list, if the entry
+    has not changed since it was read. Who takes a scope over looks for requests first. Each process also answers the
+    process that waits for the request.
 
     Attributes:
         by_user: those that are not carried out yet, or were a moment ago.
@@ -93,16 +105,16 @@ class ForgetRequests:
 
     def __init__(self, client: Client, bucket: KeyBucket) -> None:
         self.by_user: dict[int, ForgetRequest] = {}
-        self.on_change: Callable[[ForgetRequest], object] = lambda _wish: None
+        self.on_change: Callable[[ForgetRequest], object] = lambda _request: None
         self._client, self._bucket = client, bucket
 
     def left(self, request: ForgetRequest) -> tuple[str, ...]:
-        """The scopes that are still to be dealt with; none where another wish of the person has taken its place."""
+        """The scopes that are still to be dealt with; none where another request of the person has taken its place."""
         known = self.by_user.get(request.user_id)
         return known.left if known is not None and known.id == request.id else ()
 
-    def heard(self, user_id: int, value: bytes) -> None:
-        """What the bucket says."""
+    def receive(self, user_id: int, value: bytes) -> None:
+        """Take over an entry of the bucket."""
         request = _parsed(user_id, value)
         if request is None:
             self.by_user.pop(user_id, None)
@@ -126,7 +138,7 @@ class ForgetRequests:
                 value, revision = await self._bucket.get(_key(request.user_id))
                 there = _parsed(request.user_id, value)
                 if there is None or there.id != request.id:
-                    break  # what is wished since then is another one's to do
+                    break  # the person has made another request since
                 left = tuple(scope for scope in there.left if scope not in part.scopes)
                 if left == there.left:
                     break
@@ -146,13 +158,13 @@ class ForgetRequests:
         owned: Collection[str],
         processes: Collection[str],
     ) -> ForgetAnswers:
-        """Make a wish for all `scopes`, and wait until those that are `owned` are dealt with and all `processes` have
-        answered, but no longer than `seconds`. Raises OSError: it could not be made.
+        """Make a request for all `scopes`, and wait until those that are `owned` are dealt with and all `processes`
+        have answered, but no longer than `seconds`. Raises OSError: it could not be made.
         """
         answered, request_id, enough = ForgetAnswers(), uuid.uuid4().hex, asyncio.Event()
         missing, silent = set(owned), set(processes)
 
-        async def heard(message: Msg) -> None:
+        async def on_answer(message: Msg) -> None:
             try:
                 part = _PART.validate_json(message.data)
             except ValidationError:
@@ -164,7 +176,7 @@ class ForgetRequests:
             if not missing and not silent:
                 enough.set()
 
-        listening = await self._client.subscribe(f"{ANSWERS}.{request_id}", cb=heard)
+        listening = await self._client.subscribe(f"{ANSWERS}.{request_id}", cb=on_answer)
         try:
             request = await self.make(user_id, scopes, request_id)
             if missing or silent:
@@ -198,6 +210,8 @@ def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
     return ForgetRequest(user_id, kept.id, kept.at, kept.left)
 
 
+# Opt-outs, and the bucket
+
 OPT_OUTS, FEEDBACK_KEY = "opt-outs", "feedback-key"
 GONE_SECONDS = 60
 """How long it is said that a key is gone. Who has not listened for longer reads everything again."""
@@ -220,18 +234,18 @@ class SharedOptOuts:
 
     async def add(self, user_id: int) -> None:
         """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
-        self.heard(user_id, out=True)
+        self.set_opted_out(user_id, out=True)
         async with patience():
             await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
-        self.heard(user_id, out=False)
+        self.set_opted_out(user_id, out=False)
         async with patience():
             await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
-    def heard(self, user_id: int, *, out: bool) -> None:
-        """What the bucket says."""
+    def set_opted_out(self, user_id: int, *, out: bool) -> None:
+        """Take over an entry of the bucket."""
         if not out:
             self._ids.discard(user_id)
         elif user_id not in self._ids:
@@ -254,15 +268,15 @@ class SharedPeople:
                 return proposed
             return (await self._bucket.get(FEEDBACK_KEY))[0]
 
-    def heard(self, key: str, value: bytes) -> None:
-        """For `BucketWatcher`."""
+    def receive(self, key: str, value: bytes) -> None:
+        """Take over an entry of the bucket, for `BucketWatcher`."""
         kind, _, user = key.partition(".")
         if not user.isdecimal():
             return
         if kind == OPT_OUTS:
-            self.opt_outs.heard(int(user), out=bool(value))
+            self.opt_outs.set_opted_out(int(user), out=bool(value))
         elif kind == FORGET:
-            self.forget_requests.heard(int(user), value)
+            self.forget_requests.receive(int(user), value)
 
 
 async def is_kept_there(client: Client) -> bool:
@@ -278,14 +292,14 @@ async def is_kept_there(client: Client) -> bool:
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
-    follower = BucketWatcher(client, PEOPLE, people.heard)
+    follower = BucketWatcher(client, PEOPLE, people.receive)
     async with follower.following():
         async with patience():
             await follower.caught_up()
         yield people
 
 
-# nats-py leaves its keyword arguments and headers untyped.
+# Flags
 
 
 class SharedFlags:

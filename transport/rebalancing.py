@@ -3,6 +3,7 @@ or go.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -21,9 +22,6 @@ from transport.connection import AWAY, streams_of
 from transport.lease import evict, wait_for_any
 from transport.members import Members, gone
 from transport.streams import MESSAGES, Layout
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 WORKER = "worker"
 LOOK_SECONDS = 1.0

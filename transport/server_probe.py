@@ -1,6 +1,7 @@
 """The probe of `--check`: connect to each server by itself, and compare the streams with the configuration."""
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -17,8 +18,6 @@ from transport.address import Address
 from transport.connection import AWAY, ServerUnreachable, close_client, probe, streams_of
 from transport.errors import ServersUnusable
 from transport.streams import Layout, differences
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 @dataclass(frozen=True, slots=True)

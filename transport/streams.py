@@ -3,6 +3,7 @@ at every start; the headers and error codes of the server that nats-py does not 
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -49,9 +50,6 @@ def partition_of(channel_id: int, partitions: int) -> int:
     for byte in str(channel_id).encode():
         hashed = (hashed ^ byte) * _PRIME & 0xFFFFFFFF
     return hashed % partitions
-
-
-# nats-py leaves its keyword arguments and headers untyped.
 
 
 MESSAGES, PLACES, CAPTURES, ROLES, LOG = "MESSAGES", "PLACES", "CAPTURES", "ROLES", "LOG"

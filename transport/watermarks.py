@@ -3,6 +3,7 @@ gateway fetches what came later.
 """
 
 # pyright: reportUnknownMemberType=false
+# nats-py leaves its keyword arguments and headers untyped.
 
 from __future__ import annotations
 
@@ -22,9 +23,6 @@ from nats.js.kv import KeyValue
 from model.messages import DISCORD_EPOCH_MS
 from transport.fenced_log import read_stream
 from transport.streams import SEEN
-
-# nats-py leaves its keyword arguments and headers untyped.
-
 
 WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32

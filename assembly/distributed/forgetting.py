@@ -47,12 +47,12 @@ class ForgetHandler:
     forget_requests: ForgetRequests
     process: str
     _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
-    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the wish that was heard of last
+    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the request that was received last
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def own(self, name: str, forget: Forget) -> None:
-        """A scope is this process's from now on. Returns when the wishes that were made without its owner are carried
+        """A scope is this process's from now on. Returns when the requests that were made without its owner are carried
         out in it, or cannot be now and are tried again.
         """
         self._owned[name] = forget
@@ -64,12 +64,12 @@ class ForgetHandler:
         self._owned.pop(name, None)
 
     def begin(self) -> None:
-        """Take up the wishes that there are; from now on `heard` is called with each that comes."""
+        """Take up the requests that there are; from now on `on_request` is called with each that comes."""
         for request in self.forget_requests.by_user.values():
-            self.heard(request)
+            self.on_request(request)
 
-    def heard(self, request: ForgetRequest) -> None:
-        """Somebody wishes to be forgotten, or others have done their part."""
+    def on_request(self, request: ForgetRequest) -> None:
+        """Somebody asks to be forgotten, or other processes have done their part."""
         self._changed.set()
         if self._begun.get(request.user_id) != request.id:
             self._begun[request.user_id] = request.id
@@ -135,7 +135,7 @@ class ForgetHandler:
         try:
             return await forget(user_id)
         except Fenced:
-            self.disown(name)  # its next owner looks for the wish first
+            self.disown(name)  # its next owner looks for the request first
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
             log.error("forget: %s: %s; tried again", name, error)  # noqa: TRY400 (a line for the operator)
         return None
@@ -152,7 +152,7 @@ async def open_forget_handler(forget_requests: ForgetRequests, process: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenEverywhere:
-    """What has come of a wish.
+    """What has come of a request.
 
     Attributes:
         done: the sum of what was found.
@@ -171,8 +171,8 @@ def scopes_of(layout: Layout) -> list[str]:
 async def forget_everywhere(
     people: SharedPeople, layout: Layout, members: Members, user_id: int, seconds: float
 ) -> ForgottenEverywhere:
-    """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the wish
-    could not be kept.
+    """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the
+    request could not be kept.
     """
     alive = await members.alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}

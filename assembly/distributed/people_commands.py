@@ -59,7 +59,7 @@ class PeopleServices:
     _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
 
-    def heard(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
+    def on_dispatch(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
         """A server, a channel, a role or a thread."""
         for event in events:
             self.parts.services.history.observe(event)

@@ -344,7 +344,7 @@ async def _keep_archive(
         forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
         # Who was forgotten while nobody kept the archive is so before anything else.
         await forget_handler.own(TEAM, forget)
-        people.forget_requests.on_change = forget_handler.heard
+        people.forget_requests.on_change = forget_handler.on_request
         forget_handler.begin()
         capture_receiver.begin()
         log.info("the archive is kept here")

@@ -216,7 +216,7 @@ class PartitionWorker:
     broadcast: PlacesFollower = field(init=False)
 
     def __post_init__(self) -> None:
-        self.broadcast = PlacesFollower(self.process.client, self.heard)
+        self.broadcast = PlacesFollower(self.process.client, self.on_dispatch)
 
     async def take(self, number: int) -> Partition | None:
         """For `Rebalancing`."""
@@ -236,11 +236,11 @@ class PartitionWorker:
         self.partitions[number] = partition
         return partition
 
-    def heard(self, dispatch: Dispatch) -> None:
+    def on_dispatch(self, dispatch: Dispatch) -> None:
         """A server, a channel, a role or a thread: for the cache of discord.py, and for every graph."""
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
-        self.people_services.heard(dispatch, decoder.decode(dispatch))
+        self.people_services.on_dispatch(dispatch, decoder.decode(dispatch))
         if dispatch.t in CHANGES:
             for refused in self.shared.discord.refusals:
                 refused.clear()
@@ -261,7 +261,7 @@ class PartitionWorker:
 
     def on_forget_request(self, request: ForgetRequest) -> None:
         """Somebody wants to be forgotten, or others have done their part of it."""
-        self.forget_handler.heard(request)
+        self.forget_handler.on_request(request)
         self.people_services.on_progress(request)
 
     async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:

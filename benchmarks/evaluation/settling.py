@@ -58,7 +58,7 @@ def batched(events: Iterable[Posted | Typing], rules: WindowRules) -> list[Batch
         for event in in_order:
             await asyncio.sleep(event.at - asyncio.get_running_loop().time())
             if isinstance(event, Typing):
-                typists.heard(event)
+                typists.note(event)
                 source.on_next(Keep(Key(event.channel_id, event.author.id), event.at, TYPING_SECONDS))
             else:
                 source.on_next(event)

@@ -1,4 +1,8 @@
-"""One run of `--eval`: its JSON Lines form, its progress and saved state meanwhile, and its report for people."""
+"""One run of `--eval`: its JSON Lines form, its progress and saved state meanwhile, and its report for people.
+
+`--json` prints the JSON Lines, `--save` writes them and `--baseline` reads them: a line for each question, and a
+summary. No line holds a time, so that two runs over the same knowledge give the same bytes.
+"""
 
 from __future__ import annotations
 

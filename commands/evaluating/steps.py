@@ -278,7 +278,7 @@ def _summary(report: EvalReport, *, compare: bool = True) -> str:
 
 
 def _changes(found: Comparison) -> dict[str, object]:
-    def told(changes: Sequence[Change]) -> list[object]:
+    def as_json(changes: Sequence[Change]) -> list[object]:
         return [
             {
                 "question": each.question.text,
@@ -289,7 +289,7 @@ def _changes(found: Comparison) -> dict[str, object]:
             for each in changes
         ]
 
-    return {"better": told(found.better), "worse": told(found.worse), "new": found.new, "gone": found.gone}
+    return {"better": as_json(found.better), "worse": as_json(found.worse), "new": found.new, "gone": found.gone}
 
 
 def _cut_off(asking: EvalRun, why: str) -> int:

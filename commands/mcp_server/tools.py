@@ -369,6 +369,9 @@ def _within(value: int, least: int, most: int) -> int:
 class ReadableThreads:
     """The threads that the operator has opened to assistants.
 
+    docs/mcp.md says why the operator decides. A channel in the list opens the threads that the bot opened there, by its
+    record of posts: those are public. Threads that people opened may be private, so each has to be named itself.
+
     Attributes:
         channels: channels and threads, as named by the operator.
         posts: the bot's record of its posts.

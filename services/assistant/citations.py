@@ -11,13 +11,18 @@ from typing import NamedTuple
 from model.conversations import Conversation
 from services.knowledge import Source, answered_pairs, pair_ids
 
+# Ids
+
 _AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
 _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`."""
+    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
+
+    A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
+    """
     cleaned = text.strip(_AROUND)
     while (before := _BEFORE.match(cleaned)) is not None:
         cleaned = cleaned[before.end() :].strip(_AROUND)
@@ -94,6 +99,8 @@ def _bare(source_id: str) -> str:
 def _bare_in_any_case(source_id: str) -> str:
     return _bare(source_id).casefold()
 
+
+# Addresses
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(

@@ -1,4 +1,12 @@
-"""The prompts of all steps: of the answer chain, of team knowledge, and of describing sources."""
+"""The prompts of all steps: of the answer chain, of team knowledge, and of describing sources.
+
+The system text holds what an operator configured and our fixed rules (`services.assistant.rules`). It is the same from
+call to call as long as the same kinds of things are shown, so that providers can cache it. Rules about images, the
+team's sources, excerpts and files are there only where the prompt has any.
+
+The user text holds what came from outside, in sections that it cannot leave (`services.llm.prompting`). What changes
+least comes first. Neither text is ever empty, which some endpoints refuse.
+"""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class TypingTracker:
         self._heard: OrderedDict[Key, float] = OrderedDict()
         self._team: OrderedDict[Key, float] = OrderedDict()
 
-    def heard(self, event: Typing) -> None:
+    def note(self, event: Typing) -> None:
         """Take in a typing event; each once, in the order received."""
         key = Key(event.channel_id, event.author.id)
         _add_typing_time(self._heard, key, event.at, TELLS_SECONDS)

@@ -1,5 +1,8 @@
 """Assigns each message to a conversation, in the order in which messages arrive: rules and time limits, word overlap,
 and the bounded memory of messages, conversations, people and places.
+
+`docs/conversations.md` lists the rules in their order. The result depends on the messages and their order alone: there
+is no clock and no look-up, and only the newest messages are remembered.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ class TrackingRules:
     remembered: float = 600.0
     named: float = 3600.0
 
+
+# Words in common
 
 MOST_CHARS = 2_000
 """Characters of a message: what follows is a log or code."""
@@ -88,6 +93,8 @@ class Rarity:
         return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
 
 
+# Compact tables of messages
+
 _TYPES = tuple(AuthorType)
 _NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
 
@@ -125,7 +132,10 @@ class RecentIds:
 
 
 class KnownMessages:
-    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
+    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300.
+
+    Its columns are made at full length: arrays that grow are moved again and again, and leave holes in memory.
+    """
 
     __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
 
@@ -197,6 +207,8 @@ def _index_of(ids: array[int], count: int, message_id: int) -> int | None:
     index = bisect_left(ids, message_id, 0, count)
     return index if index < count and ids[index] == message_id else None
 
+
+# The memory
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -365,6 +377,8 @@ def _drop_oldest(remembered: dict[K, V], most: int) -> None:
     while len(remembered) > most:
         del remembered[next(iter(remembered))]
 
+
+# The tracker
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 

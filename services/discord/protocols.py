@@ -172,7 +172,7 @@ class Health:
         if self.connected:
             self.connected, self.since = False, at
 
-    def heard(self, at: float) -> None:
+    def note_frame(self, at: float) -> None:
         """Any frame. Heartbeats are acknowledged every 41 s, so one comes from a quiet server as well."""
         self._heard_at = at
 

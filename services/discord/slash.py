@@ -327,14 +327,14 @@ def _kb(runbooks: RunbookActions, answering: Answering) -> Form:
         text: Range[str, 1, MOST_TEXT_CHARS] | None = None,
         title: Range[str, 1, MOST_TITLE_CHARS] | None = None,
     ) -> None:
-        async def kept(call: Call) -> str:
+        async def add_runbook(call: Call) -> str:
             if (file is None) == (text is None):
                 raise CommandRefused(answering.phrases(interaction).say("file_or_text"))
             if text is not None and title is None:
                 raise CommandRefused(answering.phrases(interaction).say("text_needs_title"))
             return await runbooks.add(call, text or "" if file is None else _attachment(file), title)
 
-        await answering.answer(interaction, kept)
+        await answering.answer(interaction, add_runbook)
 
     @app_commands.describe(title="Its title, as /kb list shows it.")
     async def remove(interaction: Interaction, title: str) -> None:

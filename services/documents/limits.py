@@ -130,13 +130,13 @@ class FileRefused(Exception):
     def __init__(self, *sentences: str, **values: object) -> None:
         """`sentences`: their names in the phrase book, one after another. `values`: what they show."""
         self.sentences, self.values = sentences, values
-        super().__init__(self.told("en"))
+        super().__init__(self.message_in("en"))
 
     def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
         """It is raised in another process than the one that tells it."""
         return _refused, (self.sentences, self.values)
 
-    def told(self, language: str) -> str:
+    def message_in(self, language: str) -> str:
         """The line in a language (ISO 639-1)."""
         said = phrases(language)
         return " ".join(said.say(sentence, **self.values) for sentence in self.sentences)

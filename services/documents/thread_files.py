@@ -28,6 +28,8 @@ from services.documents.store.protocol import (
 )
 from services.storage import files, json_state
 
+# Files in messages
+
 PLACE_ID = "place_id"  # metadata of a document: the place of its message
 
 
@@ -137,6 +139,8 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
     """Whether a thread's case is closed: locked, or tagged as solved. An archived one is not closed yet."""
     return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)
 
+
+# Files that must not be read again
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
 MOST_MESSAGES = 20_000
@@ -352,6 +356,8 @@ async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Do
     marker = await store.expect(described.collection, kept)
     await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")
 
+
+# Files on their way
 
 REMEMBERED = 5_000  # threads whose files are remembered; the oldest are looked up in the store again
 

@@ -1,5 +1,7 @@
 """The team's topic files: their names, the questions and answers in them, and the form in which search and models read
-them.  A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
+them.
+
+A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Exchange(BaseModel):
         return replace(self.response or Reply(""), **dict(self.usage))
 
 
-def kept(request: Request) -> dict[str, object]:
+def as_recorded(request: Request) -> dict[str, object]:
     """`request` as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
@@ -111,7 +111,7 @@ def _without_data(value: object) -> object:
 
 
 def request_hash(request: Request) -> str:
-    return _sha256(json.dumps({"step": request.step, **kept(request)}, sort_keys=True, ensure_ascii=False))
+    return _sha256(json.dumps({"step": request.step, **as_recorded(request)}, sort_keys=True, ensure_ascii=False))
 
 
 def _sha256(text: str) -> str:
@@ -122,7 +122,7 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
     """One line, with its line end."""
     whose = [str(each) for each in sorted(people.get())]
     line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "people": whose}
-    line["request"] = kept(request)
+    line["request"] = as_recorded(request)
     if isinstance(outcome, LLMError):
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:
@@ -264,7 +264,7 @@ class ReplayEndpoint:
         candidates = self._by_step.get(request.step, [])[:_MAX_COMPARED]
         if not candidates:
             return f"no exchange of that step is recorded, only of {', '.join(sorted(self._by_step))}"
-        mine = list(_lines(kept(request)))
+        mine = list(_lines(as_recorded(request)))
 
         def likeness(theirs: Sequence[str]) -> float:
             return difflib.SequenceMatcher(None, mine, theirs, autojunk=False).ratio()

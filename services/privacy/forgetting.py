@@ -167,6 +167,11 @@ def forget(
     is one of those `named_by_operator`.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
+
+    Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
+    helps to find the rest is removed last. First come recordings, votes, usage and descriptions of topics, which are
+    found by what the person wrote and was answered; then archive, topics and posts. So after a crash, another call
+    finishes the work.
     """
     places = [folder.root, folder.posts.parent, folder.outbox, folder.outcomes, folder.llm_recordings]
     places += [folder.pending, raw]

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# Names, and values that are none
+
 Path = tuple[str, ...]
 """The keys that lead to a value: `("services", "db", "ports", "[0]")`. An index of a list is in brackets."""
 
@@ -120,13 +122,17 @@ def _looks_random(value: str, chars: int) -> bool:
     return (len(value) >= chars and bool(_random(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)
 
 
+# Long runs of alternatives
+
 PIECES = 500
 """How often the pattern of a run repeats its alternatives."""
 
 
 def run_of(pieces: str) -> re.Pattern[str]:
-    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for
-    `end_of_run`.
+    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for `end_of_run`.
+
+    The number is bounded because such a pattern keeps a state for each piece that it has matched, some hundred bytes
+    for a character, even where it cannot backtrack. `end_of_run` matches again from where a match ended.
     """
     return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
 
@@ -137,6 +143,8 @@ def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
         at = found.end()
     return at
 
+
+# Secrets behind their names
 
 BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters at which `str.splitlines` breaks lines."""
@@ -237,7 +245,12 @@ class _Named(NamedTuple):
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none."""
+    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none.
+
+    Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`, in one pass from name to name. The
+    time is linear in the length of the text: patterns are bounded or possessive, and what was read as a value is not
+    read again.
+    """
     scan = _Scan(text, code)
     at = hidden = 0
     while given := _GIVEN.search(text, at):

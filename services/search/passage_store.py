@@ -1,6 +1,8 @@
-"""Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe
-for threads.  Everything in it can be made again from the sources. A file that is damaged or of another format is
-recreated; where one cannot be opened or read, a database in memory takes its place until the next start.
+"""Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe for
+threads.
+
+Everything in it can be made again from the sources. So a file that is damaged or of another format is made anew. Where
+a file cannot be opened or read, a database in memory takes its place until the next start.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from services.search.scoring import Floats, Places, Postings
 from services.search.text.article import Section
 from services.search.tokenizer import terms
 from services.storage import files
+
+# The file
 
 T = TypeVar("T")
 
@@ -266,6 +270,8 @@ def _ready(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
+# The store
+
 _KEPT = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
 _POSTINGS_KEPT = 4_000
 _PASSAGES_KEPT = 2_000
@@ -465,7 +471,7 @@ class PassageStore:
                 f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
                 numbers,
             )
-            self._read.update((number, _kept(rest)) for number, *rest in rows)
+            self._read.update((number, _stored_passage(rest)) for number, *rest in rows)
 
     def section(self, source_id: str, section: int) -> list[StoredPassage]:
         """The passages of one section, in order."""
@@ -475,7 +481,7 @@ class PassageStore:
             source_id,
             section,
         )
-        return [_kept(list(row)) for row in rows]
+        return [_stored_passage(list(row)) for row in rows]
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
         """Return one line for the operator about a write error: which file, why, and what can be done."""
@@ -551,7 +557,7 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     )
 
 
-def _kept(row: list[Any]) -> StoredPassage:
+def _stored_passage(row: list[Any]) -> StoredPassage:
     source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
     heads = tuple(json.loads(headings))
     return StoredPassage(

@@ -1,6 +1,8 @@
 """Reads the wording of replies: the sentences that state something, whether they are enough of an answer, and whether
-the asker says that an answer worked.  Statements are recognised in English, as of support chats; in other languages
-only what ends with a question mark is known to ask. Thanks are recognised in the eight languages that the bot speaks.
+the asker says that an answer worked.
+
+Statements are recognised in English, as of support chats. In other languages only what ends with a question mark is
+known to ask; the rest counts as stated. Thanks are recognised in the eight languages that the bot speaks.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ import re
 
 from services.search.questions import is_question, searched
 from services.search.tokenizer import terms
+
+# Statements
 
 MIN_TERMS, MIN_WORDS = 2, 5
 """Telling words, and words in all, that an answer has at least, unless it is a link or code."""
@@ -195,6 +199,8 @@ def _of_line(line: str) -> str | None:
     return indent + " ".join(kept)
 
 
+# Thanks
+
 MOST_THANKS_CHARS = 300
 """Of a longer message, the thanks are the lesser part."""
 
@@ -260,6 +266,8 @@ def says_it_worked(text: str) -> bool | None:
     """Return whether a message says that something worked (True) or did not (False); None if it says neither.
 
     What is told last counts, and above thanks.
+
+    Only clear words count: praise that is missed does less harm than praise that is read into a question.
     """
     if len(text) > MOST_THANKS_CHARS:
         return None

@@ -271,7 +271,7 @@ def find(
     )
     calibrated = meaning is not None and meaning.calibrated
     confidence, level = judge_pages(signals, calibrated=calibrated)
-    kept = _kept(stores, frames, offsets, order)
+    kept = _passages_at(stores, frames, offsets, order)
     hits = tuple(
         Hit(
             kept[place],
@@ -355,7 +355,7 @@ def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
     return set(first)
 
 
-def _kept(
+def _passages_at(
     stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Places, order: Places
 ) -> dict[int, StoredPassage]:
     found: dict[int, StoredPassage] = {}

@@ -18,6 +18,8 @@ import Stemmer
 
 from services.search.languages import FUNCTION_WORDS, folded
 
+# Terms
+
 STOP_WORDS = FUNCTION_WORDS["en"]
 """Those of English."""
 
@@ -151,7 +153,10 @@ def _pieces(token: str) -> list[str]:
 
 
 def _pairs(run: str, language: str) -> tuple[str, ...]:
-    """Neighbouring characters, two at a time, each with its marks; one alone as it is."""
+    """Neighbouring characters, two at a time, each with its marks; one alone as it is.
+
+    Pairs stand for words in scripts that put no blanks between them.
+    """
     clusters = _CLUSTER.findall(run)
     if len(clusters) <= 1:
         return tuple(clusters)
@@ -174,6 +179,8 @@ def _stemming(language: str) -> Callable[[str], str]:
     return made
 
 
+# Tokens
+
 MAX_TOKEN_CHARS = 200
 """Longer runs (base64, minified code) are found by their beginning."""
 
@@ -189,7 +196,11 @@ QUERY_STOP_WORDS = STOP_WORDS - _KEPT_STOP_WORDS
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of `text`, in order, with repeats."""
+    """The tokens of `text`, in order, with repeats.
+
+    `conf/app.yaml`, `blk_-6952`, `10.0.0.7:8080` and `QuorumPeer` are a token each, and so is every part of them: a
+    search for the whole finds exactly that, and a search for a part finds it too. Letter case never counts.
+    """
     return [token for run in _RUN.findall(text) for token in _tokens_of(run[:MAX_TOKEN_CHARS])]
 
 

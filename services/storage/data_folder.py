@@ -21,12 +21,21 @@ from typing import cast
 from clock import rfc3339
 from services.storage import files
 
+# The last step of a restore
+
 RESTORING = ".restoring"
 RESTORED = ".restored"
 
 
 def commit_restored(root: Path) -> None:
-    """Declare the unpacked files complete and durable: they become the content of the data folder."""
+    """Declare the unpacked files complete and durable: they become the content of the data folder.
+
+        .restoring/    being unpacked and checked; without its process it can be deleted
+        .restored/     complete: its content belongs into the data folder
+
+    One rename makes the second of the first. From then on the data counts as restored: whoever takes the folder's lock
+    next finishes the move. So after a crash the folder is empty or complete for every writer.
+    """
     with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
         files.sync_folder(root.parent)
     os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
@@ -66,6 +75,9 @@ def drop_unfinished_restore(root: Path) -> None:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+# The layout
 
 
 class _Below:
@@ -181,6 +193,9 @@ def _make_private(path: Path, kept: Collection[str]) -> int:
     except OSError:
         return 0  # gone meanwhile, or of another user
     return is_open + sum(_make_private(each, kept) for each in inside)
+
+
+# The lock
 
 
 class FolderBusy(Exception):

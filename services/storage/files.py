@@ -1,5 +1,10 @@
-"""Writes files so that after a power cut the old or the new content is there, whole: replace, append, truncate,
-remove, repair of a truncated tail; and the journal that records changes of a folder first.
+"""Writes files so that after a power cut the old or the new content is there, whole: replace, append, truncate, remove,
+repair of a truncated tail; and the journal that records changes of a folder first.
+
+`replace` and `replace_derived` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes
+it, `move_aside` gives it another name, `remove_folder` deletes all that is in it. All of them block;
+`clock.run_blocking` keeps them off the event loop. All raise OSError as the system reported it, with the path of the
+file that was to be written.
 """
 
 from __future__ import annotations
@@ -368,6 +373,8 @@ def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> 
     """Move a truncated last record to `<file>.torn`, and log it; `what` names the record, such as `line`.
 
     `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
+
+    What is appended next then begins where a whole record ends. Blocking. Raises OSError as the system reported it.
     """
     try:
         size = path.stat().st_size

@@ -1,5 +1,26 @@
 """Captured question-answer pairs: their ids and timestamps, the block format of the raw archive, and labels for their
 speakers.
+
+A block of the archive:
+
+    --- QA ---
+    id: qa_20260201_031057.000000
+    timestamp: 2026-02-01T03:10:57.000000Z
+    said_at: 2026-02-01T03:09:41.120000Z
+    conversation_id: thread_1458745245675032710
+    message_ids: 1458745245675032711, 1458745245675032712
+    author_ids: 311, 902
+    User: My node shows GPU not detected
+    Team: Run this:
+      nvidia-smi
+                        (an empty line ends the block)
+
+The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
+it. The only empty line of a block is its last, so a block that a crash truncated is recognised.
+
+Blocks of an earlier program have neither `said_at` nor `author_ids`. They may have `msg_` before each message id, and
+one turn for several messages of a person. They are read as if the conversation had ended when it was captured, with
+`UNKNOWN` authors and empty turns for the other messages. When they are written again, they have the present form.
 """
 
 from __future__ import annotations
@@ -22,6 +43,8 @@ from clock import rfc3339
 from model.conversation_ids import ConversationKind
 from model.conversation_ids import parse as parse_id
 
+# Ids and timestamps
+
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,30}))?Z")
 _QA_ID = re.compile(r"qa_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,30}))?")
 
@@ -35,7 +58,11 @@ class BadId(Malformed):
 
 
 def qa_id(timestamp: str) -> str:
-    """The id of the pair captured at `timestamp`, with as many digits of fraction."""
+    """The id of the pair captured at `timestamp`, with as many digits of fraction.
+
+    It is the timestamp of the capture: `2026-02-01T03:10:56.228000Z` gives `qa_20260201_031056.228000`. Ids of this
+    program have six digits of fraction; others may have any number or none, so ids are compared as instants.
+    """
     timestamp_instant(timestamp)
     return "qa_" + timestamp.removesuffix("Z").replace("-", "").replace(":", "").replace("T", "_")
 
@@ -93,6 +120,9 @@ def _instant_in(form: re.Pattern[str], text: str, example: str) -> Decimal:
 
 
 log = logging.getLogger(__name__)
+
+
+# Blocks
 
 MARKER = "--- QA ---"
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
@@ -302,6 +332,8 @@ def _snowflakes(text: str) -> tuple[int, ...]:
     return ids
 
 
+# Labels of speakers
+
 _OPENING = re.compile(r"@([^\s,:;.!?]+)")
 
 _NOTHING = frozenset({"", REMOVED})
@@ -313,7 +345,12 @@ def has_several_askers(pair: Pair) -> bool:
 
 
 def labels_of(pair: Pair) -> tuple[str, ...]:
-    """Return a label for each turn. When a person's texts are removed, only the "(to …)" of others may change."""
+    """Return a label for each turn. When a person's texts are removed, only the "(to …)" of others may change.
+
+    With one asker these are `User` and `Team`. With several they are `User A`, `User B` and so on, in the order of
+    their first words, and `Team (to User A)` where it is known whom the team speaks to: while only one asker has
+    written, and later from a mention that opened such a turn.
+    """
     askers = _askers(pair)
     if len(askers) <= 1:
         return tuple(turn.speaker.value for turn in pair.turns)

@@ -28,6 +28,8 @@ from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker, encodable
 from services.team.decisions import why_invalid
 
+# Captures of one conversation
+
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
 
 
@@ -221,6 +223,8 @@ class Captures:
             known.packed = _pack(replace(pair, turns=turns))
 
 
+# Captures that wait for image descriptions
+
 log = logging.getLogger(__name__)
 
 _PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
@@ -288,6 +292,14 @@ class _Head(_Record):
 
 
 def render_pending(waiting: PendingCapture) -> bytes:
+    r"""Return the content of a waiting capture's file: one line of JSON, then the bytes of those images that could be
+    loaded, one after another.
+
+        {"since": "2026-02-01T03:10:56.228Z", "conversation_id": "thread_14…",
+         "said": [{"message_id": "14…", "author_id": "311", "speaker": "User", "text": "It says\n[image: a.png]"}],
+         "pictures": [{"message_id": "14…", "index": 0, "line": -1, "attachment": {…}, "media_type": "image/png",
+                       "bytes": 1234, "sha256": "9f86…"}]}
+    """
     capture = waiting.capture
     contents = [waiting.images.get(picture) for picture in waiting.pictures]
     head = {
@@ -350,7 +362,10 @@ def parse_pending(data: bytes) -> PendingCapture:
 
 @dataclass(frozen=True, slots=True)
 class PendingFolder:
-    """The captures that wait, on disk. Blocking. Raises OSError, as the system reported it."""
+    """The captures that wait, on disk. Blocking. Raises OSError, as the system reported it.
+
+    Each capture has a file of its own, which is written whole or not at all and holds all that another try needs.
+    """
 
     folder: Path
 
@@ -386,6 +401,9 @@ class PendingFolder:
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
 
 
+# Links to Discord
+
+
 def pair_link_line(qa_id: str, capture: Capture) -> str | None:
     """Return the line to store for a capture, which leads to the team's last message in it; None if the server is
     unknown.
@@ -400,7 +418,11 @@ def pair_link_line(qa_id: str, capture: Capture) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PairLinks:
-    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for."""
+    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for.
+
+    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, all texts: no names and no words. A line that is lost
+    costs a link.
+    """
 
     path: Path
 

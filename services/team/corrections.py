@@ -8,12 +8,11 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from services.team import archive
-from services.team import library as team_library
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Action, By, Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import TeamLibrary, TeamPaths
+from services.team.library import TeamLibrary, TeamPaths, read_state, start_cursor
 from services.team.opening import count_missing
 from services.team.topics import Placement, Topic, corrections_of, fold
 
@@ -52,7 +51,7 @@ class Overview:
 
 def overview(places: TeamPaths, configured_cursor: str, now: float) -> Overview:
     """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
-    start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
+    start = start_cursor(places, read_state(places.state), configured_cursor, now)
     decisions = DecisionLog(places.decisions).read()
     placement = Placement(decisions, start)
     active: list[Pair] = []

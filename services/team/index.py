@@ -1,4 +1,9 @@
-"""The team index and the cache of topic descriptions, on disk, and the schedule by which topics are described again."""
+"""The team index and the cache of topic descriptions, on disk, and the schedule by which topics are described again.
+
+The formats of the index and the cache are those of `services.knowledge`: `index_file` and `cache`. Both files follow
+from the topics and their descriptions, so the next start repairs what a crash leaves undone. Blocking; for the one
+writer.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,12 @@ from services.team.topics import Topic
 
 class DescriptionSchedule:
     """Schedules the descriptions of topics, one decision after another.
+
+        pairs of a topic    1  2  3  4  5  6  7  8  9 …
+        described           x  x     x           x
+
+    The index that a pair is classified with shows descriptions. So it must not depend on when an answer of a model
+    came: the schedule follows from the decisions alone.
 
     Attributes:
         described: by name, each topic as it was when it was last to be described.

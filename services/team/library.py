@@ -43,6 +43,8 @@ from services.team.topics import (
     topic_block,
 )
 
+# Files, state and start cursor
+
 MOST_AHEAD = 86_400  # seconds that a cursor may be newer than the newest pair
 
 
@@ -68,7 +70,19 @@ class TeamPaths:
 
 @dataclass(frozen=True, slots=True)
 class TeamState:
-    """The content of `state.json`, in the order of its fields."""
+    """The content of `state.json`, in the order of its fields.
+
+        {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
+
+    While a rebuilt library is swapped in, topic files are overwritten, whatever they contain, once the announced
+    decisions file is in place.
+
+    Attributes:
+        last_processed_qa_id: the newest id with a decision.
+        start_qa_id: what that was before there were decisions; pairs up to it need none.
+        filed_bytes: how much of the decisions file the topic files are known to contain.
+        announced: the SHA-256 of the decisions file of a rebuilt library that is being swapped in; empty otherwise.
+    """
 
     last_processed_qa_id: str = ""
     start_qa_id: str = ""
@@ -140,6 +154,8 @@ def _cursor_instant(pair_id: str, where: str) -> Decimal | None:
     except archive.BadId as error:
         raise LibraryUnusable(f"{where}: {error}; correct it, or empty it") from None
 
+
+# Completing a decision
 
 T = TypeVar("T")
 
@@ -350,6 +366,8 @@ def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
     return False
 
 
+# The library
+
 MOST_PUT_OFF = 64
 """Decisions and descriptions that are put off at most."""
 
@@ -364,6 +382,11 @@ class TeamLibrary:
 
     Methods raise LibraryUnwritable if a file cannot be written. What they changed in memory, and what was decided, is
     kept; `flush`, which most of them call first, tries again.
+
+        decide   decisions.jsonl  →  topic files  →  cache and index  →  state.json
+
+    The first file is what counts. If a crash or a full disk prevents the rest, the next call or the next start writes
+    it. All methods block, and may be called from any thread, also at the same time.
     """
 
     places: TeamPaths
@@ -428,7 +451,7 @@ class TeamLibrary:
             finally:
                 self._lock.release()
 
-    def held(self, topic: str) -> Sequence[Pair]:
+    def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations, which a pair filed under this name would join."""
         topics = self.fold.topics
         return [pair for name in topic_files(topics, topic) for pair in topics[name].pairs]

@@ -17,14 +17,20 @@ from typing import NamedTuple
 
 from services.knowledge import is_topic_name
 from services.storage import files
-from services.team import archive, topics
-from services.team import decisions as grammar
-from services.team import library as team_library
+from services.team import archive, decisions, topics
 from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
-from services.team.library import LibraryUnusable, TeamLibrary, TeamPaths, TeamState
+from services.team.library import (
+    LibraryUnusable,
+    TeamLibrary,
+    TeamPaths,
+    TeamState,
+    read_state,
+    render_state,
+    start_cursor,
+)
 from services.team.topics import Placement, Topic, TopicBlock, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)
@@ -47,8 +53,8 @@ def open_library(
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
-    known = team_library.read_state(places.state)
-    start = team_library.start_cursor(places, known, configured_cursor, time())
+    known = read_state(places.state)
+    start = start_cursor(places, known, configured_cursor, time())
     begun = places.decisions.exists()
     found = known.start(begun=begun)
     for folder in {places.raw, *(file.parent for file in (noted.path, places.index, places.cache, places.state))}:
@@ -59,7 +65,7 @@ def open_library(
     elif found != known.start_qa_id:
         # From now on the state file names the newest decided id, and this besides.
         known = TeamState(known.last_processed_qa_id, found)
-        files.replace(places.state, team_library.render_state(known))
+        files.replace(places.state, render_state(known))
     reader = ArchiveReader(places.raw)
     content = noted.content()
     filed, since = _split(content, str(noted.path), known.filed_bytes)
@@ -88,9 +94,9 @@ def open_library(
 
 def check_library(places: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
-    start = team_library.start_cursor(places, team_library.read_state(places.state), configured_cursor, now)
+    start = start_cursor(places, read_state(places.state), configured_cursor, now)
     noted = DecisionLog(places.decisions)
-    placement = Placement(grammar.parse(noted.content(), str(noted.path)), start)
+    placement = Placement(decisions.parse(noted.content(), str(noted.path)), start)
     pairs = ArchiveReader(places.raw).survey(placement.is_undecided)
     count_missing(places.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
 
@@ -111,13 +117,13 @@ def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> 
 def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
     """The decisions that topic files are known to contain, and those after them."""
     split = max(filed_bytes, 0)
-    if split > len(data) or grammar.sound_length(data[:split]) < split:
+    if split > len(data) or decisions.sound_length(data[:split]) < split:
         split = 0
     line = data[:split].count(b"\n") + 1
-    return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
+    return decisions.parse(data[:split], file), decisions.parse(data[split:], file, line)
 
 
-class _Held(NamedTuple):
+class _TopicContent(NamedTuple):
     """What a topic held at one time: its pairs, by key, with the messages that were in it (None: all); and the
     corrections of these, each with the pair that made it.
     """
@@ -160,9 +166,9 @@ class TopicHistory:
             return False
         if "".join(map(topics.render_block_of_topic, blocks.values())) != text:
             return False
-        return any(self._were(blocks, then) for then in self._held(topic) if blocks.keys() <= then.keys)
+        return any(self._were(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
 
-    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _Held) -> bool:
+    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _TopicContent) -> bool:
         """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
         found = self.reader.find(then.keys)
         parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
@@ -177,10 +183,10 @@ class TopicHistory:
             _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
         )
 
-    def _held(self, topic: str) -> Iterator[_Held]:
+    def _contents_of(self, topic: str) -> Iterator[_TopicContent]:
         """What the topic held, one time after another."""
         placement = Placement(self.filed)
-        last: _Held | None = None
+        last: _TopicContent | None = None
         for decision in (None, *self.since):
             moves = placement.apply(decision) if decision is not None else []
             if last is None or placement.corrected or any(topic in move[1:] for move in moves):
@@ -188,7 +194,7 @@ class TopicHistory:
                 parts = frozenset((key, own[topic]) for key, own in places if topic in own)
                 corrected = {key for key, _ in parts} & placement.corrected.keys()
                 corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
-                now = _Held(parts, frozenset(corrections))
+                now = _TopicContent(parts, frozenset(corrections))
                 if now != last:
                     yield now
                 last = now

@@ -40,6 +40,20 @@ class Correction(NamedTuple):
 class TopicBlock:
     """A pair in a topic file.
 
+        --- QA ---
+        id: qa_20260201_031057.000000
+        timestamp: 2026-02-01T03:10:57.000000Z
+        said_at: 2026-02-01T03:09:41.120000Z
+        superseded: 2026-03-01T12:00:00.000000Z the drivers are part of the image now
+        User: My node shows GPU not detected
+        Team: Run this:
+          nvidia-smi
+                            (an empty line ends the block)
+
+    Each correction has a line `superseded`. Where several users wrote, a line before these names a label for each turn:
+    `speakers: User A, Team (to User A), User B`. Turns are written as in `services.team.archive`, so no text can
+    imitate structure. Turns of forgotten people are omitted.
+
     Attributes:
         said_at: None in a file of the earlier form.
         speakers: a label for each turn, as `speakers.labels_of` gives them; empty where only one user wrote.
@@ -185,6 +199,19 @@ Move = tuple[Decimal, str | None, str | None]
 
 class Placement:
     """Which pair is in which topic, after a sequence of decisions. Pairs are identified by their keys.
+
+    What a decision does with its pair:
+
+        added      into its topic; what it replaces or makes obsolete goes out
+        skipped    nowhere; what it makes obsolete goes out
+        failed     nowhere
+        removed    out; if an operator says so, only `restored` brings it back
+        restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic
+                   before it was removed becomes undecided again
+
+    A pair about several matters goes in pieces into several topics, and out of all of them at once. An added pair may
+    also correct a part of another. The correction counts while both are in topics; where a later pair has replaced the
+    one that corrected, the later one counts as the corrector. Pairs in a topic are called active.
 
     Attributes:
         topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+# Why a server was not reached
+
 DNS = "its name is not known (DNS): check the name, and this machine's network"
 NO_TLS = "it does not speak TLS there: write http:// instead of https://, or check the port"
 REFUSED = "nothing listens there (connection refused): check the port, and that the server runs"
@@ -44,6 +46,8 @@ def connection_problem(error: Exception) -> str:
             return says
     return UNKNOWN_PROBLEM
 
+
+# Limits for whoever listens
 
 MOST_CONNECTIONS = 256
 """Connections to one listener."""
@@ -135,6 +139,9 @@ class _Open:
 class Connections:
     """The open connections to one listener; `name` is what the log calls it. Belongs to one event loop. `pace`: how
     many seconds of that loop pass in a real one, as in a replay.
+
+    A connection is one of a stranger until `authenticated` is called for its client. Where all places are taken, the
+    oldest connection of a stranger is closed for a new one; those of authenticated clients stay.
     """
 
     name: str

@@ -1,5 +1,8 @@
 """Metrics for Prometheus, and the server that shows them with /healthz and /readyz. Loads aiohttp and
 prometheus_client: import it only where metrics are served.
+
+The rest of the program only calls functions that it is given, so that neither library is loaded where `metrics.port` is
+not set.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def render_part_outcome(entry: PartOutcome) -> bytes:
         "path": {
             name: decided
             for name, decision in DECISIONS.items()
-            if decision.recorded and (decided := _kept(decision, entry.path.get(name)))
+            if decision.recorded and (decided := _recorded(decision, entry.path.get(name)))
         },
     }
     kept = {name: value for name, value in fields.items() if value not in (None, "", [], {}, 0)}
@@ -168,7 +168,7 @@ def _parsed(row: dict[str, Any]) -> PartOutcome:
     )
 
 
-def _kept(decision: Decision, decided: object) -> object:
+def _recorded(decision: Decision, decided: object) -> object:
     """Return what is recorded of a step's decision: without a model's own words, which may repeat a file, or a person
     who is forgotten later.
     """

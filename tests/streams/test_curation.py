@@ -16,8 +16,7 @@ from clock import now, rfc3339
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
-from services.team import archive as archive_format
-from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive import Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
@@ -418,9 +417,7 @@ def said(after: float, conversation: int, *, captured_after: float = 60.0, numbe
     """A capture of the conversation, whose last message was said so many seconds after noon."""
     spoken, stamp = (rfc3339(NOON + at, digits=6) for at in (after, after + captured_after))
     turns = pair(1, f"question {conversation}?", f"answer {number}.")
-    return replace(
-        turns, id=archive_format.qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}"
-    )
+    return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}")
 
 
 def settling(folder: Path, *, to_the_end: bool = False) -> Team:

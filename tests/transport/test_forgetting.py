@@ -62,7 +62,7 @@ async def forget_handler(nats_server: NatsServer, people: SharedPeople) -> Async
     assert people
     connected = await connect(Address((nats_server.url,)), "worker")
     async with open_people(connected) as its, open_forget_handler(its.forget_requests, "worker") as made:
-        its.forget_requests.on_change = made.heard
+        its.forget_requests.on_change = made.on_request
         yield made
     await connected.close()
 
@@ -150,7 +150,7 @@ async def test_who_begins_takes_up_what_is_wished_already(client: Client, people
     request = await people.forget_requests.make(ADA, ["p00"])
     mine = Folder()
     async with open_people(client) as later, open_forget_handler(later.forget_requests, "worker") as forget_handler:
-        later.forget_requests.on_change = forget_handler.heard
+        later.forget_requests.on_change = forget_handler.on_request
         await forget_handler.own(DOCUMENTS, mine.forget)
         forget_handler.begin()
         await until(lambda: mine.forgotten == [ADA])

@@ -95,6 +95,11 @@ class Forbidden:
 async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:
     """The answer to `request()`, repeated where that can help.
 
+    discord.py itself waits out rate limits of at most a minute, and repeats a request up to five times on 500, 502, 504
+    and 524. Repeated here are other server errors and broken connections. A 429 that gets this far is a ban of the
+    address or a very long wait. Repeating it would add to the 10,000 bad answers in ten minutes that ban an address
+    (Discord API reference, "Invalid Request Limit").
+
     Raises:
         discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError: the last failure (`FAILURES`).
     """

@@ -14,6 +14,8 @@ from services.documents.asking.times import Period
 from services.documents.asking.vocabulary import LEVELS
 from services.documents.store.protocol import Document
 
+# Patterns
+
 LONGEST_PATTERN = 200
 LONGEST_LINE = 1000  # what comes later in a line is not searched
 _MOST_WAYS = 64  # in which optional parts and alternatives may be combined
@@ -49,6 +51,9 @@ class _Part:
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """The pattern, letter case aside.
+
+    A pattern is a row of single characters and classes. At most one of them may be repeated beside something that it
+    could match as well. So a line costs at most the square of its length for each place where a match may begin.
 
     Raises:
         Refused: it is no regular expression, too long, or could be slow.
@@ -141,6 +146,8 @@ def _is_bounded(parts: Sequence[_Part], at: int) -> bool:
     own, other = (re.compile(each.text, re.IGNORECASE) for each in (parts[at], after))
     return not any(own.match(char) and other.match(char) for char in _SAMPLE)
 
+
+# The query
 
 T = TypeVar("T", bound=str)
 

@@ -46,7 +46,7 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
     cited: dict[tuple[str, int, int], Citation] = {}
     wrong: list[str] = []
 
-    def kept(whole: str, text: str, instead: str = UNVERIFIED) -> str:
+    def marked_if_unsupported(whole: str, text: str, instead: str = UNVERIFIED) -> str:
         if _plain(text) in held:
             return whole
         wrong.append(whole)
@@ -63,19 +63,19 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
                 cited.setdefault((passage.doc_id, first, last), here)
                 return match[0]
         # Copied from a passage, it is no citation of ours.
-        return kept(match[0], match[0])
+        return marked_if_unsupported(match[0], match[0])
 
     def line(match: re.Match[str]) -> str:
         first, last = _span(match, 1)
         inside = any(passage.line_start <= first and last <= passage.line_end for passage in passages)
-        return match[0] if inside else kept(match[0], match[0])
+        return match[0] if inside else marked_if_unsupported(match[0], match[0])
 
     def quote(whole: str) -> str:
-        return kept(whole, whole[1:-1].strip(" .…,"), f"{whole} {UNVERIFIED}")
+        return marked_if_unsupported(whole, whole[1:-1].strip(" .…,"), f"{whole} {UNVERIFIED}")
 
     checked = "\n".join(_judged_quotes(text, held, quote) for text in answer.split("\n"))
     checked = _ANY_FILE_LINE.sub(located, checked)
-    checked = _ARTICLE.sub(lambda match: kept(match[0], match[0]), _BARE_LINE.sub(line, checked))
+    checked = _ARTICLE.sub(lambda match: marked_if_unsupported(match[0], match[0]), _BARE_LINE.sub(line, checked))
     return Checked(checked, len(wrong), tuple(cited.values()))
 
 

@@ -125,7 +125,10 @@ _ASKING = """
 
 
 def any_of(*names: str) -> str:
-    """A pattern for the words of classes, and for other words as they are."""
+    """A pattern for the words of classes, and for other words as they are.
+
+    Each word is a regular expression, letter case aside; `_` means a space.
+    """
     words = [word for name in names for word in _CLASSES.get(name, name).split()]
     return f"(?:{'|'.join(words)})".replace("_", r"\s++")
 
@@ -262,7 +265,11 @@ _IN_KEYS = _compiled({
 
 
 def words_in_logs(question: str) -> str:
-    """More words to look for in logs."""
+    """More words to look for in logs.
+
+    People say "kicked out" where logs say `disconnecting`. These words are added to what is ranked, never to conditions
+    that a line has to fulfil.
+    """
     folded = question.casefold()
     return " ".join(written for said, written in _IN_LOGS if said.search(folded))
 

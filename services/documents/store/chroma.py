@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+
+# Records on the server
+
 TAIL = ".documents"  # of the names of our collections in Chroma: others may lie beside them
 
 AT_ONCE = 20  # pieces in one request
@@ -313,6 +316,8 @@ def _is_missing(error: Exception) -> bool:
     return type(error).__name__ == "NotFoundError"
 
 
+# The store, and its connection
+
 CHECK = "`python app.py --check` says what is missing"
 
 
@@ -323,7 +328,12 @@ REQUEST_SECONDS = 10.0  # without a limit, each request to a server that hangs w
 
 
 class ChromaStore:
-    """A `DocumentStore` (services.documents.store.protocol)."""
+    """A `DocumentStore` (services.documents.store.protocol).
+
+    Each process has a copy of what it reads in an `EmbeddedStore`, and compares its version with Chroma's before each
+    read. So the same code searches, and the same question gives the same answer, with Chroma and without. A write goes
+    to Chroma last: what is not there has not happened.
+    """
 
     def __init__(
         self,

@@ -108,7 +108,12 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
 
 
 def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch) -> list[ChunkHit]:
-    """The union of the best by meaning, the best by words, and what holds an identifier; best first."""
+    """The union of the best by meaning, the best by words, and what holds an identifier; best first.
+
+    Keyword and vector search under the same filter each give their best. Over their union both scores are scaled to
+    between 0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question
+    literally comes before all else.
+    """
     allowed = _allowed(connection, frame, asked.where)
     if not len(allowed):
         return []

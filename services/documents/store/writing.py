@@ -30,6 +30,8 @@ from services.documents.store.protocol import (
 from services.search import tokenizer
 from services.search.embedding import Vectors
 
+# Writes to a collection
+
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
     """Make tables and the collection's own row if they are missing.
@@ -304,6 +306,8 @@ def _documents(connection: sqlite3.Connection, condition: str, *values: str) -> 
     return [schema.document_of(row) for row in rows]
 
 
+# Packing
+
 CHUNK_COLUMNS = (
     "chunk_index, text, line_start, line_end, ts_min, ts_max, severities, chunk_type, section_path, key_path, symbol, "
     "shown_by, components, pattern_lines, extra, n_tokens, embedded"
@@ -329,6 +333,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Packed:
+    """A collection as plain values, to be carried from one store to another.
+
+    In Chroma it is records: one head for each document, and pieces that are named after what is in them.
+    """
+
     collection: list[Any]  # the row of the collection: name, kind, scope, guild, when made, version, state
     version: int
     rows: Mapping[str, Any]  # for each document its rows in every table

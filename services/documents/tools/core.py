@@ -1,5 +1,7 @@
 """One call of a document tool, from question to result: answers that are remembered for a while, reading, retrieving,
 and judging what was found.
+
+What differs between libraries is in their `KBConfig`. Nothing is kept between calls but the answers in the cache.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from services.llm import LLMError
 from services.search import language_of
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.telemetry import number_of
+
+# The cache of answers
 
 MAX_ENTRIES = 1000
 MAX_BYTES = 16 * 1024 * 1024
@@ -114,6 +118,8 @@ def normalised(question: str) -> str:
     text = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")
 
+
+# Results: from passages to an answer, or the reason for none
 
 VERBATIM_PASSAGES = 3
 
@@ -273,6 +279,8 @@ def _metadata(passage: CitedPassage) -> dict[str, str]:
     }
     return {name: value for name, value in facts.items() if value}
 
+
+# The tool
 
 T = TypeVar("T")
 

@@ -302,7 +302,7 @@ class Toolset:
     def citations(self, named: Iterable[str]) -> list[str]:
         """Those that name what was found: `server.log:1045`, or `server.log` where only the file was."""
         sources = {source for _, result in self._found for source in result.sources}
-        kept = (_kept(one.strip(), sources, self._cited) for one in named)
+        kept = (_known_citation(one.strip(), sources, self._cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))
 
     @property
@@ -334,7 +334,7 @@ def _with_places(text: str, result: QAResult) -> str:
     return "\n".join([text, *(f"Source: {each}" for each in [*placed, *others[:_MOST_PLACES]])])
 
 
-def _kept(named: str, sources: set[str], cited: Iterable[Citation]) -> str | None:
+def _known_citation(named: str, sources: set[str], cited: Iterable[Citation]) -> str | None:
     if named in sources:
         return named
     placed = _PLACED.match(named)

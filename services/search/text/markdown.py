@@ -1,5 +1,6 @@
-"""Reads Markdown and MDX with markdown-it and writes their headings and blocks as an article.  MDX is Markdown with
-statements, components and expressions of JavaScript; these are dropped, and their text stays.
+"""Reads Markdown and MDX with markdown-it and writes their headings and blocks as an article.
+
+MDX is Markdown with statements, components and expressions of JavaScript; these are dropped, and their text stays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Turns each directive of reStructuredText (of docutils, Sphinx and its extensions) into a few plain nodes, whatever
-its name is.  Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this
-imports docutils; `reading` does so when the first document is read.
+its name is.
+
+Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports
+docutils; `reading` does so when the first document is read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Parses reStructuredText into a tree of docutils nodes, with directives and roles of ours.  The registries of
-docutils are shared by all threads, know nothing of Sphinx's names, and hold directives that open files: none of them
-is asked. Importing this imports docutils; `reading` does so when the first document is read.
+"""Parses reStructuredText into a tree of docutils nodes, with directives and roles of ours.
+
+The registries of docutils are shared by all threads, know nothing of Sphinx's names, and hold directives that open
+files: none of them is asked. Importing this imports docutils; `reading` does so when the first document is read.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ HERE, THERE = CHANNEL.id, THREAD.id
 def typists(talk: Talk, *typing: tuple[float, Author, int]) -> TypingTracker:
     heard = TypingTracker(talk.people)
     for at, author, place_id in typing:
-        heard.heard(Typing(at, place_id, author))
+        heard.note(Typing(at, place_id, author))
     return heard
 
 

@@ -22,6 +22,6 @@ def test_failing_to_connect_again_does_not_start_the_three_minutes_anew() -> Non
 def test_a_connection_on_which_nothing_is_heard_counts_as_dead() -> None:
     health = Health(1000.0)
     health.up(1000.0)
-    health.heard(1100.0)
+    health.note_frame(1100.0)
     assert health.problem(1280.0) is None
     assert health.problem(1281.0) == "connected, but silent for 181 s"

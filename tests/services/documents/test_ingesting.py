@@ -58,7 +58,7 @@ async def test_a_document_is_the_same_whoever_reads_it(processes: Processes, nam
 async def test_a_refusal_speaks_every_language_afterwards(processes: Processes) -> None:
     with pytest.raises(FileRefused, match="is the most") as caught:
         await ingested(processes.run, Origin("a.log"), b"x" * 100_001, limits=LIMITS, redactors=REDACTORS)
-    assert str(caught.value) == caught.value.told("en") != caught.value.told("de")
+    assert str(caught.value) == caught.value.message_in("en") != caught.value.message_in("de")
 
 
 async def test_pitfall_64_a_file_that_is_hostile_is_given_up() -> None:

@@ -13,10 +13,9 @@ from services.privacy.forgetting import ForgetResult, forget
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
-from services.team import library as team_library
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Decision, DecisionLog, Remark
-from services.team.library import TeamLibrary
+from services.team.library import TeamLibrary, read_state
 from tests.services.storage.power import Machine
 from tests.services.team.pairs import added, captured, corrects, is_whole, opened, places_in, store, topic_files
 
@@ -163,7 +162,7 @@ def test_without_the_library_topics_are_named_and_its_next_opening_takes_the_wor
     library = opened(folder.root)
     assert is_whole(folder.root, library)
     assert caplog.messages == []
-    assert team_library.read_state(places_in(folder.root).state).filed_bytes == folder.decisions.stat().st_size
+    assert read_state(places_in(folder.root).state).filed_bytes == folder.decisions.stat().st_size
 
 
 def test_captures_that_wait_with_their_words_are_dropped(folder: DataFolder) -> None:

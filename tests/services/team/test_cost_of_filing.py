@@ -39,7 +39,7 @@ def test_a_pair_joins_a_full_topic_without_a_look_at_each_that_it_holds(
         with ids_read(monkeypatch) as seen:
             library.decide(added(pair, "gpu"), pair, put_off=True)
         looks[number] = len(seen)
-    assert len(library.held("gpu")) == len(pairs)
+    assert len(library.pairs_of_topic("gpu")) == len(pairs)
     assert looks[127] <= looks[8] + 8  # its place is found by halves
 
 

@@ -53,7 +53,7 @@ def impatient_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def decide(library: TeamLibrary, pair: Pair, number: int, *, put_off: bool = False) -> None:
     """What a model would decide about the pair that is the `number`th of the archive."""
-    held = library.held("gpu")
+    held = library.pairs_of_topic("gpu")
     gone = allowed_removals(pair, held, [each.id for each in held[:1]])
     if number % 4 == 3:
         library.decide(decided(pair, Action.SKIPPED, remove_ids=gone), put_off=put_off)

@@ -15,11 +15,10 @@ from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
 from services.storage import files
 from services.team import library as library_module
-from services.team import library as team_library
 from services.team.archive import REMOVED, Pair, render, week_file
 from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair
+from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
 from services.team.opening import open_library
 from services.team.rebuilding import Build
 from services.team.topics import Topic, parse_topic
@@ -72,7 +71,7 @@ def test_a_decision_is_written_with_topic_index_and_state(tmp_path: Path) -> Non
     assert [each.action for each in noted(tmp_path)] == [Action.ADDED, Action.FAILED]
     assert topic_files(tmp_path) == {"gpu.txt": library.topics["gpu"].text}
     assert places.index.read_text() == "team:gpu.txt\ngpu: Question 1?\n"
-    assert team_library.read_state(places.state).last_processed_qa_id == TWO.id
+    assert read_state(places.state).last_processed_qa_id == TWO.id
 
 
 def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_left(tmp_path: Path) -> None:
@@ -132,7 +131,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
 def test_opening_an_empty_folder_writes_nothing(tmp_path: Path) -> None:
     library = opened(tmp_path)
     assert library.undecided() is None
-    assert (library.index(), library.undescribed(), library.held("gpu")) == ((), [], [])
+    assert (library.index(), library.undescribed(), library.pairs_of_topic("gpu")) == ((), [], [])
     assert everything(tmp_path) == {}
 
 
@@ -216,7 +215,7 @@ def test_a_topic_that_is_full_goes_on_in_another_file(tmp_path: Path) -> None:
         "gpu-4": 1,
     }
     assert all(len(topic.text) <= 1000 for topic in library.topics.values())
-    assert library.held("GPU") == library.held("gpu-3") == pairs
+    assert library.pairs_of_topic("GPU") == library.pairs_of_topic("gpu-3") == pairs
     # Where the pair went was noted: with another limit the topics are the same.
     assert dict(opened(tmp_path, chars=90_000).topics) == dict(library.topics)
     # Room that was made is used.
@@ -325,7 +324,7 @@ def test_the_state_file_counts_as_it_was_before_there_were_decisions(tmp_path: P
     places_in(tmp_path).state.write_text(f'{{"last_processed_qa_id": "{ONE.id}"}}')
     library = opened(tmp_path)
     library.decide(added(THREE, "gpu"))
-    assert team_library.read_state(places_in(tmp_path).state).last_processed_qa_id == THREE.id
+    assert read_state(places_in(tmp_path).state).last_processed_qa_id == THREE.id
     assert opened(tmp_path).undecided() == TWO
 
 
@@ -526,7 +525,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     assert library.undescribed() == []
     assert library.undecided() is None
     assert caplog.messages == []
-    state = team_library.read_state(places_in(tmp_path).state)
+    state = read_state(places_in(tmp_path).state)
     assert state.filed_bytes == places_in(tmp_path).decisions.stat().st_size
 
 
