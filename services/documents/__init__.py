@@ -1,6 +1,7 @@
-"""Facts from files: reading them, keeping them searchable, and answering questions about them.
+"""Facts from files: reads files, keeps them searchable, and answers questions about them.
 
-`store` keeps documents, `asking` reads questions and finds lines, `tools` offers the result to a model.
+`reading` turns bytes into chunks, `store` keeps documents, `asking` understands questions and finds lines, `tools`
+offers the result to a model.
 """
 
 # pyright: reportUnusedImport=false

@@ -38,7 +38,7 @@ _PUBLISHED = DocumentRedactors(published=True)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A document that the library should hold."""
+    """A document that a collection should hold."""
 
     origin: Origin
     sha256: str
@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """How many documents one update has added, kept, dropped and refused."""
+    """Counts of one update: documents added, kept, dropped and refused."""
 
     added: int = 0
     kept: int = 0
@@ -56,9 +56,9 @@ class Indexed:
 
 
 async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
-    """Embed the chunks of a document that have no vector yet; whether it is `ready` then.
+    """Embed the chunks of a document that have no vector yet. Returns whether the document is `ready` then.
 
-    False: it is gone meanwhile, or the embedder is missing or fails: it stays searchable by words.
+    False: the document was deleted meanwhile, or the embedder is missing or fails (then it stays searchable by words).
     Raises StoreUnavailable: the store cannot be used.
     """
     if embedder is None:
@@ -91,10 +91,9 @@ async def index_team(
     internal: AnyOf[str] = (),
     turn: asyncio.Lock | None = None,
 ) -> Indexed:
-    """Bring the team's collection up to date with the topic files. `shared_dir`: of topics that other servers have
-    taught for all, where this team has its own beside them. `internal`: topics for the team only, with the
-    files that continue them. `turn`: held from reading the files until they are stored. A folder that cannot be read
-    changes nothing.
+    """Update the team's collection from the topic files. `shared_dir`: topics that other servers share with this team,
+    if it has its own topics besides. `internal`: topics for the team only, with the files that continue them.
+    `turn`: a lock held from reading the files until they are stored. If a folder cannot be read, nothing changes.
     Raises StoreUnavailable: the store cannot be used.
     """
     collection = Collection(protocol.team(team_id), "team", team_id, guild_id)
@@ -118,8 +117,8 @@ async def index_team(
 
 
 async def drop_topics(store: DocumentStore, forget_answers: Callable[[str], object] | None = None) -> int:
-    """Delete what is indexed of the team's topics, whatever the team was called then; the next `index_team` makes it
-    again. `forget_answers`: called with the name of each collection. Gives how many there were. Raises
+    """Delete all collections of team topics, whatever the team's name was; the next `index_team` makes them again.
+    `forget_answers`: called with the name of each deleted collection. Returns the number of collections. Raises
     StoreUnavailable.
     """
     names = await store.list_collections(protocol.TEAM_PREFIX)
@@ -138,8 +137,8 @@ async def index_global(
     max_source_bytes: int = 2_000_000,
     guild_id: int | None = None,
 ) -> Indexed:
-    """Bring `global_kb` up to date with the sources of the knowledge base; `guild_id`: the collection of that server,
-    whose `library` holds its own sources as well. A source that cannot be loaded stays as it is indexed.
+    """Update `global_kb` from the sources of the knowledge base. `guild_id`: update that server's collection instead;
+    `library` holds its own sources, too. A source that cannot be loaded stays as indexed.
     Raises StoreUnavailable: the store cannot be used.
     """
     wanted: list[Wanted] = []
@@ -168,7 +167,7 @@ async def _revised(
     wanted: list[Wanted],
     unsure: AnyOf[str] = (),
 ) -> Indexed:
-    """Add what is new, drop what is gone, keep what is unchanged. `unsure`: names that are left alone."""
+    """Add new documents, drop those that are gone, keep unchanged ones. `unsure`: names that are left alone."""
     name = collection.name
     held = {doc.filename: doc for doc in await documents_in(store, name) if doc.state.searchable}
     new = [each for each in wanted if not _is_same(held.get(each.origin.filename), each)]
@@ -192,7 +191,7 @@ async def _revised(
 
 
 async def _filled(store: DocumentStore, embedder: Embedder | None, name: str) -> None:
-    """Give a collection the vectors that it lacks."""
+    """Embed the chunks of a collection that have no vector."""
     for doc in await documents_in(store, name):
         unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
         if unfinished and not await fill(store, embedder, name, doc.doc_id):
@@ -215,7 +214,7 @@ def _is_same(held: Document | None, wanted: Wanted) -> bool:
 
 
 def _topic_files(folder: Path) -> dict[str, bytes]:
-    """By topic; hidden files are unfinished."""
+    """Read the topic files of a folder, by topic. Hidden files are unfinished and skipped."""
     if not folder.exists():
         return {}
     files = sorted(path for path in folder.iterdir() if path.suffix == ".txt" and not path.name.startswith("."))

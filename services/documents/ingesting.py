@@ -1,7 +1,7 @@
-"""Turns a file from outside into a document that a store can take in; the work is done in another process.
+"""Turns the bytes of a file into a document for a store, in another process.
 
-What comes back is rows, for SQLite: two objects for each line of a log would keep every thread of this process standing
-for half a second while they are unpickled, and again when the garbage collector looks at them.
+The result is rows for SQLite: two objects for each line of a log would block every thread of this process for half a
+second while they are unpickled, and again during garbage collection.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ async def ingested(
     title: str | None = None,
     redactors: DocumentRedactors,
 ) -> NewDocument:
-    """`data` as a document: `prepare` and `rows_of`, done by `run`; what `prepared` says of text is in `rows` only.
+    """Read `data` into a document: `prepare` and `rows_of`, executed by `run`. The text is in `rows` only; `prepared`
+    has neither text nor chunks.
 
     Raises:
-        FileRefused: the file is too large, of a kind that is not taken, or not text.
-        WorkStopped: it takes too long or too much memory.
+        FileRefused: the file is too large, of a kind that is not accepted, or not text.
+        WorkStopped: reading takes too long or too much memory.
     """
     return await run(_read, origin, data, limits, title, redactors)
 

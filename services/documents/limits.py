@@ -36,7 +36,7 @@ class ChunkType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One searchable piece. Lines count from 1, both ends included."""
+    """One searchable piece of a document. Lines count from 1, both ends included."""
 
     index: int  # within its document, from 0
     type: ChunkType
@@ -78,7 +78,7 @@ class LineRecord:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A document, decoded, redacted and cut up, ready for a store."""
+    """A document, decoded, redacted and cut into chunks, ready for a store."""
 
     filename: str
     kind: DocumentKind
@@ -125,19 +125,23 @@ _LONGEST_NAME = 80
 
 
 class FileRefused(Exception):
-    """What is too much or cannot be read, and what to do about it: one line for people, in English as `str`."""
+    """Raised for a file that is too large or cannot be read. `str` of it is one line for people, in English, that says
+    what to do.
+    """
 
     def __init__(self, *sentences: str, **values: object) -> None:
-        """`sentences`: their names in the phrase book, one after another. `values`: what they show."""
+        """`sentences`: names of sentences in the phrase book, told one after another. `values`: the values that they
+        show.
+        """
         self.sentences, self.values = sentences, values
         super().__init__(self.message_in("en"))
 
     def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
-        """It is raised in another process than the one that tells it."""
+        """Make it picklable: it is raised in another process than the one that reports it."""
         return _refused, (self.sentences, self.values)
 
     def message_in(self, language: str) -> str:
-        """The line in a language (ISO 639-1)."""
+        """Return the line for people in a language (ISO 639-1)."""
         said = phrases(language)
         return " ".join(said.say(sentence, **self.values) for sentence in self.sentences)
 
@@ -148,7 +152,7 @@ def _refused(sentences: tuple[str, ...], values: dict[str, object]) -> FileRefus
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """Of one file, and of all files of one place."""
+    """Limits for one file, and for all files of one place."""
 
     max_file_bytes: int = 10 * _MIB
     max_lines: int = 200_000
@@ -158,8 +162,9 @@ class FileLimits:
 
 
 def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
-    """Check a file by its name and size. `files` and `total_bytes`: what the place that it is for holds already.
-    Raises FileRefused: the kind of file is not taken, it is too large, or the place is full.
+    """Check a file by its name and size. `files` and `total_bytes`: number and size of the files that its place holds
+    already.
+    Raises FileRefused: the kind of file is not accepted, it is too large, or the place is full.
     """
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)
@@ -196,13 +201,15 @@ def check_lines(filename: str, lines: int, most: int) -> None:
 
 
 def shown(filename: str) -> str:
-    """A name from outside, fit for one line of a message."""
+    """Return a file name from outside in a form that is fit for one line of a message."""
     name = one_line(filename).strip() or "The file"
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def amount(size: int) -> str:
-    """`812 bytes`, `34 KiB`, `12.4 MiB`; rounded up, so that what is over a limit never looks as large as it."""
+    """Format a size: `812 bytes`, `34 KiB`, `12.4 MiB`. Rounded up, so that a size over a limit never looks equal to
+    it.
+    """
     if size < _KIB:
         return number_of(size, "byte")
     if size < _MIB:
@@ -212,7 +219,9 @@ def amount(size: int) -> str:
 
 
 def extension(filename: str) -> str:
-    """`.yaml` of `a/B.YAML`; of `.env.local` it is `.env`, of `app.log.1` `.log`; empty when there is none."""
+    """Return the lower-case ending of a name: `.yaml` of `a/B.YAML`; `.env` of `.env.local`, `.log` of `app.log.1`;
+    empty when there is none.
+    """
     name = filename.strip().lower()
     if _ENVIRONMENT.search(name):
         return ".env"

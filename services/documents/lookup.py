@@ -20,10 +20,10 @@ from services.telemetry import number_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Makes the set of tools for each answer.
+    """Makes the set of document tools for each answer.
 
     Attributes:
-        before_asking: awaited with the server's id before anything is looked up; None: nothing is to be done.
+        before_asking: awaited with the server's id before anything is looked up; None: nothing to do.
     """
 
     store: DocumentStore
@@ -48,11 +48,11 @@ class Lookup:
         asker_is_team: bool = False,
         execution_id: str = "",
     ) -> Toolset | None:
-        """What may be looked up for somebody there; None: neither files nor runbooks concern them.
+        """Return the tools for one answer. None: the asker has neither files nor runbooks to look in.
 
-        `case_id`: the thread, or the one to come if it is not `opened` yet; None: none. `public`: others read the
-        answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one.
-        `execution_id`: names the answer in the log.
+        `case_id`: the thread, or the one to be opened if not `opened`; None: no thread. `public`: others can read the
+        answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one. `execution_id`:
+        names the answer in the log.
         """
         has_files = case_id is not None and self.cases.has_files(case_id)
         may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
@@ -93,7 +93,9 @@ class Lookup:
         return Toolset(self.tools, context, await known(), wait=wait)
 
     async def _files_of(self, case_id: int) -> list[str]:
-        """Each in a few words: what is in the store and current or failed, then what is being read."""
+        """Describe each file of a thread in a few words: first current or failed documents of the store, then files
+        that are being read.
+        """
         unread = self.cases.unread(case_id)
         try:
             known = await documents_in(self.store, protocol.case(str(case_id)))
@@ -108,13 +110,13 @@ class Lookup:
 
 
 class UnreadableFile(str):
-    """What is said of a file that cannot be read: it is nothing to look in."""
+    """A line about a file that could not be read, so that nothing can be looked up in it."""
 
     __slots__ = ()
 
 
 class OwnRunbook(str):
-    """What is said of a runbook of the person who asks."""
+    """A line about a runbook of the person who asks."""
 
     __slots__ = ()
 

@@ -34,7 +34,7 @@ def condense(
     notes: Sequence[str],
     max_chars: int,
 ) -> Prompt:
-    """`query`: the question as it was searched for, where it was asked in the middle of a conversation."""
+    """Build the prompt that condenses passages. `query`: the question as it was searched for, if it was rewritten."""
     asked = [Field("Question", question)]
     if query != question:
         asked.append(Field("It means", query))
@@ -49,7 +49,9 @@ def condense(
 
 
 def rewrite_question(question: str, turns: Sequence[tuple[str, str]], max_chars: int) -> Prompt:
-    """`turns`: questions and answers, oldest first."""
+    """Build the prompt that makes a follow-up question understandable by itself. `turns`: questions and answers, oldest
+    first.
+    """
     asked_now = section("question", [Field("Question", question)])
     said = [field for asked, answered in turns for field in (Field("User", asked), Field("You", answered))]
     return Prompt(

@@ -32,7 +32,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationContext:
-    """What was said before: a follow-up question makes sense only after it."""
+    """Earlier questions and answers, which a follow-up question refers to."""
 
     turns: tuple[tuple[str, str], ...] = ()  # question and answer, oldest first
     citations: tuple[Citation, ...] = ()  # of the last tool result: "what came right after it?" starts from there
@@ -40,7 +40,7 @@ class ConversationContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Who asks, and where. The bot sets it, never the model."""
+    """The asker of a question and its place. Set by the bot, never by the model."""
 
     guild_id: int | None
     thread_id: int | None
@@ -54,13 +54,13 @@ class ToolContext:
 
     @property
     def read_by_others(self) -> bool:
-        """Whether others than the asker read the answer."""
+        """Whether people other than the asker can read the answer."""
         return self.thread_id is not None and self.thread_is_public
 
 
 @dataclass(frozen=True, slots=True)
 class QAResult:
-    """An answer, or why there is none."""
+    """An answer, or the reason why there is none."""
 
     answer: str
     status: Status

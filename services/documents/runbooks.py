@@ -24,11 +24,11 @@ _MIB = 1024 * 1024
 
 
 class NoSuchRunbook(Exception):
-    """The person has none of that title."""
+    """The person has no runbook of that title."""
 
 
 class TooManyRunbooks(Exception):
-    """The person has as many as they may have."""
+    """The person has the maximum number of runbooks already."""
 
     def __init__(self, count: int, most: int) -> None:
         super().__init__(count, most)
@@ -37,11 +37,12 @@ class TooManyRunbooks(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Runbooks:
-    """One collection a person. Who has any, and who shows them, is known without asking the store.
+    """The runbooks of all people, one collection a person. Who has runbooks and who shows them is known without asking
+    the store.
 
     Attributes:
-        run: what reads the bytes of documents.
-        embed_soon: called with the names of a collection and of a new document in it, to give it its vectors.
+        run: runs the reading of documents in another process.
+        embed_soon: called with a collection's name and a new document's id, to embed that document later.
     """
 
     store: DocumentStore
@@ -58,7 +59,8 @@ class Runbooks:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self, notes: SharedNotes | None = None) -> None:
-        """Look at what there is. `notes`: who shows theirs in threads is kept there, and by other processes as well.
+        """Load who has runbooks and who shows them. `notes`: shared flags that hold who shows theirs, also for other
+        processes; None: the file holds it.
 
         Raises StoreUnavailable.
         """
@@ -73,7 +75,7 @@ class Runbooks:
                 self._note(int(described.collection.scope_id), described.documents)
 
     async def look_again(self, name: str) -> None:
-        """Somebody else has changed this collection. Raises StoreUnavailable."""
+        """Reload a collection that another process has changed. Raises StoreUnavailable."""
         async with self._turn:
             described = await self.store.describe(name)
             user_id = name.removeprefix(protocol.USER_PREFIX).partition("_")[0]
@@ -93,12 +95,12 @@ class Runbooks:
         return await documents_in(self.store, protocol.user(str(user_id)))
 
     async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
-        """Keep a document, in the place of one of the same title.
+        """Store a document; it replaces one of the same title.
 
         Raises:
-            FileRefused: it is too large, of a kind that is not taken, not text, or takes too long to read.
+            FileRefused: it is too large, of a kind that is not accepted, not text, or takes too long to read.
             TooManyRunbooks: there is no room for another.
-            StoreUnavailable: it could not be kept.
+            StoreUnavailable: it could not be stored.
         """
         origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
         try:
@@ -125,7 +127,7 @@ class Runbooks:
         return stored
 
     async def remove(self, user_id: int, title: str) -> None:
-        """Raises NoSuchRunbook, StoreUnavailable."""
+        """Delete a person's runbook by its title. Raises NoSuchRunbook, StoreUnavailable."""
         name = protocol.user(str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
@@ -141,7 +143,9 @@ class Runbooks:
         self._forget_answers(name)
 
     async def forget(self, user_id: int) -> int:
-        """Remove all of a person's, and what they chose; gives their number. Raises StoreUnavailable, OSError."""
+        """Delete all runbooks of a person, and their choice to show them. Returns the number of runbooks. Raises
+        StoreUnavailable, OSError.
+        """
         name = protocol.user(str(user_id))
         async with self._turn:
             count = len(await self.documents(user_id))
@@ -153,7 +157,7 @@ class Runbooks:
         return count
 
     async def show_in_threads(self, user_id: int, *, shown: bool) -> None:
-        """Whether answers in threads may be taken from a person's runbooks. Raises OSError."""
+        """Set whether answers in public threads may use a person's runbooks. Raises OSError."""
         async with self._turn:
             (self._shown.add if shown else self._shown.discard)(user_id)
             if self._notes is not None:

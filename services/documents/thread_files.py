@@ -41,7 +41,7 @@ _NOT_TEXT = ("image/", "audio/", "video/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A file that somebody has posted in a conversation."""
+    """A file that somebody posted in a conversation, not read yet."""
 
     case_id: int  # the thread that it belongs to
     guild_id: int | None
@@ -77,13 +77,13 @@ class Candidate:
         )
 
     def is_in(self, doc: Document) -> bool:
-        """Whether a document was made of this file."""
+        """Whether the document was made of this file."""
         return doc.filename == self.filename and doc.came_as(self.attachment.id)
 
 
 def candidates_in(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
-    """The files in a message, for a thread. `block_lines`: from how many lines on a code block counts as one; None:
-    none does. Pictures, sound and films are not searched, and are left to others.
+    """Yield the files in a message, for a thread. `block_lines`: the least number of lines that makes a code block a
+    file; None: no code block is one. Pictures, sound and films are left out.
     """
 
     def candidate(file: Attachment, text: str | None = None) -> Candidate:
@@ -111,7 +111,7 @@ def candidates_in(message: Message, case_id: int, *, block_lines: int | None = N
 
 
 def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
-    """The text of each long block, and the ending that a file of it would have."""
+    """Yield the text of each long code block, and the file ending that fits its language."""
     for info, lines in _blocks(text.split("\n")):
         if len(lines) >= least:
             word = _WORD.match(info.strip().lower())
@@ -120,7 +120,7 @@ def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Of each block the words behind its opening mark, and its lines. One that is never closed is none."""
+    """Yield the info string and the lines of each code block. A block that is never closed is skipped."""
     shut = {line.strip(" \t"): number for number, line in enumerate(lines)}
     # The last line of each kind: the only one that has to be there for a mark to be closed.
     at = 0
@@ -136,7 +136,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
-    """Whether a thread's case is closed: locked, or tagged as solved. An archived one is not closed yet."""
+    """Whether a thread is closed: locked, or tagged as solved. An archived thread is still open."""
     return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)
 
 
@@ -152,16 +152,14 @@ log = logging.getLogger(__name__)
 
 
 class Tombstones:
-    """Files that people had forgotten, and those deleted when their thread was closed.
+    """Remembers files that people had deleted, and threads whose files were deleted when they were closed.
 
-    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when its last file was posted>,
-    <whether people were told>]}}`. A code block, which is no attachment, goes by its name, made of its message and
-    number.
+    The file holds `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<time of its last file>,
+    <whether people were told>]}}`. A code block is no attachment and goes by its name, made of its message and number.
 
-    Shared between processes, each is a note of its own (`share`).
+    Shared between processes, each entry is a flag of its own (`share`).
 
-    Every method that changes something raises OSError if that could not be written: it is then known to this process
-    only.
+    Every method that changes something raises OSError if that could not be written; then only this process knows of it.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -176,15 +174,16 @@ class Tombstones:
             self._read(path)
 
     async def share(self, notes: SharedNotes, heard: Callable[[], object]) -> None:
-        """From now on they are kept in `notes`, and so are those of all other processes. `heard`: called with each that
-        is new. Raises StoreUnavailable.
+        """Keep entries in `notes` from now on, together with those of all other processes. `heard`: called with each
+        new entry.
+        Raises StoreUnavailable.
         """
         self._notes, self._told = notes, heard
         await notes.follow(GONE, self._heard_of_file)
         await notes.follow(CLOSED, self._heard_of_thread)
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whether a file must not be read: somebody had it forgotten, or its thread was closed after it came."""
+        """Whether a file must not be read: somebody had it deleted, or it was posted before its thread was closed."""
         mark = _mark(candidate.attachment.id, candidate.message_id, candidate.filename)
         if mark in self._files.get(candidate.message_id, ()):
             return True
@@ -192,7 +191,7 @@ class Tombstones:
         return closed is not None and candidate.at <= closed[0]
 
     async def add(self, origins: Iterable[Origin]) -> None:
-        """Somebody had the files forgotten that came from there."""
+        """Remember that the files of these origins were deleted."""
         changed: list[str] = []
         for origin in origins:
             if origin.message_id is not None and origin.attachment_id is not None:
@@ -204,29 +203,31 @@ class Tombstones:
         await self._save(changed)
 
     async def forget_messages(self, message_ids: Iterable[int]) -> None:
-        """These messages are gone themselves."""
+        """Drop the entries of messages that were deleted on Discord."""
         known = {message_id: marks for message_id in message_ids if (marks := self._files.pop(message_id, None))}
         if known:
             await self._save(_file_key(message_id, mark) for message_id, marks in known.items() for mark in marks)
 
     async def close(self, case_id: int, at: float) -> None:
-        """The files of a thread were deleted as it was closed; the last was posted at `at`, by Discord's clock."""
+        """Remember that the files of a thread were deleted when it was closed. `at`: when the last of them was posted,
+        by Discord's clock.
+        """
         self._closed.pop(case_id, None)
         self._closed[case_id] = at, False
         await self._save([f"{CLOSED}{case_id}"])
 
     def is_unannounced(self, case_id: int) -> bool:
-        """Whether a thread's files were deleted when it was closed, and its people have not been told."""
+        """Whether a thread's files were deleted at its close and its people have not been told yet."""
         return not self._closed.get(case_id, (0.0, True))[1]
 
     async def announced(self, case_id: int) -> None:
-        """The people of a thread have been told."""
+        """Remember that the people of a thread have been told."""
         if self.is_unannounced(case_id):
             self._closed[case_id] = self._closed[case_id][0], True
             await self._save([f"{CLOSED}{case_id}"])
 
     async def _save(self, changed: Iterable[str]) -> None:
-        """`changed`: the keys, where they are shared."""
+        """Write the entries. `changed`: keys of the changed ones, needed where entries are shared."""
         dropped = [
             *(
                 _file_key(message, mark)
@@ -253,7 +254,7 @@ class Tombstones:
             await run_blocking(files.replace, self._path, json.dumps(content, indent=0).encode() + b"\n")
 
     def _noted(self, key: str) -> bytes | None:
-        """What is to be kept under a key; None: nothing any more."""
+        """Return the value to store under a shared key; None: delete the key."""
         if key.startswith(CLOSED):
             closed = self._closed.get(int(key.removeprefix(CLOSED)))
             return None if closed is None else json.dumps(closed).encode()
@@ -297,7 +298,7 @@ def _file_key(message_id: int, mark: str) -> str:
 
 
 def _file_of(key: str) -> tuple[int, str]:
-    """The message and the mark of a file; without `gone.`."""
+    """Parse a shared key without `gone.`: the message's id and the mark of the file."""
     message_id, _, mark = key.partition(".")
     return int(message_id), base64.urlsafe_b64decode(mark).decode()
 
@@ -314,11 +315,11 @@ async def forget_evidence(
     *,
     only_unread: bool = False,
 ) -> int:
-    """Delete every file that a person has posted in a thread, unless others have posted it there as well.
+    """Delete every file that a person has posted in threads, unless others have posted it there as well.
 
     `gone`: remembers that they must not be read again; None: they may be. `forget_answers`: called with the name of
-    each collection that files were taken from. `only_unread`: only files that are being read. Gives how many of the
-    person's files there were. Raises StoreUnavailable, OSError.
+    each changed collection. `only_unread`: delete only files that are still being read. Returns how many files of the
+    person there were. Raises StoreUnavailable, OSError.
     """
 
     def posted(origin: Origin) -> bool:
@@ -344,8 +345,8 @@ async def forget_evidence(
 
 
 async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Document) -> None:
-    """Delete one file of a thread, for all who posted it. Its name stays as long as the thread's other files do, and
-    it is not read again as long as its messages are there. Raises StoreUnavailable, OSError.
+    """Delete one file of a thread, for all who posted it. The file's name stays listed as long as the thread has other
+    files, and it is not read again as long as its messages exist. Raises StoreUnavailable, OSError.
     """
     await gone.add(doc.origins)
     described = await store.describe(name)
@@ -363,12 +364,12 @@ REMEMBERED = 5_000  # threads whose files are remembered; the oldest are looked 
 
 
 class CaseClosed(Exception):
-    """The thread of a file has been closed, or the file was taken back."""
+    """Reason of a cancelled read: the file's thread was closed, or the file was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestJob:
-    """A file on its way into its thread's collection."""
+    """A file that is being read into its thread's collection, with its cancel token."""
 
     candidate: Candidate
     token: CancelToken
@@ -380,8 +381,8 @@ class IngestJob:
 
 @dataclass(slots=True)
 class _Case:
-    """A thread. `seen`: its files, with their messages. `open`: those neither searchable nor failed yet. `changed`:
-    made by whoever waits, since most threads are never waited for.
+    """State of one thread. `seen`: its files, with the ids of their messages. `open`: files that are neither searchable
+    nor failed yet. `changed`: created only when somebody waits, since most threads are never waited for.
     """
 
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
@@ -390,41 +391,46 @@ class _Case:
 
 
 class ThreadFiles:
-    """Every file from its message until it can be searched, and which threads have files at all.
+    """Knows every file from its message until it is searchable, and which threads have files at all.
 
     Attributes:
         gone: files that must not be read again.
     """
 
     def __init__(self, with_files: Iterable[int] = (), gone: Tombstones | None = None) -> None:
-        """`with_files`: the threads that have collections at the start."""
+        """`with_files`: ids of the threads that have collections at the start."""
         self.gone = Tombstones() if gone is None else gone
         self._cases: OrderedDict[int, _Case] = OrderedDict()
         self._with_files = set(with_files)
 
     async def share(self, notes: SharedNotes) -> None:
-        """Know of the files that any process has had removed, and stop reading them. Raises StoreUnavailable."""
+        """Share the list of removed files with other processes through `notes`, and stop reading files that any process
+        removes.
+        Raises StoreUnavailable.
+        """
         await self.gone.share(notes, lambda: self.take_back(self.gone.holds))
 
     def __iter__(self) -> Iterator[int]:
-        """The threads that have files."""
+        """Iterate over the ids of the threads that have files."""
         return iter(sorted(self._with_files))
 
     def has_files(self, case_id: int) -> bool:
         return case_id in self._with_files
 
     def know(self, case_id: int) -> None:
-        """The thread has a collection."""
+        """Note that a thread has a collection."""
         self._with_files.add(case_id)
 
     def forget(self, case_id: int) -> None:
-        """Another process has deleted the thread's collection; what is being read here goes into a new one."""
+        """Note that another process has deleted a thread's collection. Files that are being read here go into a new
+        collection.
+        """
         case = self._cases.get(case_id)
         if case is None or not case.open:
             self._with_files.discard(case_id)
 
     def begin(self, candidate: Candidate) -> IngestJob | None:
-        """Start a file; None: it is known already, or was removed."""
+        """Start reading a file. None: the file is known already, or was removed."""
         if self.gone.holds(candidate):
             return None
         case = self._cases.setdefault(candidate.case_id, _Case())
@@ -443,7 +449,7 @@ class ThreadFiles:
         return job
 
     def settle(self, job: IngestJob) -> None:
-        """A file can be searched now, or never will be."""
+        """Note that a file has become searchable, or never will."""
         case = self._cases.get(job.case_id)
         if case is not None and case.open.get(job.candidate.key) is job:
             del case.open[job.candidate.key]
@@ -453,12 +459,12 @@ class ThreadFiles:
             self._forget_closed(job.case_id, case)
 
     def unread(self, case_id: int) -> list[Candidate]:
-        """The files that cannot be searched yet."""
+        """Return the files of a thread that are not searchable yet."""
         case = self._cases.get(case_id)
         return [] if case is None else [job.candidate for job in case.open.values()]
 
     async def wait(self, case_id: int, seconds: float) -> bool:
-        """Wait until all files of a thread can be searched; whether they can."""
+        """Wait until all files of a thread are searchable, at most `seconds`. Returns whether they are."""
         try:
             async with asyncio.timeout(seconds):
                 while (case := self._cases.get(case_id)) is not None and case.open:
@@ -469,7 +475,7 @@ class ThreadFiles:
         return True
 
     def close(self, case_id: int) -> None:
-        """Call off the files of a thread that are being read. Files that come later are new ones."""
+        """Cancel reading the files of a thread. Files that come later count as new."""
         case = self._cases.get(case_id)
         if case is not None:
             case.seen.clear()
@@ -479,17 +485,17 @@ class ThreadFiles:
         self._with_files.discard(case_id)
 
     def _forget_closed(self, case_id: int, case: _Case) -> None:
-        """A thread that was closed is not remembered once none of its files is being read."""
+        """Drop a closed thread from memory once none of its files is being read."""
         if not case.seen and not case.open:
             del self._cases[case_id]
 
     def with_files_of(self, message_ids: Iterable[int]) -> set[int]:
-        """The threads that files of these messages went to, as far as they are remembered."""
+        """Return the threads that files of these messages went to, as far as they are remembered."""
         gone = frozenset(message_ids)
         return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
 
     def take_back(self, gone: Callable[[Candidate], bool]) -> set[int]:
-        """Call off the files of which `gone` is true; gives their threads."""
+        """Cancel reading the files for which `gone` is true. Returns the ids of their threads."""
         meant = [job for case in self._cases.values() for job in case.open.values() if gone(job.candidate)]
         for job in meant:
             job.token.cancel(CaseClosed("the file was taken back"))

@@ -41,19 +41,19 @@ Values = Callable[[str], Iterable[str]]
 
 
 def addresses(text: str) -> list[str]:
-    """The IP addresses of a line, each once, without ports."""
+    """Return the IP addresses of a line, each once, without ports."""
     return list(dict.fromkeys(found[0] for found in _ADDRESS.finditer(text) if not _CLOCK.fullmatch(found[0])))
 
 
 def threads(text: str) -> list[str]:
-    """The thread that wrote a line: `thread=worker-3`, `[main]`."""
+    """Return the thread that wrote a line: `thread=worker-3`, `[main]`."""
     if named := _THREAD.search(text):
         return [named[1]]
     return [found[1] for found in _BRACKETS.finditer(text) if not _LEVEL.fullmatch(found[1])][:1]
 
 
 def values_of(key: str) -> Values:
-    """Reads the values of `key=value`, `key: value`, `"key": "value"`."""
+    """Return a function that reads the values of `key=value`, `key: value`, `"key": "value"`."""
     spelt = re.compile(
         rf"(?<![\w.-]){re.escape(key)}[\"']?\s?[=:]\s?(?:\"([^\"\n]{{0,200}})\"|'([^'\n]{{0,200}})'|([^\s,;|()\[\]{{}}\"']{{1,200}}))",
         re.IGNORECASE,
@@ -62,7 +62,7 @@ def values_of(key: str) -> Values:
 
 
 def captured(pattern: re.Pattern[str], longest: int) -> Values:
-    """Reads what the pattern's first group holds; without a group, what the pattern matches."""
+    """Return a function that reads the pattern's first group; without a group, the whole match."""
 
     def read(text: str) -> list[str]:
         found = pattern.search(text[:longest])
@@ -74,7 +74,7 @@ def captured(pattern: re.Pattern[str], longest: int) -> Values:
 
 
 def messages(text: str) -> list[str]:
-    """What a line says, whatever numbers it says it with: lines of one shape are one message."""
+    """Return the message of a line with its numbers masked: lines of one shape are one message."""
     shape = " ".join(_RUN.sub(_masked, text[: 4 * _SHAPE_CHARS]).split()).lstrip("# ,.:-")
     return [shape[:_SHAPE_CHARS]] if shape else []
 
@@ -88,19 +88,19 @@ READ: Mapping[str, Values] = {"address": addresses, "thread": threads, "message"
 
 
 def times_said(text: str) -> int:
-    """How many messages a line stands for: five, of `message repeated 5 times: […]`."""
+    """Return how many messages a line stands for: five, for `message repeated 5 times: […]`."""
     found = _REPEATED.search(text)
     return max(1, int(found[1])) if found else 1
 
 
 async def repetitions(scope: Scope, where: LineWhere) -> tuple[StoredLine, ...]:
-    """Those of the lines that fit which stand for several messages."""
+    """Return the lines that fit and stand for several messages."""
     there = replace(where, holding=(*where.holding, REPEATED))
     return (await scope.lines(there, PAGE)).lines
 
 
 async def pages(scope: Scope, where: LineWhere) -> AsyncIterator[Sequence[StoredLine]]:
-    """All lines that fit, file by file in the order of each, a limited number at a time."""
+    """Yield all lines that fit, file by file in their order, a limited number at a time."""
     for doc_id in where.doc_ids:
         end = min(where.last or scope.document(doc_id).n_lines, scope.document(doc_id).n_lines)
         for first in range(where.first or 1, end + 1, PAGE):
@@ -110,7 +110,7 @@ async def pages(scope: Scope, where: LineWhere) -> AsyncIterator[Sequence[Stored
 
 
 async def counted_by(scope: Scope, where: LineWhere, values: Values) -> tuple[Counter[str], int]:
-    """How many messages name each value, and how many name none. A line with two values counts for both."""
+    """Count the messages of each value, and those that have none. A line with two values counts for both."""
     counts = Counter[str]()
     without = 0
     async for lines in pages(scope, where):
@@ -119,7 +119,7 @@ async def counted_by(scope: Scope, where: LineWhere, values: Values) -> tuple[Co
 
 
 def add(counts: Counter[str], lines: Iterable[StoredLine], values: Values) -> int:
-    """Counts the lines' values; gives how many messages have none."""
+    """Add the values of lines to `counts`. Returns how many messages have none."""
     without = 0
     for line in lines:
         weight = times_said(line.text)
@@ -131,7 +131,7 @@ def add(counts: Counter[str], lines: Iterable[StoredLine], values: Values) -> in
 
 
 def yearless(text: str) -> str:
-    """A day or hour of a log that leaves the year out, without the one it is kept under: `06-14`."""
+    """Remove the placeholder year of a log that leaves the year out: `06-14`."""
     return _YEARLESS.sub("", text)
 
 
@@ -140,7 +140,7 @@ RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a question."""
+    """The names of a question, and which of them documents hold."""
 
     asked: tuple[str, ...] = ()  # those that are conditions, as the question writes them
     found: tuple[str, ...] = ()  # the same as they are written in the documents
@@ -150,7 +150,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """`where`, and how the question says it: `level` and `time` are empty where they are no conditions."""
+    """A filter for lines, and how the question words it. `level` and `time` are empty if they are no conditions."""
 
     documents: tuple[Document, ...]
     where: LineWhere
@@ -160,7 +160,7 @@ class Conditions:
 
     @property
     def described(self) -> str:
-        """What is counted or looked for, and in which files: exactly what `where` asks the store for."""
+        """Describe the filter in words, with its files: exactly what the store is asked for."""
         where = self.where
         some = self.level or self.time or self.names or where.components or where.words or where.words_any
         said = (
@@ -176,7 +176,7 @@ class Conditions:
         return " ".join(form.format(value) for value, form in said if value)
 
     def narrowed(self, plan: Plan) -> Conditions:
-        """To the lines with the words of a question."""
+        """Return the conditions with the words of the question added."""
         either = plan.either and not plan.mentions
         words = {"words_any": plan.words} if either else {"words": plan.words}
         return replace(self, where=replace(self.where, **words))
@@ -203,8 +203,8 @@ def conditions_of(plan: Plan, documents: Sequence[Document], names: Names, compo
 async def relaxed(
     scope: Scope, asked: Conditions, others: Sequence[Document]
 ) -> tuple[Conditions, int, tuple[str, ...]]:
-    """What fits with all that is asked; else without the level, then without the time, then also in `others` than the
-    files that were named. A name or a time has to be left of what was asked.
+    """Find conditions that some lines fit: all of them; else without the level; then without the time; then also in
+    `others` than the named files. A name or a time always stays.
 
     Returns:
         The conditions, how many lines fit, and notes about what was dropped.
@@ -231,7 +231,7 @@ def _less_and_less(asked: Conditions, others: Sequence[Document]) -> Iterator[tu
 
 
 async def alone(scope: Scope, asked: Conditions) -> str:
-    """How many lines hold each of several texts, where none holds all of them; empty where there is but one."""
+    """Tell how many lines hold each of several texts, if no line holds all of them; empty if there is only one."""
     texts = asked.where.holding
     if len(texts) < 2:  # noqa: PLR2004 (several)
         return ""
@@ -240,7 +240,7 @@ async def alone(scope: Scope, asked: Conditions) -> str:
 
 
 async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Names:
-    """Which of the names of a question the documents hold, and as what."""
+    """Find which names of the question the documents hold, and in which spelling."""
     asked: list[str] = []
     found: list[str] = []
     missing: list[NameMention] = []
@@ -268,7 +268,7 @@ async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
 async def names_elsewhere(
     scope: Scope, plan: Plan, documents: Sequence[Document]
 ) -> tuple[Names, tuple[Document, ...]] | None:
-    """Names that none of `documents` holds, in the other ones; None: they are nowhere."""
+    """Look in the other documents for names that `documents` do not hold. None: no document holds them."""
     others = tuple(doc for doc in scope.documents if doc not in documents)
     names = await names_in(scope, plan, others) if others else Names()
     if not names.found:
@@ -282,7 +282,7 @@ async def names_elsewhere(
 
 
 async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """Notes for those who are shown the closest lines of logs: which names of the question are in none."""
+    """Return notes that say which names of the question are in no log, shown with the closest lines."""
     documents = scope.chosen(plan)
     if any(doc.kind not in RECORDS for doc in documents):
         return ()
@@ -291,7 +291,7 @@ async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
 
 
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
+    """Return the names that are selective: ids and codes, and other names that few chunks hold."""
     logs = any(doc.kind in RECORDS for doc in scope.documents)
     certain = {mention.text for mention in plan.mentions if mention.hard and logs}
     counts, whole = await scope.store.holders(scope.name, [name for name in plan.identifiers if name not in certain])
@@ -311,7 +311,9 @@ async def _is_path(scope: Scope, mention: NameMention, documents: Sequence[Docum
 
 
 def _is_all_that_is_asked(plan: Plan, mention: NameMention, documents: Sequence[Document]) -> bool:
-    """Whether logs are asked for this name and for nothing else: "look up pay_ff", "how often does E_LOST show up"."""
+    """Whether a question about logs asks for this name and nothing else: "look up pay_ff", "how often does E_LOST show
+    up".
+    """
     if plan.words or any(doc.kind not in RECORDS for doc in documents):
         return False
     return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
@@ -380,13 +382,13 @@ def _per_file(asked: Conditions, lines: MatchingLines) -> list[str]:
 
 
 def _asks_for_a_number_alone(plan: Plan) -> bool:
-    """And wants to see no lines."""
+    """Whether a question asks for a number only, and wants to see no lines."""
     by_groups = plan.grouped_by or plan.distinct or plan.counted_by
     return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
 
 
 async def _groups(scope: Scope, asked: Conditions, column: str) -> list[tuple[str, int]]:
-    """By a column of the store, or by what is read from each line, the most frequent first."""
+    """Count by a column of the store, or by what is read from each line, the most frequent first."""
     if column in _STORED_COLUMNS:
         groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
         return [(yearless(value), number) for value, number in groups]
@@ -396,7 +398,7 @@ async def _groups(scope: Scope, asked: Conditions, column: str) -> list[tuple[st
 
 
 def _listed(groups: list[tuple[str, int]], total: int | None) -> str:
-    """`total`: of all lines; None: a line may have several values."""
+    """Write groups in one line. `total`: the number of all lines; None: a line may have several values."""
     said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
     if total is None:
         return ", ".join(said) if groups else "no line names one"

@@ -32,7 +32,9 @@ _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "c
 
 
 async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
-    """None: the question asks for nothing of the kind."""
+    """Count lines, rows, columns or keys, or return the ends of files. None: the question asks for nothing of the
+    kind.
+    """
     if plan.period or plan.mentions or plan.level_counts or plan.grouped_by or plan.counted_by:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
@@ -68,7 +70,7 @@ async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) 
 
 
 async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
-    """The rows of tables at the time that is asked for; None where there are none."""
+    """Return the rows of tables at the time that is asked for; None: there are none."""
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
     if plan.period is None or not tables:
         return None
@@ -97,7 +99,7 @@ async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
 async def _keys(
     scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int
 ) -> Retrieved | None:
-    """How many values there are, or how many of one name; None where that is the name of none."""
+    """Count the values of configurations, or those of one name. None: no value has that name."""
     if len(words) > 1 or (plan.unit is None and (not words or plan.aggregate is not Aggregate.COUNT)):
         return None
     of_each: dict[str, list[StoredChunk]] = {}
@@ -125,13 +127,13 @@ async def _keys(
 
 
 async def _rows(scope: Scope, table: Document) -> int:
-    """Without the header."""
+    """Count the rows of a table, without the header."""
     chunks = [chunk for chunk in await _chunks(scope, table) if chunk.type is ChunkType.ROWS]
     return sum(int(chunk.extra.get("rows", "0")) for chunk in chunks)
 
 
 async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:
-    """The first or the last lines of files that are not empty."""
+    """Return the first or last lines of files that are not empty."""
     passages: list[CitedPassage] = []
     for doc in documents:
         last = plan.position is Position.LAST
@@ -151,13 +153,15 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
 
 
 def _is_called(leaf: StoredChunk, name: str) -> bool:
-    """By its own name, or as an item of a list of that name: `ports[0]`, and also `admin_port`, of "ports"."""
+    """Whether a value has a name, or is an item of a list of that name: `ports[0]`, and also `admin_port`, for
+    "ports".
+    """
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
     return set(parts(name)) <= set(parts(last))
 
 
 def _cells(columns: tuple[str, ...], row: str) -> tuple[str, ...]:
-    """`cpu = 0.3, mem = 1030`; nothing where cells and columns do not fit."""
+    """Pair the cells of a row with the columns: `cpu = 0.3, mem = 1030`; empty if their numbers differ."""
     for mark in ",\t;|":
         cells = [cell for line in csv.reader([row], delimiter=mark) for cell in line]
         if len(cells) == len(columns):
@@ -178,7 +182,7 @@ _TROUBLE = re.compile(
 
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
+    """Answer by exact conditions. None: the question sets none, so that passages have to be ranked."""
     plan = await _with_files_that_are_there(scope, plan)
     documents = scope.chosen(plan)
     if plan.lines is not None:
@@ -193,7 +197,9 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
 
 
 async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
-    """What looks like a file, and is in the documents, is a name like any other: "line 17 in main.py"."""
+    """Treat what looks like a file name, but is found in the documents, as a name like any other: "line 17 in
+    main.py".
+    """
     name = plan.unknown_file
     if name is None or not await conditions.is_held(scope, name, scope.documents):
         return plan
@@ -203,7 +209,9 @@ async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
 
 
 def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retrieved:
-    """A file that is not there may be left out of what is asked only where a name or a time is left of it."""
+    """Answer from other files if the named one does not exist, provided that a name or a time is left of the
+    question.
+    """
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
         return Retrieved(missing=none, searched=names_of(scope.documents))
@@ -211,7 +219,9 @@ def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retriev
 
 
 async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Sequence[Document]) -> Retrieved:
-    """Lines by their numbers, in each of the files; what else is asked of them is looked for in them alone."""
+    """Return lines by their numbers, in each of the files. Everything else that is asked is looked for in these lines
+    only.
+    """
     first, last = lines
     passages: list[CitedPassage] = []
     beyond: list[str] = []
@@ -240,7 +250,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
 
 
 async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
-    """What else the question says of these lines, and does not hold of them."""
+    """Return notes about what the question says of these lines and is not true of them."""
     checks = {name: LineWhere((), holding=(name,)) for name in plan.identifiers}
     if plan.period:
         checks[plan.period.text] = conditions.at(plan.period, ())
@@ -299,7 +309,7 @@ def _has_conditions(plan: Plan, named: Names) -> bool:
 
 
 async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
-    """Whether a time is asked of tables: there is nothing else, or it is one of their columns that is asked for."""
+    """Whether a time is asked of tables: there are only tables, or the question names one of their columns."""
     tables = [doc for doc in documents if doc not in logs_of(documents)]
     if len(tables) == len(documents):
         return True
@@ -308,7 +318,7 @@ async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document])
 
 
 async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
-    """The component that entries are asked of, and the plan without its name: others may name it, too."""
+    """Return the plan without the name of a component, and the component that entries are asked of."""
     if plan.aggregate is not Aggregate.COUNT and not plan.asks_for_end:
         return plan, ()
     for name in plan.writers:
@@ -321,7 +331,9 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
 
 
 async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
-    """FATAL and CRITICAL mean the same only in logs that have but one of them."""
+    """Narrow FATAL and CRITICAL to the one that was said, if the logs have it: they mean the same only in logs that
+    have but one.
+    """
     own = asked.where.severities[:1]
     if set(asked.where.severities) != set(_WORST[0]):
         return asked
@@ -330,7 +342,9 @@ async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
 
 
 async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retrieved | None:
-    """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
+    """Return the last of the lines that hold all words, or parts of a name. None: there are none, so that passages have
+    to be ranked.
+    """
     total = await scope.total(asked.where)
     # Beside which of them?
     if not total or (plan.goes_beside and total > k and not plan.anchor):
@@ -341,7 +355,7 @@ async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retr
 async def _from(
     scope: Scope, plan: Plan, asked: Conditions, kept: Conditions, total: int, k: int, notes: tuple[str, ...]
 ) -> Retrieved | None:
-    """From the `total` lines that fit what was `kept` of what was `asked` to the answer."""
+    """Make the answer from the `total` lines that fit `kept`, the conditions that were left of `asked`."""
     if not total:
         each = await conditions.alone(scope, asked)
         notes = (*notes, f"no line holds all of this; {each}") if each else notes
@@ -396,7 +410,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
 
 
 async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """The closest there is to a trouble whose words are nowhere: the first of the worst entries."""
+    """Return the first of the most severe entries: the closest there is to trouble whose words are in no line."""
     logs = logs_of(scope.chosen(plan))
     if not logs or plan.mentions or not _TROUBLE.search(plan.text):
         return None

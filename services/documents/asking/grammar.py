@@ -48,7 +48,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A question with its pieces, in order; no two of them overlap."""
+    """A question with its phrases in order; no two of them overlap."""
 
     text: str
     pieces: tuple[Phrase, ...]
@@ -60,7 +60,7 @@ class Reading:
         return bool(self.of(*kinds))
 
     def without(self, kinds: Container[Kind]) -> str:
-        """The question without its pieces of these kinds."""
+        """Return the question without its phrases of these kinds."""
         text = self.text
         for piece in reversed(self.pieces):
             if piece.kind in kinds:
@@ -69,23 +69,25 @@ class Reading:
 
 
 def read(question: str) -> Reading:
-    """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
+    """Cut a question into phrases. At each place the first kind of the grammar that fits is taken; what fits none is a
+    single word.
+    """
     found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
 
 
 async def prepare() -> None:
-    """To be awaited before `read` on the event loop: compiling the grammar takes longer than a loop may be held.
+    """Compile the grammar in a thread. Await this before `read` on the event loop: compiling takes longer than the loop
+    may be blocked.
 
-    Always a thread, also when there is nothing left to do, so that the order of work does not depend on what the process
-    has read before.
+    Always uses a thread, even if nothing is left to do, so that the order of work does not depend on earlier questions.
     """
     await in_thread(_any_piece)
 
 
 @cache
 def _any_piece() -> re.Pattern[str]:
-    """Compiled with the first question: it takes too long for start-up."""
+    """Return the grammar as one pattern, compiled with the first question: it takes too long for start-up."""
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
 
 
@@ -117,7 +119,7 @@ def _phrases(*texts: str) -> str:
 
 
 def _beside(side: str) -> str:
-    """What asks for a line's neighbour on one side: the same ways for both."""
+    """Return phrases that ask for a line's neighbour on one side: the same for both sides."""
     return _phrases(
         f"CLOSE {side}_ADVERB/{side}_PLACE",
         f"HAPPENED THING? {side}_ADVERB NO_TIME",
@@ -141,13 +143,13 @@ def _steps(side: str) -> str:
 
 
 def _set_in(verb: str) -> str:
-    """Of a level, or of a name: "when did the 502s stop"."""
+    """Return a pattern for the begin or end of a level or a name: "when did the 502s stop"."""
     what = rf"(?:(?:the|all|these|those|our|my|this)\s++)*(?:(?:{_LEVEL}|[^\s\d]*+\d\S*+)\s++)?(?:{_ENTRY}\s++)?"
     return rf"{_START}(?:(?:since\s++)?when|where|at what time)\s++(?:did|do|does|have)(?=\s++{what}{any_of(verb)}\b)"
 
 
 def _story(verb: str) -> str:
-    """Of the whole file: "how does the log end?"."""
+    """Return a pattern for the begin or end of the whole file: "how does the log end?"."""
     return rf"{_START}how\s++(?:does|do|did)\b(?=.{{0,40}}?\b{any_of(verb)}\W*$)"
 
 

@@ -34,7 +34,7 @@ _SAMPLE = "".join(map(chr, range(9, 127))) + "éßжλ中\u00a0€"
 
 
 class Refused(Exception):
-    """Why a pattern is not taken, in one clause."""
+    """A pattern is refused; the message is one clause that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +171,16 @@ _TOP = 20
 
 
 class QueryRefused(Exception):
-    """What is wrong with a form, in one sentence that says how to fill it in."""
+    """An argument is wrong. The message says in one sentence how to fill it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineQuery:
-    """Which lines, and what of them.
+    """Which lines are wanted, and in which form.
 
     Attributes:
-        file: as it was given; None: all files. `documents`: those that are meant.
-        limit: how many lines, or places in `context`, are shown. `top`: how many groups.
+        file: the file's name as given; None: all files. `documents`: the documents that are meant.
+        limit: how many lines are shown, or places in `context`. `top`: how many groups.
     """
 
     file: str | None = None
@@ -205,7 +205,7 @@ class LineQuery:
 
 
 def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQuery:
-    """The form that a model filled in. `documents`: those that may be asked about.
+    """Read a model's arguments. `documents`: those that may be asked about.
 
     Raises:
         QueryRefused: a field has no valid value, or fields contradict each other.

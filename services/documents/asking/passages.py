@@ -25,7 +25,7 @@ class CitedPassage:
     """Lines of a file, as they are shown.
 
     Attributes:
-        score: Cosine, or 1 for what was found by an exact condition; None when only words were compared.
+        score: cosine, or 1 if it was found by an exact condition; None if only words were compared.
     """
 
     doc_id: str
@@ -58,7 +58,7 @@ class CitedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What was found."""
+    """The passages and facts that were found for a question."""
 
     passages: tuple[CitedPassage, ...] = ()
     facts: str = ""  # computed over whole files: counts and groups
@@ -71,7 +71,7 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One collection, and the documents of it that may answer: current and searchable."""
+    """One collection, and its documents that may answer: current and searchable."""
 
     store: DocumentStore
     name: str
@@ -81,7 +81,7 @@ class Scope:
         return next(doc for doc in self.documents if doc.doc_id == doc_id)
 
     def chosen(self, plan: Plan) -> tuple[Document, ...]:
-        """The documents that the question names; all of them where it names none."""
+        """Return the documents that the question names; all if it names none."""
         return tuple(doc for doc in self.documents if doc.doc_id in plan.doc_ids) or self.documents
 
     async def lines(self, where: LineWhere, limit: int, *, last: bool = False, by_time: bool = False) -> MatchingLines:
@@ -91,7 +91,9 @@ class Scope:
         return (await self.lines(where, 1)).total
 
     async def rare_first(self, where: LineWhere, limit: int, k: int) -> MatchingLines:
-        """In the order of the file; where more than `k` lines have several levels, those of the rarest level first."""
+        """Return lines in the order of the file; if more than `k` fit and they have several levels, those of the rarest
+        level first.
+        """
         some = await self.lines(where, limit)
         levels = await self.store.distinct(self.name, where, "severity") if len(where.severities) > 1 else []
         if some.total <= k or len(levels) < 2:  # noqa: PLR2004 (several)
@@ -104,7 +106,7 @@ class Scope:
         return replace(some, lines=tuple(lines))
 
     async def around(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
-        """A passage of lines around those that matched."""
+        """Return a passage of lines around the `matched` ones."""
         first, last = max(1, min(matched) - context), max(matched) + context
         shown = (await self.lines(LineWhere((doc_id,), first=first, last=last), last - first + 1)).lines
         document = self.document(doc_id)
@@ -127,7 +129,7 @@ class Scope:
         )
 
     async def shown(self, lines: Sequence[StoredLine], k: int, notes: tuple[str, ...] = ()) -> Retrieved:
-        """At most `k` passages with these lines, in their order; lines close to each other share one."""
+        """Return at most `k` passages with these lines, in their order. Lines close to each other share a passage."""
         groups: list[tuple[str, list[int]]] = []
         for line in lines:
             near = next(
@@ -145,8 +147,8 @@ class Scope:
     async def end(
         self, where: LineWhere, wanted: int = 1, *, last: bool = False
     ) -> tuple[MatchingLines, StoredLine | None, tuple[str, ...]]:
-        """The first or last lines by time, as far as they have times; where the order of the file says otherwise, the
-        line by that, and a note.
+        """Return the first or last lines by time; if the order of the file differs, also the first or last line of the
+        file and a note.
         """
         by_time = await self.lines(where, wanted, last=last, by_time=True)
         if not by_time.lines or by_time.lines[0].ts is None:
@@ -168,7 +170,9 @@ class Scope:
         return by_time, by_place, (note,)
 
     async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
-        """The lines that follow, or go before, the lines that fit, or the first or last of them (`plan.anchor`)."""
+        """Return the lines after or before those that fit, or after or before the first or last of them
+        (`plan.anchor`).
+        """
         latest = (plan.anchor or plan.position) in {Position.LAST, Position.NEXT}
         found = (await self.lines(where, 1, last=latest)).lines
         if not found:
@@ -177,7 +181,7 @@ class Scope:
         return replace(beside, notes=(*notes, *beside.notes))
 
     async def neighbours(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Retrieved:
-        """The nearest `steps` lines on one side of a line, blank ones skipped."""
+        """Return the nearest `steps` lines on one side of a line, without blank ones."""
         after = side is Position.NEXT
         reach = CONTEXT_LINES + 2 * steps
         first, last = (line_no + 1, line_no + reach) if after else (max(1, line_no - reach), line_no - 1)
@@ -194,13 +198,13 @@ class Scope:
 
 
 def said(line: StoredLine) -> str | None:
-    """When a line was written, as people compare times: normalised where that is possible, else as it says."""
+    """Return the time of a line as people compare it: normalised if possible, else as written."""
     normalised = line.ts_utc if line.ts_utc and not _YEARLESS.match(line.ts_utc) else None
     return normalised or line.ts
 
 
 def _led(numbers: list[int]) -> list[int]:
-    """In the order of the file; where they came in order of importance, the most important first."""
+    """Sort line numbers; if they came in order of importance, the most important stays first."""
     ordered = sorted(numbers)
     return ordered if numbers in (ordered, ordered[::-1]) else sorted(ordered, key=lambda line: line != numbers[0])
 
@@ -228,7 +232,7 @@ def names_of(documents: Sequence[Document]) -> tuple[str, ...]:
 
 
 def files_listed(documents: Sequence[Document]) -> str:
-    """By name while they are few."""
+    """List files by name while they are few, else by number."""
     if len(documents) > MOST_NAMED:
         return f"{len(documents)} files"
     return ", ".join(doc.filename for doc in documents)

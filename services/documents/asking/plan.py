@@ -29,9 +29,9 @@ _MOST_DOTS = 2
 
 
 class Files(NamedTuple):
-    """Documents, as the question names them; `unknown` looks like a file and is none of them.
+    """The documents that a question names. `unknown`: a name that looks like a file and is none of them.
 
-    `rest` is the question without the names; `:42` behind one has become `line 42`.
+    `rest`: the question without the names; `:42` behind one has become `line 42`.
     """
 
     doc_ids: tuple[str, ...]
@@ -41,7 +41,7 @@ class Files(NamedTuple):
 
 
 def find_files(question: str, documents: Sequence[Document]) -> Files:
-    """Every file named; of names in each other the longest wins."""
+    """Find every file that is named. Of names that contain each other, the longest wins."""
     names: dict[str, list[str]] = {}
     for doc in documents:
         for name in _names(doc):
@@ -60,7 +60,9 @@ def find_files(question: str, documents: Sequence[Document]) -> Files:
 
 
 def stem_words(documents: Sequence[Document]) -> frozenset[str]:
-    """Of one file `runner.log`: who asks what errors the runner had speaks of this file. Of several it is a guess."""
+    """Return the words of a single file's name: of `runner.log`, a question about errors of the runner means this file.
+    Empty for several files, where it would be a guess.
+    """
     if len(documents) != 1:
         return frozenset()
     stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
@@ -68,7 +70,9 @@ def stem_words(documents: Sequence[Document]) -> frozenset[str]:
 
 
 def _pattern(names: list[str]) -> re.Pattern[str]:
-    """`db/app.yaml` is not named by `mydb/app.yaml`, nor `app.log` by `app.log.1`; what has no ending needs a noun."""
+    """Match names as whole names: `mydb/app.yaml` does not name `db/app.yaml`, nor `app.log.1` `app.log`. A name
+    without an ending needs a noun.
+    """
     ordered = sorted(names, key=len, reverse=True)
     spelt, bare = (
         "|".join(re.escape(name) for name in ordered if bool({".", "/"} & set(name)) is marked) or "(?!)"
@@ -81,7 +85,9 @@ def _pattern(names: list[str]) -> re.Pattern[str]:
 
 
 def _names(doc: Document) -> list[str]:
-    """How people call a file: by its whole name, its last part, its title, or its stem ("the ERROR log" is a level)."""
+    """Return the ways in which people name a file: its whole name, its last part, its title, or its stem ("the ERROR
+    log" means a level).
+    """
     whole = doc.filename.casefold()
     last = whole.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]
@@ -91,7 +97,9 @@ def _names(doc: Document) -> list[str]:
 
 
 def _is_host(text: str) -> bool:
-    """`example.py` is a file, `api.example.sh` rather a host; only what has one dot or a path is taken for a file."""
+    """Whether a text is rather a host, as `api.example.sh`, than a file, as `example.py`: a file has one dot, or a
+    path.
+    """
     return "/" not in text and text.count(".") > _MOST_DOTS
 
 
@@ -102,11 +110,12 @@ _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "em
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """Levels that a question names.
+    """The levels that a question names.
 
     Attributes:
-        levels: The worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
-        hard: Whether a level is named. A plain "errors" counts only where entries are counted, listed or put in order.
+        levels: the worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
+        hard: whether a level is named as one. A plain "errors" counts only where entries are counted, listed or put in
+            order.
     """
 
     levels: tuple[str, ...]
@@ -115,7 +124,7 @@ class Severity:
 
 
 def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
-    """What is meant by the levels of a question, and the pieces that say it."""
+    """Return the levels that a question means, and the phrases that name them."""
     lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
     named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
     plain = {at: (piece, [item for item in items if _word(item) in _PLAIN]) for at, (piece, items) in lists.items()}
@@ -219,7 +228,8 @@ class NameMention:
     """A name that a question holds.
 
     Attributes:
-        forms: What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of one.
+        forms: other spellings to look for if it is not there letter by letter: for "port 8080", `:8080`. Each is a
+            group of texts that a line must hold together.
     """
 
     text: str  # as the question writes it
@@ -229,7 +239,7 @@ class NameMention:
 
 
 def read_mention(piece: Phrase) -> NameMention | None:
-    """The name that a piece is, if it is one."""
+    """Return the name that a phrase is; None: it is no name."""
     if piece.kind == "quoted":
         return NameMention(piece.text[1:-1].strip(), hard=True)
     if piece.kind == "name":
@@ -240,7 +250,9 @@ def read_mention(piece: Phrase) -> NameMention | None:
 
 
 def _numbered(piece: Phrase) -> NameMention:
-    """As it is written, or as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
+    """Return a labelled number in the spellings of programs: `[4711]`, `:8080`, `job-4711`, or the label elsewhere in
+    the line.
+    """
     label, number = (piece.match["label"] or piece.match["capitals"]).split()[0], piece.match["number"]
     forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
@@ -334,14 +346,14 @@ class Aggregate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a question asks for.
+    """The parts of a question about files.
 
     Attributes:
-        doc_ids: The documents that it names; `file` as it names them, `unknown_file` one that is not there.
-        wanted: Of "the last three errors": 3; `which` of "the second error": 2, from the end where negative; `steps` of
-            "the 5 lines after it": 5.
-        grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`:
-            their values are what is counted, as in "how many components".
+        doc_ids: the documents that it names; `file`: as it names them; `unknown_file`: a name that no document has.
+        wanted: 3 for "the last three errors". `which`: 2 for "the second error", from the end if negative. `steps`: 5
+            for "the 5 lines after it".
+        grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
+            values, as in "how many components".
     """
 
     question: str
@@ -384,8 +396,8 @@ class Plan:
 
     @property
     def level_counts(self) -> bool:
-        """A plain "errors" is a condition where entries are counted, listed, put in order or taken from a time, and
-        where nothing else is asked for.
+        """Whether the level is a condition. A plain "errors" is one only where entries are counted, listed, put in
+        order or taken from a time, or where nothing else is asked for.
         """
         level = self.severity
         if level is None or level.hard:
@@ -393,7 +405,7 @@ class Plan:
         return bool(self.position or self.aggregate or self.period) or not (self.words or self.mentions)
 
     def as_dict(self) -> dict[str, object]:
-        """For logs and tests: what was understood, without empty parts."""
+        """Return the non-empty parts, for logs and tests."""
         facts: dict[str, object] = {
             "file": self.file,
             "unknown_file": self.unknown_file,
@@ -410,7 +422,7 @@ class Plan:
 
 
 def plan(question: str, documents: Sequence[Document]) -> Plan:
-    """`documents`: those that may be searched, for the names of files."""
+    """Read a question. `documents`: those that may be searched, for the names of files."""
     files = find_files(question, documents)
     understood = understand(grammar.read(mended(files.rest)), stem_words(documents))
     return replace(
@@ -425,7 +437,9 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 
 
 def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Plan:
-    """What a question says without regard to files. `own_words` say which file is meant, and are not looked for."""
+    """Read a question without regard to files. `own_words`: words that say which file is meant, and are not looked
+    for.
+    """
     severity, level_pieces = read_severity(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
@@ -463,13 +477,13 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
 
 
 def around(reading: Reading) -> int:
-    """Of "2 lines before and after it": 2; 0 where one side or none is asked for."""
+    """Return 2 for "2 lines before and after it"; 0 if one side or none is asked for."""
     said = reading.of("around")
     return min(_some(said), _MOST_STEPS) if said else 0
 
 
 def _some(pieces: Sequence[Phrase]) -> int:
-    """Of "the last five", "5 lines after": 5."""
+    """Return the number in "the last five", "5 lines after"."""
     found = (SOME.search(piece.text) for piece in pieces)
     return next((number_of(each[0]) for each in found if each), 1)
 
@@ -481,7 +495,7 @@ def _span(piece: Phrase) -> tuple[int, int]:
 
 
 def _period(reading: Reading) -> tuple[Period | None, list[Phrase]]:
-    """The period that names most limits, with the day beside it: "before 5:00 on Dec 4"; and its pieces."""
+    """Return the period with the most limits, joined with a day beside it ("before 5:00 on Dec 4"), and its phrases."""
     found = [(piece, times.read(piece.text)) for piece in reading.of("time")]
     if not found:
         return None, []
@@ -503,7 +517,9 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
 
 
 def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
-    """Not in "has that happened before?", which asks for any time, and "10:15, what happened then?"."""
+    """Whether a phrase asks for a neighbour: not in "has that happened before?", nor in "10:15, what happened
+    then?".
+    """
     before = piece.match.string[: piece.start]
     if piece.text.lower() == "then":
         return period is None or before.lower().endswith("and ")
@@ -537,7 +553,7 @@ def _counts_lines(piece: Phrase) -> bool:
 
 
 def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
-    """Whether there is nothing but "or" and commas between names, or between words, and an "or" before the last."""
+    """Whether names, or words, are joined by commas and a last "or", and nothing else."""
     texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(pieces)]
     joins = [text.lower() for text in texts] or [""]
     joins += [piece.text.lower() for piece in pieces if piece.text.lower() == "or"]
@@ -545,7 +561,9 @@ def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
 
 
 def _other_groups(text: str) -> Iterator[str]:
-    """Of "which user failed most often", "errors per host": `user`, `host`, where these are no columns of lines."""
+    """Yield nouns to group by that are no columns of lines: `user` of "which user failed most often", `host` of "errors
+    per host".
+    """
     for found in _GROUPED_BY.finditer(text):
         noun = next(filter(None, found.groups()))
         if not (any(said.fullmatch(noun) for said in _COLUMN.values()) or asks_for_lines(noun)):
@@ -553,7 +571,7 @@ def _other_groups(text: str) -> Iterator[str]:
 
 
 def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
-    """What is left of a question without what was read, and without words that ask."""
+    """Yield the words that are left of a question, without those that only ask."""
     begins = reading.has("began", "stopped")
     for piece in unread:
         if piece.kind in {"word", "file", "idiom", "levels", "time"}:

@@ -23,7 +23,7 @@ _YEARLESS = ("0000", "0001")
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What fits: how many lines, in each file, and those that are to be shown."""
+    """The lines that fit: how many, in which file, and those to be shown."""
 
     lines: int
     repeats: tuple[StoredLine, ...]
@@ -37,12 +37,12 @@ class Matches:
 
 
 async def find(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
-    """The lines that fit. Raises QueryRefused: the regex takes too long on these files."""
+    """Return the lines that fit. Raises QueryRefused: the regex takes too long on these files."""
     return await (_scanned(scope, query, where) if query.regex else _stored(scope, query, where))
 
 
 async def where_of(scope: Scope, query: LineQuery) -> LineWhere:
-    """What the store is asked for; the regex is tried on what fits that."""
+    """Return the store's filter for a query; the regex is tried on the lines that fit it."""
     doc_ids = ids_of(query.documents)
     period = query.period
     if period is not None:
@@ -63,7 +63,9 @@ async def where_of(scope: Scope, query: LineQuery) -> LineWhere:
 
 
 async def _levels(scope: Scope, query: LineQuery) -> tuple[str, ...]:
-    """FATAL and CRITICAL mean the same only in files that have but one of them."""
+    """Return the severities that a query means. FATAL and CRITICAL mean the same only in files that have but one of
+    them.
+    """
     if not query.levels:
         return ()
     there = {
@@ -74,7 +76,7 @@ async def _levels(scope: Scope, query: LineQuery) -> tuple[str, ...]:
 
 
 async def _stored(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
-    """By conditions that the store knows."""
+    """Find lines by conditions that the store knows."""
     wanted, notes = query.offset + query.limit, ()
     last = query.mode == "last"
     if query.mode in {"first", "last"} and query.order == "time":
@@ -88,7 +90,7 @@ async def _stored(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
 
 
 async def _scanned(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
-    """By a regular expression, tried on every line that fits all else."""
+    """Find lines by a regular expression, tried on every line that fits the other conditions."""
     fit = await _fitting(scope, query, where)
     in_file_order = query.order == "file" or query.mode == "context"
     ordered = fit if in_file_order else sorted(fit, key=lambda line: (line.ts_utc is None, line.ts_utc or ""))
@@ -123,7 +125,7 @@ def _searched(pattern: re.Pattern[str] | None, lines: Sequence[StoredLine], unti
 
 
 async def group_counts(scope: Scope, query: LineQuery, where: LineWhere) -> tuple[dict[str, int], int]:
-    """How many messages each value has, and how many have none."""
+    """Count the messages of each value, and those that have none."""
     column = conditions.STORED.get(query.group_by or "")
     if column and not query.regex:
         values = await scope.store.distinct(scope.name, where, column, limit=10_000)
@@ -176,7 +178,7 @@ _MOST_ALONE = 8  # conditions whose own counts are told
 
 @dataclass(frozen=True, slots=True)
 class FoundLines:
-    """The answer. `total`: messages that fit, of which a line may stand for several."""
+    """The answer to a line query. `total`: how many messages fit; a line may stand for several."""
 
     text: str
     total: int
@@ -184,7 +186,7 @@ class FoundLines:
 
 
 async def answer(scope: Scope, query: LineQuery) -> FoundLines:
-    """The lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
+    """Return the lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
     where = await where_of(scope, query)
     matches = await find(scope, query, where)
     if not matches.lines:
@@ -214,7 +216,7 @@ def _counted(query: LineQuery, matches: Matches) -> str:
 
 
 async def _groups(scope: Scope, query: LineQuery, where: LineWhere, matches: Matches) -> list[str]:
-    """The `top` groups with their numbers, the largest first; of days and hours in their order."""
+    """Return the `top` groups with their numbers, the largest first; days and hours in their order."""
     counts, without = await group_counts(scope, query, where)
     in_order = query.group_by in {"day", "hour"}
     ranked = sorted(counts.items()) if in_order else sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -232,7 +234,7 @@ async def _groups(scope: Scope, query: LineQuery, where: LineWhere, matches: Mat
 async def _shown(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
-    """As many of the chosen lines as there is room for, and how they are written."""
+    """Return as many of the chosen lines as there is room for, and their text."""
     if query.mode == "context":
         return await _in_context(scope, query, chosen, room)
     kept: list[StoredLine] = []
@@ -250,7 +252,7 @@ async def _shown(
 async def _in_context(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
-    """The chosen lines, marked, with the lines around them; what overlaps is written once."""
+    """Return the chosen lines, marked, with the lines around them; a line in two contexts is written once."""
     kept: list[StoredLine] = []
     rows: list[str] = []
     hits = {(line.doc_id, line.line_no) for line in chosen}
@@ -275,7 +277,7 @@ async def _in_context(
 
 
 def _row(scope: Scope, line: StoredLine) -> str:
-    """`app.log:12 (2024-05-01T10:00:00Z): text`; the time is left out where the line begins with it."""
+    """Write a line as `app.log:12 (2024-05-01T10:00:00Z): text`; the time is left out if the line begins with it."""
     at = said(line)
     stamp = f" ({at})" if at and line.ts and line.ts not in line.text[:80] else ""
     return f"{scope.document(line.doc_id).filename}:{line.line_no}{stamp}: {_cut(line.text.rstrip(), LONGEST_SHOWN)}"
@@ -294,7 +296,7 @@ def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
 
 
 async def _nothing(scope: Scope, query: LineQuery, where: LineWhere) -> str:
-    """That no line fits, and how many fit each condition by itself."""
+    """Say that no line fits, and how many fit each condition by itself."""
     nothing = LineWhere(where.doc_ids)
     if query.line is not None and all(query.line > doc.n_lines for doc in query.documents):
         sizes = ", ".join(f"{doc.filename} has {number_of(doc.n_lines, 'line')}" for doc in query.documents)

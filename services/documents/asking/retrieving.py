@@ -41,7 +41,7 @@ class Ranking:
 
 
 async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Retrieved:
-    """At most `k` passages, best first, or why there are none."""
+    """Return at most `k` passages, best first, or why there are none."""
     if ranking.exact_paths:
         found = await exact.find_exact(scope, plan, k)
         if found is not None:
@@ -65,7 +65,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
 
 
 async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[ChunkHit], bool]:
-    """Hits in order, and whether only words were compared."""
+    """Return hits in order, and whether only words were compared."""
     documents = scope.chosen(plan)
     embedded = await vector()
     text = plan.text
@@ -88,7 +88,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
 
 
 def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[str, ...]]:
-    """A level that is named stays a condition where the rest of a question is ranked; what has no levels may stay."""
+    """Keep the hits of a level that the question names; hits without levels may stay."""
     level = plan.severity
     if level is None or not level.hard:
         return hits, ()
@@ -99,7 +99,7 @@ def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[s
 
 
 def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
-    """With what only the question's words and the kind of a chunk can tell."""
+    """Raise a hit's score by what only the question's words and the kind of chunk tell."""
     chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
         more = vocabulary.BONUS * vocabulary.fit(plan.text, chunk.key_path)
@@ -126,7 +126,7 @@ async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: b
 
 
 def _spread_out(hits: Sequence[ChunkHit]) -> list[ChunkHit]:
-    """The first hits of each document, then the others."""
+    """Put the first hits of each document before all others."""
     seen = Counter[str]()
     first: list[ChunkHit] = []
     later: list[ChunkHit] = []

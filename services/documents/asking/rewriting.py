@@ -67,13 +67,15 @@ class RewrittenQuestion(BaseModel):
 
 class Rewriter(Protocol):
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
-        """One question that makes sense by itself; it is checked before it is used. Raises LLMError: there is none."""
+        """Return one question that makes sense by itself; it is checked before it is used. Raises LLMError: there is
+        none.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A question, ready to be looked for.
+    """A question that can be looked for.
 
     Attributes:
         how: `as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
@@ -101,7 +103,7 @@ class ModelRewriter:
 
 
 class _FollowUp:
-    """What a question says, and what it leaves to the conversation."""
+    """A question, split into what it says itself and what it takes from the conversation."""
 
     def __init__(self, question: str) -> None:
         self.reading = grammar.read(question)
@@ -116,7 +118,7 @@ class _FollowUp:
 
 
 def needs_context(question: str) -> bool:
-    """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to nothing
+    """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to no words
     of its own.
     """
     return _needs_context(_FollowUp(question))
@@ -133,7 +135,7 @@ def _needs_context(asked: _FollowUp) -> bool:
 
 
 def _says_only_a_fact(asked: _FollowUp) -> bool:
-    """A file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
+    """Whether a question names a file, line, time or level and nothing else: "and in worker.log?", "at 10:03?"."""
     if not asked.facts or asked.plan.aggregate or asked.plan.position:
         return False
     names = _names(piece for piece in asked.reading.pieces if piece.kind not in asked.facts)
@@ -142,7 +144,7 @@ def _says_only_a_fact(asked: _FollowUp) -> bool:
 
 
 async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> Resolved:
-    """`question` in a form that can be looked for."""
+    """Return `question` in a form that can be looked for."""
     await grammar.prepare()
     asked = _FollowUp(question)
     if context is None or not (context.turns or context.citations) or not _needs_context(asked):
@@ -164,7 +166,7 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
 
 
 def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Resolved | None:
-    """What asks about the lines cited before, or those beside them; None: it asks for others."""
+    """Resolve a question about the lines cited before, or those beside them. None: it asks for others."""
     if not cited or asked.stands_alone:
         return None
     plan, reach = asked.plan, around(asked.reading)
@@ -182,7 +184,9 @@ def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
 
 
 def _without_what_changes(previous: str, asked: _FollowUp) -> str:
-    """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
+    """Return the previous question without what the new one replaces: "and the last WARN?" after "how many ERROR
+    entries".
+    """
     changed = set(asked.facts)
     if asked.plan.severity is None:
         changed.discard("levels")
@@ -192,7 +196,7 @@ def _without_what_changes(previous: str, asked: _FollowUp) -> str:
 
 
 def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a rewrite may replace the question: it keeps what was there, and invents nothing."""
+    """Whether a rewrite may replace the question: it keeps names and numbers, and invents none."""
     text = rewritten.strip()
     if not text or "\n" in text or len(text) > MAX_CHARS or _ANSWER_LIKE.match(text):
         return False
@@ -221,14 +225,16 @@ def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
 
 
 def with_citations(context: ConversationContext | None, documents: Sequence[Document]) -> ConversationContext | None:
-    """`context` with the citations of its last answer: as they were given, else as they are written in it."""
+    """Return `context` with the citations of its last answer: as they were given, else read from its text."""
     if context is None or context.citations or not context.turns:
         return context
     return replace(context, citations=cited_in(context.turns[-1][1], documents))
 
 
 def cited_in(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
-    """`app.log:40`, `app.log:40-44` and "line 40 of app.log", of files that are there, in their order."""
+    """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, for files that exist, in their
+    order.
+    """
     found: dict[int, Citation] = {}
     # The longest name first: what it matched is no other file's.
     for doc in sorted(documents, key=lambda doc: -len(doc.filename)):

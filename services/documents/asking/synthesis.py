@@ -33,7 +33,7 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An answer, and its citations that hold, in order, each once."""
+    """A checked answer, and its valid citations in order, each once."""
 
     answer: str
     unverified: int
@@ -41,7 +41,9 @@ class Checked:
 
 
 def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> Checked:
-    """`allowed`: more text that may be quoted: the question, the headers, what was computed."""
+    """Mark what an answer cites or quotes without a source. `allowed`: more text that may be quoted: the question,
+    headers, computed facts.
+    """
     held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
     cited: dict[tuple[str, int, int], Citation] = {}
     wrong: list[str] = []
@@ -53,7 +55,7 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
         return instead
 
     def located(match: re.Match[str]) -> str:
-        """As in `server.log:1045 (14:32:15Z)`."""
+        """Check a place such as `server.log:1045 (14:32:15Z)`."""
         first, last = _span(match, 2)
         for passage in passages:
             if _same_file(passage.source, match[1]) and passage.line_start <= first <= last <= passage.line_end:
@@ -80,7 +82,9 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
 
 
 def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
-    """Each quotation of a line, judged. A mark that belongs to what is quoted, or stands alone, parts none of them."""
+    """Check each quotation of a line. A quotation mark that belongs to the quoted text, or stands alone, begins
+    none.
+    """
 
     def is_held(start: int, end: int) -> bool:
         inner = line[start + 1 : end].strip(" .…,")
@@ -111,7 +115,9 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
 
 
 def _begins_one(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
-    """Whether the next mark of this kind begins a quotation that is there: then the one at `start` stands alone."""
+    """Whether the next mark of this kind begins a quotation that a passage holds: then the one at `start` stands
+    alone.
+    """
     same = [mark for mark in marks if mark > start and line[mark] == line[start]]
     pairs = ((same[0], end) for end in same[1:] if _SHORTEST_QUOTE < end - same[0] <= _LONGEST_QUOTE + 1)
     return len(same) % 2 == 0 and any(is_held(*pair) for pair in pairs)
@@ -150,7 +156,7 @@ class CondensedAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What an answer is made from."""
+    """Everything that an answer is made from: question, passages, facts, rules of citing."""
 
     question: str
     query: str  # the question as it was looked for, where that differs
@@ -168,16 +174,16 @@ class Material:
 class Synthesiser(Protocol):
     @property
     def id(self) -> str:
-        """Part of the cache's key: the model, and the version of the prompts."""
+        """Identifies the model and the version of the prompts; part of the cache's key."""
         ...
 
     async def answer(self, material: Material) -> str:
-        """What the material says about its question. Raises LLMError: there is no answer."""
+        """Answer the question from the material. Raises LLMError: there is no answer."""
         ...
 
 
 class ModelSynthesiser:
-    """One call, and a second one when the endpoint was not there or too slow."""
+    """Asks a model once, and a second time if the endpoint was unavailable or too slow."""
 
     def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
         self._asker = asker
@@ -218,7 +224,7 @@ class ModelSynthesiser:
 
 
 class ExtractiveSynthesiser:
-    """Quotes what was found, with its place; nothing is put into other words."""
+    """Quotes the passages with their places, word by word."""
 
     @property
     def id(self) -> str:
@@ -248,7 +254,7 @@ def rendered(material: Material) -> str:
 
 
 def numbered(passage: CitedPassage) -> str:
-    """Lines of records carry their numbers, so that one of them can be cited; those that matched are marked."""
+    """Put numbers before the lines of records, so that one can be cited; matched lines are marked."""
     if not passage.numbered:
         return passage.text
     matched = set(passage.matched)
@@ -256,7 +262,7 @@ def numbered(passage: CitedPassage) -> str:
 
 
 def shortened(passage: CitedPassage) -> CitedPassage:
-    """Only the matched lines and those next to them."""
+    """Keep only the matched lines and those next to them."""
     if not passage.exact or not passage.matched:
         return passage
     first = max(passage.line_start, min(passage.matched) - CUT_CONTEXT)
@@ -266,7 +272,7 @@ def shortened(passage: CitedPassage) -> CitedPassage:
 
 
 def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
-    """One passage in a few lines."""
+    """Quote one passage in a few lines."""
     if passage.held:
         return f"{citation}: {' '.join(passage.held)}"
     words = set(query_tokens(material.query))
@@ -276,7 +282,7 @@ def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
 
 
 def _quoted_lines(passage: CitedPassage, citation: str, words: set[str]) -> str:
-    """Each line under its own number, so that none is taken for another."""
+    """Quote each line under its own number, so that none is taken for another."""
     matched = set(passage.matched)
     lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
     lines.sort(key=lambda line: line[0] != passage.matched[0])  # the best first, as it is cited
@@ -296,7 +302,7 @@ def _quoted_lines(passage: CitedPassage, citation: str, words: set[str]) -> str:
 
 
 def _excerpt(text: str, words: set[str], limit: int) -> str:
-    """The paragraph that shares most with the question, and what follows while there is room."""
+    """Return the paragraph that shares most words with the question, and following ones while there is room."""
     paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()] or [""]
     best = max(range(len(paragraphs)), key=lambda at: (_shared(words, paragraphs[at]), -at))
     taken = paragraphs[best]

@@ -47,7 +47,7 @@ _BOUNDS = {len("YYYY-MM-DD"): ("0000-01-01", "9999-12-31"), len("MM-DD"): ("01-0
 
 
 class _Moment(NamedTuple):
-    """As exact as it was written: the day may be `MM-DD`; the time of day is a span."""
+    """A moment as exact as it was written: the day may be `MM-DD`; the time of day is a span."""
 
     day: str | None
     start: str | None = None
@@ -56,7 +56,7 @@ class _Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Conditions on lines, in the form of `LineWhere`."""
+    """Conditions on the time of lines, in the form of `LineWhere`."""
 
     text: str  # the words they came from
     clocks: tuple[str, str] | None = None
@@ -66,7 +66,7 @@ class Period:
 
 
 def read(text: str) -> Period:
-    """What a text that fits `PERIOD` means."""
+    """Read a text that fits `PERIOD`."""
     found = _period().fullmatch(text)
     moments = [_moment(said) for said in (found.groups() if found else (text,)) if said]
     if len(moments) > 1:
@@ -76,10 +76,10 @@ def read(text: str) -> Period:
 
 
 def window(since: str | None, until: str | None) -> Period | None:
-    """From one moment, included, to another, as far as it is named (`10:05` is the whole minute); None: no limit.
+    """Return the period between two moments, both included (`10:05` is the whole minute); None: neither is given.
 
     Raises:
-        ValueError: one of them is no day or time of day; its message is that one.
+        ValueError: one of them is no day or time of day; the message is that text.
     """
     for said in (since, until):
         if said is not None and not _one_moment().fullmatch(said.strip()):
@@ -103,7 +103,7 @@ def window(since: str | None, until: str | None) -> Period | None:
 
 
 def without_year(period: Period) -> Period:
-    """The same in a log that leaves the year out."""
+    """Return the same period for a log that leaves the year out."""
 
     def cut(span: tuple[str, str] | None) -> tuple[str, str] | None:
         return span if span is None or span[0][2:3] == "-" else (span[0][5:], span[1][5:])
@@ -118,7 +118,7 @@ def _one_moment() -> re.Pattern[str]:
 
 @cache
 def _period() -> re.Pattern[str]:
-    """Compiled at its first use: it takes too long for start-up."""
+    """Return the pattern, compiled at its first use: it takes too long for start-up."""
     return re.compile(PERIOD, re.IGNORECASE)
 
 
@@ -138,7 +138,7 @@ def _between(text: str, first: _Moment, last: _Moment) -> Period:
 
 
 def _sided(text: str, side: str, moment: _Moment) -> Period:
-    """A day is left out by "before" and "after", and is part of "since" and "until"."""
+    """Return the period on one side of a moment. "Before" and "after" exclude a day, "since" and "until" include it."""
     after = side in {"after", "since"}
     if moment.day is None:
         start = moment.start or ""
@@ -152,7 +152,7 @@ def _sided(text: str, side: str, moment: _Moment) -> Period:
 
 
 def _next_to(day: str, days: int) -> str:
-    """The day before or after; of `MM-DD` in a year that has all days."""
+    """Return the day before or after; for `MM-DD`, in a leap year."""
     full = day if len(day) == len("YYYY-MM-DD") else f"{_LEAP_YEAR}-{day}"
     try:
         other = date.fromisoformat(full) + timedelta(days)
@@ -188,7 +188,7 @@ def _day(text: str) -> str:
 
 
 def _span(hour: str, minute: str | None, second: str | None, fraction: str | None = None) -> tuple[str, str]:
-    """From a time of day to the end of the hour, minute, second or fraction that it names."""
+    """Return the span from a time of day to the end of the hour, minute, second or fraction that it names."""
     digits = (fraction or "")[:6]
     step = 10 ** (6 - len(digits)) if second else (60 if minute else 3600) * 1_000_000
     parts = f".{digits.ljust(6, '0')}" if second else ""

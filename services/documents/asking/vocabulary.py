@@ -125,7 +125,7 @@ _ASKING = """
 
 
 def any_of(*names: str) -> str:
-    """A pattern for the words of classes, and for other words as they are.
+    """Return a pattern for the words of the named classes, and for other words as they are.
 
     Each word is a regular expression, letter case aside; `_` means a space.
     """
@@ -144,7 +144,7 @@ _STRUCTURE = re.compile(
 
 
 def asks(word: str) -> bool:
-    """Whether a word belongs to the question, and not to what is looked for."""
+    """Whether a word belongs to the wording of a question, and is not looked for."""
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
 
 
@@ -159,7 +159,7 @@ def asks_for_lines(noun: str) -> bool:
 
 
 def number_of(words: str) -> int:
-    """Of `5`, `five`, `a few`, `3rd`, `third`."""
+    """Return the number in `5`, `five`, `a few`, `3rd`, `third`."""
     digits = re.match(r"\d+", words)
     return max(1, int(digits[0])) if digits else _NUMBERS[" ".join(words.lower().split())]
 
@@ -175,9 +175,9 @@ _WORD = re.compile(rf"{_QUOTED}|(?<![\w./:@#$%+=-])([A-Za-z][a-z]{{2,11}})(?![\w
 
 
 def mended(question: str) -> str:
-    """`question` without typing errors in the words that steer a search: `frist`, `eror`, `how mnay`.
+    """Correct typing errors in the words that steer a search: `frist`, `eror`, `how mnay`.
 
-    Only one swapped, missing or doubled letter is mended: a changed letter too often makes another word (`lost` and
+    Only one swapped, missing or doubled letter is corrected: a changed letter too often makes another word (`lost` and
     `last`). What is quoted, and what may be a name, is left alone.
     """
     return _WORD.sub(lambda found: _slips().get(found[0].lower(), found[0]), question)
@@ -190,7 +190,7 @@ def _slips() -> dict[str, str]:
 
 
 def _slips_of(word: str) -> set[str]:
-    """The first letter is seldom missed."""
+    """Return misspellings of a word. Its first letter is taken to be right."""
     swapped = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
     if len(word) <= _SHORT:
         return swapped
@@ -265,7 +265,7 @@ _IN_KEYS = _compiled({
 
 
 def words_in_logs(question: str) -> str:
-    """More words to look for in logs.
+    """Return synonyms of the question's words that logs use.
 
     People say "kicked out" where logs say `disconnecting`. These words are added to what is ranked, never to conditions
     that a line has to fulfil.
@@ -290,7 +290,7 @@ def fit(question: str, key_path: str) -> float:
 
 @lru_cache(maxsize=256)
 def _asked(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Names as written, their word stems, and the names of what is meant."""
+    """Return the names in a question as written, their word stems, and synonyms of its words."""
     written = frozenset(re.findall(r"(?<![\w.-])[\w.-]*\w", question))
     folded = question.casefold()
     meant = frozenset(name for said, names in _IN_KEYS if said.search(folded) for name in names.split())

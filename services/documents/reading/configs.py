@@ -40,7 +40,7 @@ _READERS: dict[str, tuple[Callable[[str], Outline], ...]] = {
 
 
 def outline_of(filename: str, text: str) -> Outline:
-    """The keys and values of `text`, read by its name, or by the first reader that can."""
+    """Read the keys and values of `text` with the reader for its name, or with the first reader that can."""
     for read in _READERS.get(extension(filename), (read_json, read_toml, read_yaml, read_ini)):
         try:
             return read(text)
@@ -50,7 +50,9 @@ def outline_of(filename: str, text: str) -> Outline:
 
 
 def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) -> list[Chunk]:
-    """Sections of `lines`, which are `redacted`; then the values in `outline`, which are not yet."""
+    """Return section chunks of `lines`, which are redacted already, then a chunk for each value in `outline`, redacted
+    here.
+    """
     chunks: list[Chunk] = []
     for section in _sections(lines, outline):
         heading = redacted.part(" › ".join(section.parent)) if section.parent else None
@@ -92,7 +94,9 @@ class _Node:
 
 
 def _sections(lines: Sequence[str], outline: Outline) -> Iterator[_Section]:
-    """Every line is in exactly one. Depth first, without recursion: a file may be nested deep."""
+    """Yield sections; every line is in exactly one. Depth first and without recursion, since a file may be nested
+    deep.
+    """
     sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
     waiting = [_tree(lines, outline)]
     while waiting:
@@ -111,7 +115,7 @@ def _joined(group: list[_Node]) -> _Node:
 
 
 def _grouped(children: list[_Node], sizes: Sequence[int]) -> Iterator[list[_Node]]:
-    """Plain values side by side stay together, as long as they are not large; so do small parts of a list."""
+    """Group children: plain values side by side stay together unless they are large; so do small parts of a list."""
     group: list[_Node] = []
     for child in children:
         plain = not child.children or child.path[-1].startswith("[")
@@ -127,7 +131,7 @@ def _grouped(children: list[_Node], sizes: Sequence[int]) -> Iterator[list[_Node
 
 
 def _pieces(node: _Node, sizes: Sequence[int]) -> Iterator[_Section]:
-    """Cut at line ends, where a single value is too large."""
+    """Cut a single large value at line ends."""
     start = node.first
     for number in range(start + 1, node.last + 1):
         if sizes[number] - sizes[start - 1] > LARGE_CHARS:

@@ -16,8 +16,8 @@ _COLOUR = re.compile("\x1b\\[[0-9;:?]{0,40}[A-Za-z]")
 
 
 def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
-    """The text in UTF-8 or, with a byte order mark, UTF-16, and what the reader has to know about it.
-    Raises FileRefused: it holds NUL bytes, or too much that is no text.
+    """Decode UTF-8 or, with a byte order mark, UTF-16. Returns the text and flags for the reader.
+    Raises FileRefused: it holds NUL bytes, or too many bytes that are no text.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text, given = data.decode("utf-16", "replace"), 0
@@ -38,7 +38,7 @@ def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines end at line feeds alone; what follows the last one counts only if there is something."""
+    """Split at line feeds only. An empty last line does not count."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -46,6 +46,6 @@ def lines_of(text: str) -> list[str]:
 
 
 def cut_lines(text: str, most: int) -> tuple[str, int]:
-    """`text` with no line longer than `most` characters, and how many were."""
+    """Cut lines longer than `most` characters. Returns the text and how many lines were cut."""
     too_long = re.compile(rf"^([^\n]{{{most}}})[^\n]+", re.MULTILINE)
     return too_long.subn(r"\1", text)

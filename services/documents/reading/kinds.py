@@ -59,7 +59,7 @@ class DetectedKind(NamedTuple):
 
 
 def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> DetectedKind:
-    """What is not sure enough is text."""
+    """Return the kind of a document and how sure that is. Text where nothing is sure enough."""
     if chosen is not None:
         return DetectedKind(chosen, 1.0)
     if named := KINDS.get(extension(filename)):
@@ -74,7 +74,7 @@ def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> De
 
 
 def by_content(sample: str) -> DetectedKind:
-    """What the beginning of a file looks like, and how sure that is."""
+    """Guess the kind from the beginning of a file."""
     lines = [line for line in lines_of(sample) if line.strip()]
     if not lines:
         return DetectedKind(DocumentKind.TEXT, SURE_ENOUGH)
@@ -97,7 +97,9 @@ def by_content(sample: str) -> DetectedKind:
 
 
 def _log_signs(lines: list[str]) -> int:
-    """Lines with a level word or a time where logs have them, and what continues them."""
+    """Count the lines that look like log lines: with a level word or a time where logs have them, or continuing such a
+    line.
+    """
     signs = 0
     for text, line in zip(lines, logs.read_log_lines(lines), strict=True):
         if text.startswith("{"):
@@ -113,7 +115,7 @@ def _log_signs(lines: list[str]) -> int:
 
 
 def _is_table(lines: list[str]) -> bool:
-    """A row of names, then rows as wide with numbers in them."""
+    """Whether the lines are a row of names and rows of the same width that hold numbers."""
     for separator in (",", "\t", ";"):
         try:
             rows = list(csv.reader(lines[:20], delimiter=separator))

@@ -61,7 +61,7 @@ class LevelField(NamedTuple):
 
 
 def level_field(line: str, start: int, end: int) -> LevelField | None:
-    """The severity field of a line whose time is between `start` and `end` (both 0 when there is none)."""
+    """Return the severity field of a line whose time is between `start` and `end` (both 0 if it has none)."""
     for found in _LEVEL_FIELD.finditer(line, 0, end + _REACH):
         word = found[1]
         if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word, end):
@@ -74,14 +74,14 @@ def level_field(line: str, start: int, end: int) -> LevelField | None:
 
 
 def level_of_value(value: object) -> str | None:
-    """The severity that a field of a JSON record names."""
+    """Return the severity that a field of a JSON record names; None: it names none."""
     if isinstance(value, str):
         return _BY_WORD.get(value.strip().lower())
     return _BY_NUMBER.get(value) if isinstance(value, int) else None
 
 
 def level_keyword(message: str) -> str | None:
-    """The severity that words of a message suggest."""
+    """Return the severity that words of a message suggest; None: none does."""
     lowered = message.lower()
     if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical", "traceback")):
         return None
@@ -90,9 +90,10 @@ def level_keyword(message: str) -> str | None:
 
 
 def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
-    """In capitals a level word needs nothing more; else its surroundings must show that it is a field.
+    """Whether a level word is a field of the line, and no word of its message: it is in capitals, or stands among marks
+    as fields do.
 
-    `timed`: where the time ends, 0 without one.
+    `timed`: where the time ends, 0 if there is none.
     """
     before, after = line[start - 1 : start], line[end : end + 1]
     if before == "/":
@@ -147,7 +148,9 @@ _NAMED = re.compile(r"(?:^|\s)(?:component|logger|service|module|target|caller)=
 
 
 def component_of(line: str, end: int, field: LevelField | None, *, timed: bool) -> str | None:
-    """`end`: where the time ends; `field`: the severity field, if there is one."""
+    """Return the component that wrote the line; None: it names none. `end`: where the time ends; `field`: the severity
+    field.
+    """
     syslog = _SYSLOG.match(line, end, end + _COMPONENT_REACH) if timed else None
     if field is None or not field.end or (syslog and syslog.end() <= field.start):
         return syslog[1] if syslog else None
@@ -177,7 +180,7 @@ MOST_FOLLOWING = 60  # so many lines stay with the line that they belong to
 
 
 class Line(NamedTuple):
-    """What a line says."""
+    """The facts that one line states."""
 
     stamp: Stamp | None = None
     ts: str | None = None  # the time as written, unless `stamp` says where it is in the line
@@ -188,13 +191,13 @@ class Line(NamedTuple):
 
 
 def read_log_lines(lines: Iterable[str]) -> list[Line]:
-    """One record for each line."""
+    """Return one record for each line."""
     reader = _LineReader()
     return [reader.read(text) for text in lines]
 
 
 class _LineReader:
-    """Reads one line after another, knowing what came before."""
+    """Reads a log line by line, and remembers what came before."""
 
     def __init__(self) -> None:
         self._times = TimeReader()
@@ -270,7 +273,7 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
 
 
 def says_what_broke(text: str) -> bool:
-    """Whether a line within a stack trace names the error, not a place in the code."""
+    """Whether a line within a stack trace names the error, rather than a place in the code."""
     bare = text.lstrip().removeprefix("Caused by: ")
     return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None
 
@@ -291,7 +294,9 @@ _VARIABLE = re.compile(
 
 
 def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
-    """Its chunks and a record of each line. Windows go first, in the order of the file, then the patterns."""
+    """Return the chunks of a log and a record of each line. Windows come first, in the order of the file, then
+    patterns.
+    """
     read = read_log_lines(lines)
     records = _records(lines, read)
     spans = list(windows(read))
@@ -311,7 +316,7 @@ def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
 
 
 def windows(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """First and last line of each window. Every line is in exactly one."""
+    """Yield the first and last line of each window. Every line is in exactly one."""
     start, last = 0, None
     for first, after in _entries(lines):
         stamp = lines[first].stamp
@@ -326,7 +331,7 @@ def windows(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
 
 
 def _entries(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """Start and end of each entry: a line, and those that continue it."""
+    """Yield start and end of each entry: a line together with the lines that continue it."""
     first = 0
     for at in range(1, len(lines) + 1):
         if at == len(lines) or not lines[at].continues or at - first >= MOST_FOLLOWING:
@@ -348,12 +353,12 @@ def _records(lines: Sequence[str], read: Sequence[Line]) -> list[LineRecord]:
 
 
 def mask(line: str) -> str:
-    """Found child 6725 in slot 10 → Found child # in slot #."""
+    """Replace the variable parts of a line: `Found child 6725 in slot 10` → `Found child # in slot #`."""
     return _VARIABLE.sub("#", line[:_MASKED_CHARS])
 
 
 def _patterns(lines: Sequence[str], read: Sequence[Line], records: Sequence[LineRecord]) -> list[list[int]]:
-    """The lines of each pattern: alarming ones first, then rare ones."""
+    """Group line numbers by pattern: alarming patterns first, then rare ones."""
     shapes: dict[str, list[int]] = {}
     for number, (text, line) in enumerate(zip(lines, read, strict=True), start=1):
         if text.strip() and (not line.in_trace or says_what_broke(text)):
@@ -363,7 +368,7 @@ def _patterns(lines: Sequence[str], read: Sequence[Line], records: Sequence[Line
 
 
 def _chunk(chunk: Chunk, records: Sequence[LineRecord]) -> Chunk:
-    """`chunk`, with what the `records` of its lines have in common."""
+    """Return `chunk` with the times, severities and components of its lines' `records`."""
     times = [record.ts_utc for record in records if record.ts_utc]
     found = {record.severity for record in records}
     components = dict.fromkeys(record.component for record in records if record.component)

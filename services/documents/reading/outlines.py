@@ -32,10 +32,11 @@ class ConfigKey(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A value.
+    """A value of a configuration file.
 
     Attributes:
-        start: Where in the text it begins, without quotes; `end`: where it ends; unknown unless that is behind `start`.
+        start: where in the text the value begins, without quotes; `end`: where it ends. Known only if `end` is behind
+            `start`.
     """
 
     path: Path
@@ -52,7 +53,7 @@ class Outline:
     """Keys and values in the order of the file. Lines count from 1.
 
     Attributes:
-        comments: What begins a line that belongs to the key below it.
+        comments: marks that begin a comment line, which belongs to the key below it.
     """
 
     keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
@@ -61,7 +62,7 @@ class Outline:
     n_values: int = 0  # how many values the file has: of very many, not all are kept
 
     def add_key(self, path: Path, line: int) -> None:
-        """Of several keys in one line, the first is the one that sections can begin at."""
+        """Add a key. Of several keys in one line only the first is kept, since sections begin at lines."""
         if not self.keys or line > self.keys[-1].line:
             self.keys.append(ConfigKey(path, line))
 
@@ -72,14 +73,16 @@ class Outline:
 
     @cached_property
     def secret_objects(self) -> frozenset[Path]:
-        """The paths of Kubernetes manifests of the kind Secret."""
+        """Return the paths of Kubernetes manifests of the kind Secret."""
         return frozenset(
             leaf.path[:-1] for leaf in self.leaves if leaf.path[-1:] == ("kind",) and leaf.value == "Secret"
         )
 
     @cached_property
     def names(self) -> dict[Path, str]:
-        """What parts of a list, or elements, are called: `- name: DB_PASSWORD`, `<add key="DbPassword" value=…>`."""
+        """Return the names of list items and elements by their paths: `- name: DB_PASSWORD`, `<add key="DbPassword"
+        value=…>`.
+        """
         names: dict[Path, str] = {}
         for leaf in self.leaves:
             if leaf.path and leaf.path[-1] in _NAMES:
@@ -88,21 +91,23 @@ class Outline:
 
 
 class Unreadable(Exception):
-    """The file is not of this format."""
+    """The file is not of the format that was tried."""
 
 
 def one_line_value(value: str) -> str:
-    """`value` in one line, cut at 500 characters."""
+    """Return `value` in one line, cut at 500 characters."""
     return " ".join(value.split())[:LONGEST_VALUE] if "\n" in value else value.strip()[:LONGEST_VALUE]
 
 
 def one_name(key: str) -> str:
-    """`key` in one line, cut at 100 characters: it is repeated for each value below it."""
+    """Return `key` in one line, cut at 100 characters: it is repeated for each value below it."""
     return " ".join(key.split())[:LONGEST_NAME] if len(key) > LONGEST_NAME or "\n" in key else key
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:
-    """`services db ports`. An item of a list goes by its name, if it has one; the index of a plain value is omitted."""
+    """Write a path as words: `services db ports`. A list item goes by its name, if it has one; the index of a plain
+    value is left out.
+    """
     said: list[str] = []
     for at, name in enumerate(path):
         if not name.startswith("["):
@@ -115,7 +120,7 @@ def words(path: Path, names: Mapping[Path, str]) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`services.db.ports[0]`."""
+    """Write a path with dots: `services.db.ports[0]`."""
     text = ""
     for name in path:
         text += name if name.startswith("[") or not text else f".{name}"
@@ -135,7 +140,7 @@ _REMARK = re.compile(r"\s{1,60}[#;]\s")
 
 
 def read_ini(text: str) -> Outline:
-    """Any text has an outline of this kind; of prose it is an empty or a meaningless one."""
+    """Read keys and values of any text that is built of lines. Prose gives an empty or a meaningless outline."""
     reader = _Reader()
     at = 0
     for number, line in enumerate(lines_of(text), start=1):
@@ -194,7 +199,9 @@ class _Reader:
             self.outline.add(leaf)
 
     def _nested(self, bare: str, number: int) -> bool:
-        """Blocks in braces or in tags, as web servers have them: whether this line opened or closed one."""
+        """Read a line that opens or closes a block in braces or tags, as web servers have them. Returns whether it
+        did.
+        """
         if bare in ("}", "};", "},"):
             del self._blocks[-1:]
             return True
@@ -215,7 +222,7 @@ class _Reader:
 
 
 def _value(value: str) -> tuple[int, int]:
-    """Start and end of the value in the text behind the key: without quotes, and without a remark."""
+    """Return start and end of the value in the text behind a key, without quotes and without a trailing comment."""
     if value[:1] in ("'", '"') and (end := value.find(value[0], 1)) > 0:
         return 1, end
     remark = _REMARK.search(value)
@@ -227,7 +234,7 @@ _ITEM = re.compile(r"-\s{1,9}(.*)")
 
 
 def read_indented(text: str) -> Outline:
-    """Keys and values of templates, fragments and files with a mistake, nested by their indents."""
+    """Read keys and values by their indents: of templates, fragments, and files with a mistake."""
     outline = Outline(comments=("#", "//"))
     open_keys: list[tuple[int, str]] = []
     after = 0
@@ -267,7 +274,7 @@ _LONGEST_ROW = 300
 
 @dataclass(slots=True)
 class _Level:
-    """An object or list that is open; `plain`: it holds nothing but plain values."""
+    """An object or list that is still open. `plain`: it holds nothing but plain values."""
 
     path: Path
     line: int
@@ -280,7 +287,7 @@ class _Level:
 
 
 def read_json(text: str) -> Outline:
-    """Its keys and values; of several documents, one after another, as of a list of them.
+    """Return the keys and values. Several documents in a row are read like a list of them.
     Raises Unreadable: it is no JSON.
     """
     reader = _JsonReader(text)
@@ -292,7 +299,7 @@ def read_json(text: str) -> Outline:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
-    """Of each its kind, its text, where it starts and where it ends."""
+    """Yield kind, text, start and end of each token."""
     at = 0
     while token := _TOKEN.search(text, at):
         kind, at = token.lastgroup or "wrong", token.end()
@@ -407,7 +414,7 @@ class _Token(NamedTuple):
 
 
 def read_toml(text: str) -> Outline:
-    """Its keys and values. Raises Unreadable: it is no TOML."""
+    """Return the keys and values. Raises Unreadable: it is no TOML."""
     try:
         if _DEEP_KEY.search(text):  # such a key takes the library time in proportion to the square of its length
             raise Unreadable("nested too deep")
@@ -430,7 +437,7 @@ def read_toml(text: str) -> Outline:
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
-    """The tokens between line ends, except for those within brackets."""
+    """Yield the tokens of each statement: up to a line end that is not within brackets."""
     line, depth = 1, 0
     tokens: list[_Token] = []
     at = 0
@@ -456,7 +463,7 @@ def _statements(text: str) -> Iterator[list[_Token]]:
 
 
 def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
-    """The path of the table that begins. `tables` counts the tables of each list."""
+    """Return the path of the table that a header begins. `tables` counts the tables of each list."""
     name = _path(tokens)
     if tokens[1].text == "[":
         tables[name] = tables.get(name, -1) + 1
@@ -469,7 +476,7 @@ def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
 
 
 def _values(outline: Outline, tokens: list[_Token], path: Path) -> None:
-    """Adds the values of one key: a plain one, or those in its lists and inline tables."""
+    """Add the values of one key: a plain value, or those in its lists and inline tables."""
     # Of each that is open its path and, of a list, how many values were read; of a table -1.
     levels: list[tuple[Path, int]] = []
     value: list[_Token] = []
@@ -503,7 +510,7 @@ def _leaf(path: Path, tokens: list[_Token]) -> Leaf:
 
 
 def _path(tokens: list[_Token]) -> Path:
-    """From `a."b.c".d`: a, b.c and d."""
+    """Split a dotted key: `a."b.c".d` gives a, b.c and d."""
     parts: list[str] = []
     for token in tokens:
         if token.kind == "string":
@@ -521,7 +528,7 @@ _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")  # lines end here for
 
 
 def read_yaml(text: str) -> Outline:
-    """Its keys and values. Raises Unreadable: it is no YAML."""
+    """Return the keys and values. Raises Unreadable: it is no YAML."""
     text = text.translate(_BREAKS)
     reader = _YamlReader(text)
     try:
@@ -534,7 +541,7 @@ def read_yaml(text: str) -> Outline:
 
 @dataclass(slots=True)
 class _YamlLevel:
-    """A mapping or list that is open."""
+    """A mapping or list that is still open."""
 
     path: Path
     is_list: bool
@@ -627,7 +634,7 @@ class _YamlReader:
         return self._starts[line] + column
 
     def _place(self, event: Any) -> Path:
-        """The path of a value that begins here."""
+        """Return the path of the value that begins here."""
         if not self._levels:
             return (f"[{self._documents - 1}]",) if self._documents > 1 else ()
         level = self._levels[-1]
@@ -651,7 +658,9 @@ _NAMING = frozenset({"name", "key", "id"})
 
 
 def read_xml(text: str) -> Outline:
-    """Its elements, attributes and texts. Raises Unreadable: it is no XML, is nested too deep, or declares entities."""
+    """Return elements, attributes and texts. Raises Unreadable: it is no XML, is nested too deep, or declares
+    entities.
+    """
     reader = _XmlReader(text)
     try:
         reader.parser.Parse(reader.data, True)
@@ -662,7 +671,7 @@ def read_xml(text: str) -> Outline:
 
 @dataclass(slots=True)
 class _Element:
-    """One that is open: its line, where its text begins, and what an element in it calls it."""
+    """An element that is still open: its line, where its text begins, and the name that an element inside gives it."""
 
     line: int
     begin: int
@@ -734,13 +743,13 @@ class _XmlReader:
         raise Unreadable("entities are declared")
 
     def _behind_tag(self, start: int) -> int:
-        """Where the tag that begins at `start` ends; `start`, if there is none."""
+        """Return where the tag that begins at `start` ends; `start` if there is none."""
         name = _TAG_NAME.match(self._source, start)
         end = end_of_run(_TO_END_OF_TAG, self._source, name.end()) if name else start
         return end + 1 if name and self._source.startswith(">", end) else start
 
     def _tag_begins(self) -> int:
-        """Where in the text the tag begins that is being read. Asked for in the order of the file."""
+        """Return where in the text the current tag begins. Must be called in the order of the file."""
         read, at = self._at
         here = self.parser.CurrentByteIndex
         self._at = here, at + len(self.data[read:here].decode("utf-8", "replace"))

@@ -37,10 +37,10 @@ def prepare(
     title: str | None = None,
     redactors: DocumentRedactors = _NO_KNOWN_SECRETS,
 ) -> Prepared:
-    """Decode, classify, redact and cut into chunks.
+    """Decode, classify, redact and cut a file into chunks.
 
-    `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
-    Raises FileRefused: the file is too large, of a kind that is not taken, or not text.
+    `kind`: as the user says. `title`: of a runbook or a topic. `redactors`: those that know the program's secrets.
+    Raises FileRefused: the file is too large, of a kind that is not accepted, or not text.
     """
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)

@@ -24,7 +24,7 @@ class _Piece(NamedTuple):
 
 
 def prose_chunks(lines: Sequence[str], first_line: int = 1) -> list[Chunk]:
-    """Cut at line ends; a line that is too long for that, at blanks."""
+    """Return passages, cut at line ends; a line that is too long for that is cut at blanks."""
     chunks: list[Chunk] = []
     waiting: list[_Piece] = []
     size = fresh = 0
@@ -70,7 +70,9 @@ def _chunk(index: int, pieces: list[_Piece]) -> Chunk:
 
 
 def topic_chunks(lines: Sequence[str], topic: str) -> list[Chunk]:
-    """A chunk for each block; its header lines become metadata. Text before the first block is left out."""
+    """Return a chunk for each block of a topic file; its header lines become metadata. Text before the first block is
+    left out.
+    """
     starts = [at for at, line in enumerate(lines) if line == MARKER]
     chunks: list[Chunk] = []
     for start, stop in pairwise([*starts, len(lines)]):
@@ -121,7 +123,7 @@ _ROW = re.compile(r"([=\-~^\"'`#*+:.<>_!$%&,/;?@\\|])\1{2,1000}\s*")
 
 
 class _Heading(NamedTuple):
-    """`line`: where its section begins, from 0: at the overline, if there is one."""
+    """A heading. `line`: where its section begins, from 0: at the overline, if there is one."""
 
     line: int
     rank: int
@@ -135,7 +137,7 @@ class _Part(NamedTuple):
 
 
 def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None = None) -> list[Chunk]:
-    """`ending` is that of the dialect: `.md`, `.rst` or `.adoc`."""
+    """Return a chunk for each section. `ending` names the dialect: `.md`, `.rst` or `.adoc`."""
     begin, fields = _front_matter(lines)
     whole = fenced(lines, delimiters=ending == ".adoc")
     sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
@@ -152,7 +154,7 @@ def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None
 
 
 def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
-    """Where the text begins, and the fields before it, between two rows of hyphens."""
+    """Return the line at which the text begins, and the fields before it, between two rows of hyphens."""
     if not lines or lines[0].rstrip() != "---":
         return 0, {}
     end = next((at for at, line in enumerate(lines[1:200], start=1) if line.rstrip() in ("---", "...")), 0)
@@ -214,7 +216,9 @@ def _parts(begin: int, end: int, headings: Iterator[_Heading]) -> Iterator[_Part
 
 
 def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
-    """Too small ones join what follows, the last what comes before; the larger one gives its heading."""
+    """Merge small sections into the next one, a small last one into the one before; the larger one gives its
+    heading.
+    """
     merged: list[_Part] = []
     for part in parts:
         last = merged[-1] if merged else part
@@ -229,7 +233,7 @@ def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
 def _split(
     part: _Part, lines: Sequence[str], together: Sequence[bool], whole: Sequence[bool], sizes: list[int]
 ) -> Iterator[_Part]:
-    """Before a paragraph if possible, else at the end of a line, never within a fence."""
+    """Cut a long section before a paragraph if possible, else at a line end, never within a fence."""
     first = part.first
     paragraph = line_end = first
     for at in range(part.first + 1, part.after):
@@ -252,9 +256,9 @@ _DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\+{4,}|_{4,}|\*{4,}|/{4,}|\|={3,})
 
 
 def fenced(lines: Sequence[str], *, delimiters: bool = False) -> list[bool]:
-    """For each line, whether no cut may be made in front of it: all lines of a fence but its first.
+    """Return for each line whether no cut may be made in front of it: all lines of a fence but its first.
 
-    `delimiters`: blocks between two equal rows of characters, as AsciiDoc has them, count as well.
+    `delimiters`: blocks between two equal rows of characters, as in AsciiDoc, count as well.
     """
     inside = [False] * len(lines)
     unclosed: set[str] = set()
@@ -268,7 +272,7 @@ def fenced(lines: Sequence[str], *, delimiters: bool = False) -> list[bool]:
 
 
 def _end(lines: Sequence[str], at: int, unclosed: set[str], *, delimiters: bool) -> int:
-    """Where the fence that begins at `at` is closed; -1 when none begins, or it never is."""
+    """Return the line that closes the fence beginning at `at`; -1 when none begins, or it is never closed."""
     fence = _FENCE.fullmatch(lines[at])
     found = fence or (_DELIMITER.fullmatch(lines[at]) if delimiters else None)
     # Of a fence that was never closed, no later one of its kind is.

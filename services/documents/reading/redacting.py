@@ -24,15 +24,15 @@ _LONG_LINES = 20_000  # in longer lines no single value is searched for: each se
 
 
 class DocumentRedactors:
-    """A redactor for documents, and one for program code, where `token: str` is no secret.
+    """A redactor for documents, and another for program code, where `token: str` is no secret.
 
     Attributes:
-        by_key: whether what a configuration file holds below the name of a secret is one.
+        by_key: whether values below a key that names a secret are hidden.
     """
 
     def __init__(self, known: Iterable[str] = (), *, published: bool = False) -> None:
-        """`known`: the values of the configured secrets. `published`: for an operator's documentation, whose sample
-        passwords and contacts are meant to be read: only known secrets and working tokens are hidden.
+        """`known`: values of the configured secrets. `published`: for an operator's documentation, whose sample
+        passwords and contacts are meant to be read; only known secrets and working tokens are hidden.
         """
         known = tuple(known)
         self._made_of = known, published
@@ -44,7 +44,7 @@ class DocumentRedactors:
         self._code = Redactor(known, (*CODE_SHAPES, *PERSONAL_SHAPES))
 
     def __reduce__(self) -> tuple[Callable[..., DocumentRedactors], tuple[tuple[str, ...], bool]]:
-        """They work in another process as well."""
+        """Make it picklable, for use in another process."""
         return _redactors, self._made_of
 
     def of(self, kind: DocumentKind) -> Redactor:
@@ -60,10 +60,10 @@ class Redacted:
     """A document without its secrets, and each value of a configuration file by itself.
 
     Attributes:
-        text: Line n of it is line n of the file.
-        counts: How often each label was put in.
-        part: Redacts a part of the document.
-        names: As in the outline, without those that are secret.
+        text: the text; its line n is line n of the file.
+        counts: how often each label was put in.
+        part: redacts a part of the document.
+        names: as in the outline, without secret ones.
     """
 
     def __init__(self, raw: str, outline: Outline, redactor: Redactor, *, by_key: bool = True) -> None:
@@ -86,7 +86,7 @@ class Redacted:
         self._raw, self._lines = (raw.split("\n"), self.text.split("\n")) if outline.leaves else ([], [])
 
     def shown(self, leaf: Leaf) -> str:
-        """The value of `leaf`, or what is left of it."""
+        """Return the redacted value of `leaf`."""
         if leaf in self._secrets:
             return SECRET
         lines = slice(leaf.line_start - 1, leaf.line_end)

@@ -33,9 +33,9 @@ class _Piece(NamedTuple):
 
 
 def code_chunks(lines: Sequence[str], python: str | None = None) -> list[Chunk]:
-    """Every line that is not blank is in exactly one chunk.
+    """Return chunks; every line that is not blank is in exactly one.
 
-    `python`: of Python, the code before anything was taken out of it.
+    `python`: for Python, the source before redaction, which can be parsed.
     """
     tree = _parsed(python) if python else None
     pieces = _inside(lines, tree.body, 1, len(lines), "") if tree else _plain(lines, 1, len(lines))
@@ -58,7 +58,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: int, outer: str) -> Iterator[_Piece]:
-    """The definitions of one level, and the code between them."""
+    """Yield the definitions of one level, and the code between them."""
     for node in body:
         if not isinstance(node, _Definition):
             continue
@@ -79,7 +79,7 @@ def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: in
 
 
 def _start(lines: Sequence[str], node: _Definition, earliest: int) -> int:
-    """Where decorators and the comments directly above begin."""
+    """Return the line at which decorators and comments directly above a definition begin."""
     start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     while start - 1 >= earliest and lines[start - 2].lstrip().startswith("#"):
         start -= 1
@@ -93,10 +93,10 @@ def _plain(lines: Sequence[str], first: int, last: int, outer: str | None = None
 
 
 def blocks(lines: Sequence[str], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-    """First and last lines of blocks of at most `most` lines; they and `first` and `last` count from 1.
+    """Yield first and last lines of blocks of at most `most` lines; all line numbers count from 1.
 
-    Cut before a line in column 0 that follows a blank one, else behind a blank line, else where it is full; never
-    before half of it is full.
+    A cut is made before a line in column 0 that follows a blank one, else behind a blank line, else where the block is
+    full; never in its first half.
     """
     while last - first + 1 > most:
         cut = _cut(lines, first + most // 2, first + most)

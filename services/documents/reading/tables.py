@@ -29,7 +29,7 @@ _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?
 
 @dataclass(slots=True)
 class _Column:
-    """One column."""
+    """The numbers of one column."""
 
     name: str
     values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
@@ -45,7 +45,9 @@ class _Column:
             self.others += 1
 
     def described(self) -> tuple[str, list[int]]:
-        """Range and mean; the lines more than three standard deviations away from it, the farthest first."""
+        """Return range and mean in words, and the lines more than three standard deviations away from it, the farthest
+        first.
+        """
         mean = math.fsum(self.values) / len(self.values)
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
         cells = zip(self.lines, self.values, strict=True)
@@ -60,7 +62,7 @@ class _Column:
 
 
 def _number(cell: str) -> float | None:
-    """The number in a cell, without a per cent sign; None for anything else, infinities included."""
+    """Return the number in a cell, without a per cent sign; None for anything else, infinities included."""
     if not _NUMBER.fullmatch(cell):
         return None
     value = float(cell.strip().removesuffix("%"))
@@ -74,7 +76,7 @@ class _Row(NamedTuple):
 
 
 def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
-    """First what the columns hold, then the rows."""
+    """Return a chunk with a summary of the columns, then chunks of rows."""
     if _is_prometheus(lines):
         return _metrics(lines)
     separator = "\t" if tabs else max(_SEPARATORS, key=lambda mark: _width(lines, mark))
@@ -94,7 +96,7 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
 
 
 def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
-    """The lines that begin with a time, so that rows can be asked for by it."""
+    """Return a record of each line that begins with a time, so that rows can be found by time."""
     reader = TimeReader()
     stamps = [reader.read(_BETWEEN.sub(" ", line)) for line in lines]
     digits = digits_needed(stamps)
@@ -107,7 +109,9 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
 
 
 def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
-    """Rows with their lines: a quoted cell may go over several. One that never ends is no quoted cell."""
+    """Return rows with their lines; a quoted cell may span several. A cell that is never closed counts as not
+    quoted.
+    """
     try:
         rows = list(_quoted_rows(lines, separator))
     except csv.Error:
@@ -131,7 +135,7 @@ def _quoted_rows(lines: Sequence[str], separator: str) -> Iterator[_Row]:
 
 
 def _width(lines: Sequence[str], mark: str) -> int:
-    """How many cells all of the first rows have, if they are parted by `mark`; few when they differ."""
+    """Return the number of cells that the first rows have if split by `mark`; doubled when all agree."""
     counts = {line.count(mark) for line in lines[:20] if line.strip()}
     return min(counts, default=0) * (2 if len(counts) == 1 else 1)
 
@@ -186,7 +190,7 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
 
 
 def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
-    """In front of `pieces`, a computed chunk that says what the columns of the whole table hold."""
+    """Put a chunk with a summary of the whole table's columns in front of `pieces`."""
     listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
     found = [column.described() for column in columns if len(column.values) > column.others]
     if found:

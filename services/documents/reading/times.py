@@ -84,7 +84,7 @@ _COMPILED = tuple(map(_format, _FORMATS))
 
 
 class TimeReader:
-    """Reads the times of one file, line by line: a file keeps to one format, so that is tried first."""
+    """Reads the times of one file line by line. A file keeps to one format, so the format found last is tried first."""
 
     def __init__(self) -> None:
         self._formats = list(_COMPILED)
@@ -93,7 +93,7 @@ class TimeReader:
         self._day = 1
 
     def read(self, line: str) -> Stamp | None:
-        """The first time near the beginning of `line`."""
+        """Return the first time near the beginning of `line`; None: there is none."""
         for rank, form in enumerate(self._formats):
             if found := form.match(line, 0, REACH):
                 if rank:
@@ -125,7 +125,7 @@ class TimeReader:
 
 
 def _moment(found: re.Match[str]) -> str:
-    """Without a month, the date may be read in two ways, or there is none."""
+    """Build the moment of a match. Without a month the date is ambiguous or missing, and is left out."""
     year, month, clock = found["year"] or "0000", found["month"], found["clock"]
     if len(year) == len("17"):
         year = f"20{year}"
@@ -140,14 +140,14 @@ def _moment(found: re.Match[str]) -> str:
 
 
 def of_epoch(seconds: float) -> Stamp:
-    """So many seconds since 1970, to the millisecond."""
+    """Return the time that is so many seconds after 1970, to the millisecond."""
     whole, millis = divmod(round(seconds * 1000), 1000)
     moment = datetime.fromtimestamp(whole, UTC)
     return Stamp(0, 0, f"{moment:%Y-%m-%dT%H:%M:%S}", f"{millis:03d}" if millis else "", "Z")
 
 
 def of_value(value: object) -> Stamp | None:
-    """The time in a field of a JSON record: text of any of the formats, or seconds or milliseconds since 1970."""
+    """Return the time in a field of a JSON record: text in any of the formats, or seconds to nanoseconds since 1970."""
     if isinstance(value, str):
         return TimeReader().read(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
@@ -161,7 +161,7 @@ def of_value(value: object) -> Stamp | None:
 
 
 def written(stamp: Stamp, digits: int) -> str:
-    """The time as text, with so many digits of fraction: equally many in one file, so that it sorts as text."""
+    """Format a time with a fixed number of fraction digits: the same number in one file, so that times sort as text."""
     fraction = stamp.fraction[:digits].ljust(digits, "0")
     return f"{stamp.moment}.{fraction}{stamp.zone}" if digits else stamp.moment + stamp.zone
 
@@ -171,7 +171,7 @@ def digits_needed(stamps: list[Stamp | None]) -> int:
 
 
 def seconds_of(moment: str) -> int:
-    """Seconds from a fixed day to `moment`; a day that does not exist counts roughly."""
+    """Return the seconds from a fixed day to `moment`. A day that does not exist counts roughly."""
     hours, minutes, seconds = map(int, moment[11:19].split(":"))
     return _ordinal(moment[:10]) * 86400 + hours * 3600 + minutes * 60 + seconds
 

@@ -65,7 +65,7 @@ _PIECE: Record = {"kind": "piece"}
 
 
 class Overtaken(Exception):
-    """Another process has written the collection, or deleted it, since it was read."""
+    """Another process has written or deleted the collection since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class WriteMark:
 
 @dataclass(frozen=True, slots=True)
 class KeptRecords:
-    """What a collection consists of."""
+    """The state of a collection in Chroma: its version, and the head record of each document."""
 
     mark: WriteMark
     heads: Mapping[str, Record]
@@ -113,20 +113,20 @@ class ChromaRecords:
         return sorted(name.removesuffix(TAIL) for name in found if name.endswith(TAIL))
 
     def mark(self, name: str) -> WriteMark | None:
-        """None: there is no such collection."""
+        """Return the version mark of a collection; None: there is no such collection."""
         return self._looked(name, _mark)
 
     def fetch(self, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
-        """All of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
-        Raises StoreUnavailable: it changed each time before it was read.
+        """Return all of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
+        Raises StoreUnavailable: it changed at each try before it was read.
         """
         return self._looked(name, lambda shelf: _fetched(shelf, name, now))
 
     def store(self, name: str, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
-        """Make `after` what the collection consists of, where that still is `base`. `now`: as above.
+        """Write `after` if the collection still is as in `base`. `now`: as above.
 
-        None: it is kept, beside what another process has written at the same moment; so it must be read anew.
-        Raises Overtaken: nothing was kept.
+        Returns None if it was written together with another process's write, so that the collection must be read anew.
+        Raises Overtaken: nothing was written.
         """
         try:
             return _stored(self._shelf(name, make=base is None), base, after, now)
@@ -137,7 +137,7 @@ class ChromaRecords:
             raise Overtaken from error
 
     def delete(self, name: str) -> bool:
-        """False: it was not there."""
+        """Delete a collection. False: it was not there."""
         self._shelves.pop(name, None)
         try:
             self._open().delete_collection(f"{name}{TAIL}")
@@ -247,9 +247,9 @@ def _stored(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> 
 
 
 def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now: float) -> None:
-    """Delete the pieces that a document no longer has, and what a write that was cut off has left of it.
+    """Delete the pieces that a document no longer has, and those that an aborted write has left of it.
 
-    Newer ones that are not in `head` may be another process's, which is about to write its own.
+    Newer pieces that are not in `head` may be another process's, which is about to write its head.
     """
     live = _names_in(head)
     dropped = sorted(set(_names_in(old)).difference(live))
@@ -259,7 +259,7 @@ def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now:
 
 
 def _drop_documents(shelf: Any, heads: Mapping[str, Record], gone: SizedIterable[str], now: float) -> None:
-    """Documents that are deleted, and those of which nothing but pieces was ever written."""
+    """Delete the records of deleted documents, and pieces of documents that never got a head."""
     if gone:
         shelf.delete(where={"$and": [_PIECE, {"doc_id": {"$in": sorted(gone)}}]})
         shelf.delete(where={"gone": True})
@@ -276,7 +276,7 @@ def _names_in(head: Record | None) -> list[str]:
 
 
 def _found(shelf: Any) -> tuple[Record | None, dict[str, Record], set[str]]:
-    """The record of the version, the heads of documents, and which documents have been deleted."""
+    """Return the version record, the heads of documents, and the ids of deleted documents."""
     found: list[Record] = shelf.get(where={"kind": {"$in": ["version", "document"]}}, include=["metadatas"])[
         "metadatas"
     ]
@@ -312,7 +312,9 @@ def _batches(items: Iterable[str], size: int = AT_ONCE) -> Iterator[list[str]]:
 
 
 def _is_missing(error: Exception) -> bool:
-    """The client's own errors are there only with the client."""
+    """Whether an error says that the collection is not there. The client's error classes cannot be imported without the
+    client.
+    """
     return type(error).__name__ == "NotFoundError"
 
 
@@ -328,7 +330,7 @@ REQUEST_SECONDS = 10.0  # without a limit, each request to a server that hangs w
 
 
 class ChromaStore:
-    """A `DocumentStore` (services.documents.store.protocol).
+    """A `DocumentStore` whose collections are in Chroma and are searched in local copies.
 
     Each process has a copy of what it reads in an `EmbeddedStore`, and compares its version with Chroma's before each
     read. So the same code searches, and the same question gives the same answer, with Chroma and without. A write goes
@@ -345,7 +347,7 @@ class ChromaStore:
     ) -> None:
         """`address`: `http://host:port`. `folder`: for copies, of this process alone; may be deleted between runs.
 
-        `connect` gives another client than Chroma's own.
+        `connect`: makes another client than Chroma's own, for tests.
         """
         self._address = address
         self._copies = EmbeddedStore(Folders(folder, folder, folder))
@@ -419,7 +421,7 @@ class ChromaStore:
         return [name for name in names if name.startswith(prefix)]
 
     async def close(self) -> None:
-        """Leaves no copies."""
+        """Close, and delete all copies."""
         for name in await self._copies.list_collections():
             await self._copies.delete_collection(name)
         self._held.clear()
@@ -432,7 +434,7 @@ class ChromaStore:
             return await read()
 
     async def _written(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write to the copy, then what that changed to Chroma; tried again where another process was faster."""
+        """Write to the copy, then send what changed to Chroma. Tried again if another process wrote first."""
         async with self._lock(name):
             for _ in range(TRIES):
                 base = await self._brought_up_to_date(name)
@@ -452,7 +454,7 @@ class ChromaStore:
             raise StoreUnavailable(f"{name} is written by other processes all the time")
 
     async def _brought_up_to_date(self, name: str) -> KeptRecords | None:
-        """Bring what other processes have written into the copy; None: there is no such collection."""
+        """Update the copy with what other processes have written. None: there is no such collection."""
         mark = await self._ask(self._records.mark, name)
         held = self._held.get(name)
         if held is not None and held.mark == mark:
@@ -500,7 +502,7 @@ def connected(address: str, seconds: float) -> Any:
 
 
 def disconnect(client: Any) -> None:
-    """Its own `close` leaves the sockets open."""
+    """Close a client. Its own `close` leaves the sockets open."""
     client.close()
     for session in _sessions(client):
         session.close()
@@ -518,12 +520,14 @@ def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> 
 
 
 def _sessions(client: Any) -> list[Any]:
-    """The only way to its time limits and its sockets; a second client in it only looks after its database."""
+    """Return the HTTP sessions of a client: the only way to its time limits and sockets. A second client in it only
+    looks after its database.
+    """
     return [each._server._session for each in (client, client._admin_client)]  # noqa: SLF001 (as above)
 
 
 async def chroma_unreachable_because(address: str, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
-    """Ask for its heartbeat, for `--check`. None: it is there; else what is wrong, and what to do."""
+    """Ask Chroma for its heartbeat, for `--check`. Returns what is wrong and what to do; None: it answers."""
     import aiohttp  # noqa: PLC0415 (a tenth of a second, which only this needs here)
 
     if importlib.util.find_spec("chromadb") is None:

@@ -28,7 +28,9 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The folders of collections: of threads, of people, and of the team's and the global ones (`shared`)."""
+    """The folders that collections are in: those of threads, those of people, and the team's and global ones
+    (`shared`).
+    """
 
     cases: Path
     users: Path
@@ -42,7 +44,7 @@ class Folders:
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open collection: one connection for reading, used by one thread at a time."""
+    """An open collection: one read connection, used by one thread at a time."""
 
     path: Path
     connection: sqlite3.Connection
@@ -51,7 +53,7 @@ class OpenFile:
     embedder_id: str = ""
 
     def frame_for(self, embedder_id: str) -> searching.ChunkFrame:
-        """Its chunks in memory, with the vectors of one embedder."""
+        """Return the collection's chunks in memory, with the vectors of one embedder."""
         version = writing.version(self.connection)
         if self.frame is None or self.frame.version != version or self.embedder_id != embedder_id:
             self.frame = searching.load(self.connection, version, embedder_id)
@@ -64,14 +66,14 @@ class OpenFile:
 
 
 class CollectionFiles:
-    """One SQLite file a collection. Each method raises sqlite3.Error or OSError where a file cannot be used.
+    """One SQLite file a collection. Each method raises sqlite3.Error or OSError if a file cannot be used.
 
-    Reads of a collection go on while it is written (SQLite's write-ahead log). What is in memory belongs to one
+    A collection can be read while it is written (SQLite's write-ahead log). What is held in memory belongs to one
     version of a collection and is read anew after each write.
     """
 
     def __init__(self, folders: Folders, *, kept_bytes: int = KEPT_BYTES, kept_open: int = KEPT_OPEN) -> None:
-        """`kept_open`: how many files stay open; `kept_bytes`: how much of them, all together, stays in memory."""
+        """`kept_open`: how many files stay open. `kept_bytes`: how many bytes of them stay in memory, all together."""
         self._folders = folders
         self._kept_bytes = kept_bytes
         self._kept_open = kept_open
@@ -90,10 +92,11 @@ class CollectionFiles:
         *,
         new: bool = False,
     ) -> T | None:
-        """One transaction; any change in it raises the version. None where there is no such collection.
+        """Run `work` in one transaction; if it changes anything, the version goes up. None: there is no such
+        collection.
 
-        A missing one is made where `made` says what it is and when (seconds since 1970), or by `work` itself (`new`),
-        with its version.
+        A missing collection is made if `made` says what it is and when (seconds since 1970), or by `work` itself
+        (`new`), with its version.
         """
         path = self._path(name)
         with self._writer_of(name):
@@ -117,7 +120,7 @@ class CollectionFiles:
                 return result
 
     def empty_log(self, name: str) -> None:
-        """Until then the write-ahead log, and the pages that it replaces, hold what was deleted."""
+        """Empty the write-ahead log. Until then, it and the pages that it replaces still hold deleted content."""
         path = self._path(name)
         with self._writer_of(name):
             if path.exists():
@@ -125,7 +128,7 @@ class CollectionFiles:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
-        """What `work` reads; `nothing` where there is no such collection."""
+        """Return the result of the read `work`; `nothing` if there is no such collection."""
         for last_try in (False, True):
             file = self._file(name)
             if file is None:
@@ -169,7 +172,7 @@ class CollectionFiles:
                     file.lock.release()
 
     def delete(self, name: str) -> bool:
-        """Whether it was there."""
+        """Delete a collection. Returns whether it was there."""
         path = self._path(name)
         with self._writer_of(name):
             there = path.exists()
@@ -184,7 +187,9 @@ class CollectionFiles:
             return there
 
     def copy(self, name: str, target: Path) -> bool:
-        """Make `target`, which must not exist, what a collection holds at one moment. False: there is none."""
+        """Copy a collection, as it is at one moment, to the file `target`, which must not exist. False: there is no
+        such collection.
+        """
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():
@@ -199,7 +204,7 @@ class CollectionFiles:
             return True
 
     def move_in(self, name: str, source: Path) -> None:
-        """Make a collection what `source` holds, which `copy` has made; it is gone from there."""
+        """Replace a collection by the file `source`, made by `copy`; the file is moved."""
         path = self._path(name)
         with self._writer_of(name):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +214,7 @@ class CollectionFiles:
 
     @contextlib.contextmanager
     def _shut(self, name: str) -> Generator[None]:
-        """Nobody has the file open, or opens it."""
+        """While this is open, nobody has the file open or can open it."""
         with self._guard:
             self._ending.add(name)
             file = self._opened.pop(name, None)
@@ -250,7 +255,7 @@ def _unlink(path: Path) -> None:
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Without `create`, nothing is made on disk."""
+    """Open a file. Without `create`, a missing file is not made."""
     mode = "rwc" if create else "rw"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
@@ -274,8 +279,8 @@ TRIES = 5
 
 
 class ReadOnlyFiles(CollectionFiles):
-    """For a process that must change nothing. What is deleted is gone at once here as well: no file stays open between
-    two reads.
+    """`CollectionFiles` for a process that must change nothing. No file stays open between two reads, so deleted
+    collections are gone at once here as well.
     """
 
     def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
@@ -302,8 +307,8 @@ class ReadOnlyFiles(CollectionFiles):
 
 
 def _opened(path: Path, *, alone: bool) -> sqlite3.Connection:
-    """`alone`: nobody has the file open. SQLite would make the files of a write-ahead log beside it, if it were not
-    told that it does not change; who reads has to see for itself whether that was true.
+    """Open a file to be read only. `alone`: nobody else has it open, so SQLite is told that it does not change and
+    makes no files beside it; the caller has to check that this was true.
     """
     how = "immutable=1" if alone else "mode=ro"
     connection = sqlite3.connect(

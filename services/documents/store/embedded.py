@@ -1,4 +1,4 @@
-"""The store without a server: one SQLite file a collection, so that closing a case is deleting a file."""
+"""A store without a server: one SQLite file a collection, so that closing a thread is deleting a file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 
 class EmbeddedStore:
-    """A `DocumentStore` (services.documents.store.protocol) for one process; another one may read it (`read_only`),
-    where all that changes something raises StoreUnavailable.
+    """A `DocumentStore` for one process. Another process may open the same files with `read_only`; then every change
+    raises StoreUnavailable.
     """
 
     def __init__(self, folders: Folders, *, read_only: bool = False) -> None:
@@ -97,26 +97,28 @@ class EmbeddedStore:
         return await _guarded(self._files.names, prefix)
 
     async def packed(self, name: str) -> Packed | None:
-        """All of a collection; None where there is none."""
+        """Return all rows of a collection as plain values; None: there is no such collection."""
         return await self._read(name, lambda file: writing.pack(file.connection), None)
 
     async def unpack(self, packed: Packed) -> None:
-        """Make a collection from all of it; there must be none of its name."""
+        """Create a collection from its rows; there must be none of its name."""
         name = str(packed.collection[0])
         await _guarded(
             self._files.transact, name, lambda connection: writing.unpack(connection, packed), None, new=True
         )
 
     async def version(self, name: str) -> int | None:
-        """Of a collection; None where there is none."""
+        """Return the version of a collection; None: there is no such collection."""
         return await self._read(name, lambda file: writing.version(file.connection), None)
 
     async def copy(self, name: str, target: Path) -> bool:
-        """Make `target`, which must not exist, the file of a collection at one moment. False: there is none."""
+        """Copy a collection, as it is at one moment, to the file `target`, which must not exist. False: there is no
+        such collection.
+        """
         return await _guarded(self._files.copy, name, target)
 
     async def move_in(self, name: str, source: Path) -> None:
-        """Make a collection what `source` holds, which `copy` has made; it is gone from there."""
+        """Replace a collection by the file `source`, made by `copy`; the file is moved."""
         await _guarded(self._files.move_in, name, source)
 
     async def close(self) -> None:
@@ -156,7 +158,7 @@ class EmbeddedStore:
         return result
 
     async def _change(self, name: str, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """As `_write`, on a collection that must be there; None where it is not."""
+        """Like `_write`, for a collection that must exist; None if it does not."""
         return await _guarded(self._files.transact, name, work, None)
 
     async def _read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:

@@ -34,9 +34,9 @@ class Rows:
 
 
 class Slices(SizedIterable[T]):
-    """Items that are kept pickled, and unpickled a few at a time whenever they are gone through.
+    """A collection whose items are kept pickled, and unpickled in small batches during iteration.
 
-    So a million of them are handed from process to process as some thousand buffers, and never all in memory.
+    So a million items are handed from process to process as some thousand buffers, and are never all in memory.
     """
 
     def __init__(self, length: int, pickled: Sequence[bytes]) -> None:
@@ -81,7 +81,9 @@ def user(user_id: str) -> str:
 
 
 def team(team_id: str) -> str:
-    """`team_id`: a guild's id, or the name of a team; one that is no plain word is hashed."""
+    """Name the collection of a team. `team_id`: a guild's id, or a team's name; a name that is no plain word is
+    hashed.
+    """
     if not team_id.strip():
         raise ValueError("a team is needed")
     if _PLAIN.fullmatch(team_id):
@@ -91,12 +93,14 @@ def team(team_id: str) -> str:
 
 
 def documentation(guild_id: int | None = None) -> str:
-    """Of what all share; `guild_id`: of that together with what one server has of its own."""
+    """Name the collection of the documentation that all servers share; with `guild_id`: of that together with the
+    server's own.
+    """
     return GLOBAL if guild_id is None else f"global_{guild_id}_kb"
 
 
 def checked(name: str) -> str:
-    """`name`, when a file may be called that. Raises ValueError: it may not: it could lead out of its folder."""
+    """Return `name` if it is safe as a file name. Raises ValueError: it is not, and could lead out of its folder."""
     if not _SAFE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a collection")
     return name
@@ -129,7 +133,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from."""
+    """Where a document comes from: file name, uploader, message."""
 
     filename: str
     uploader_id: int | None = None
@@ -151,7 +155,7 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as the store knows it."""
+    """A document as the store knows it, without its text."""
 
     doc_id: str
     origin: Origin
@@ -181,7 +185,7 @@ class Document:
         return any(origin.attachment_id == attachment_id for origin in self.origins)
 
     def is_unfinished(self, embedder_id: str) -> bool:
-        """Whether work on it is left: it has no vectors, or another embedder's."""
+        """Whether the document still has to be read or embedded: it has no vectors, or those of another embedder."""
         if self.state in {State.PENDING, State.LEXICAL}:
             return True
         return self.state is State.READY and bool(embedder_id) and self.embedder_id not in {"", embedder_id}
@@ -189,7 +193,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class CollectionSummary:
-    """A collection with what is in it."""
+    """A collection with its documents."""
 
     collection: Collection
     created_at: str
@@ -200,7 +204,7 @@ class CollectionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which chunks may be found: all of the conditions that are set."""
+    """A filter for chunks: all conditions that are set must hold."""
 
     doc_ids: frozenset[str] | None = None  # None: the current revision of every document
     types: frozenset[ChunkType] | None = None
@@ -222,7 +226,7 @@ class Weights:
 
 
 class SearchMode(StrEnum):
-    """What finds a passage. Identifiers are looked for literally in both."""
+    """How passages are searched. Identifiers are looked for literally in both modes."""
 
     HYBRID = "hybrid"
     VECTOR = "vector"  # by meaning alone; by words where there are no vectors, or none yet
@@ -284,7 +288,7 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True)
 class LineWhere:
-    """Which lines: all of the conditions that are set."""
+    """A filter for lines: all conditions that are set must hold."""
 
     doc_ids: tuple[str, ...]
     first: int | None = None
@@ -304,7 +308,7 @@ class LineWhere:
 
 @dataclass(frozen=True, slots=True)
 class MatchingLines:
-    """Some of the lines that fit, and how many do in all."""
+    """Some of the lines that fit a filter, and how many fit in all."""
 
     total: int
     lines: tuple[StoredLine, ...]  # in the order asked for
@@ -313,54 +317,59 @@ class MatchingLines:
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A chunk that waits for its vector."""
+    """A chunk that still has to be embedded."""
 
     chunk_index: int
     text: str  # with the file's name and the heading or key before it
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be read or written now: one readable line."""
+    """The store cannot be read or written now; the message is one readable line."""
 
 
 class DocumentStore(Protocol):
-    """Every read of a collection that is not there gives an empty result, and makes nothing.
-    Raises everywhere: StoreUnavailable.
+    """Keeps collections of documents. Reading a collection that does not exist gives an empty result and creates
+    nothing.
+    Every method raises StoreUnavailable.
     """
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
-        """Note that a document is on its way (`pending`); the collection is made when it is missing.
+        """Note that a document is about to come (`pending`); creates the collection if it is missing.
 
-        Again for the same attachment: the same document.
+        Called again for the same attachment, it returns the same document.
         """
         ...
 
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
-        """Make documents searchable by words, or with vectors given at once in every way.
+        """Add documents: searchable by words, and by meaning if they have vectors.
 
-        Of the same file again only its origin is noted. What was expected as the same attachment becomes the document.
-        Without `create`, nothing is written, and nothing returned, when the collection is gone meanwhile.
+        For a file that is there already, only its new origin is noted. A document that was expected for the same
+        attachment becomes this one. Without `create`, nothing is written or returned if the collection does not exist.
         """
         ...
 
     async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        """Add and delete in one step: searches find the old state, then the new."""
+        """Add and delete documents in one step: a search finds either the old state or the new."""
         ...
 
     async def fail(self, name: str, doc_id: str, reason: str) -> bool:
-        """Note why a document cannot be read. False: it is gone."""
+        """Note why a document could not be read. False: the document does not exist."""
         ...
 
     async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
-        """What has no vector of this embedder yet."""
+        """Return the chunks that have no vector of this embedder yet."""
         ...
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        """Keep vectors by chunk index. With the last one the document is `ready`. False: it is gone."""
+        """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
+        exist.
+        """
         ...
 
     async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        """Best first: the union of both arms' best, and of what holds an identifier literally."""
+        """Return hits, best first: the union of the best by words, the best by meaning, and chunks that hold an
+        identifier literally.
+        """
         ...
 
     async def lines(
@@ -368,29 +377,31 @@ class DocumentStore(Protocol):
     ) -> MatchingLines: ...
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        """The values of `column` in the lines that fit, with counts: of `severity` and `component` the most frequent
-        first, of `day`, `hour` and `minute` in order.
+        """Return the values of `column` in the lines that fit, with counts: for `severity` and `component` the most
+        frequent first, for `day`, `hour` and `minute` in order.
         """
         ...
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...
 
     async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """For each word how many chunks hold it, and how many chunks there are."""
+        """Return for each word how many chunks hold it, and how many chunks there are."""
         ...
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        """The collection and its documents, in order of arrival; None when there is no such collection."""
+        """Return the collection and its documents, in order of arrival; None: there is no such collection."""
         ...
 
     async def delete_document(self, name: str, doc_id: str) -> bool: ...
 
     async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        """Forget the origins that are `gone`, and with the last one the document. False: none of them is."""
+        """Remove the origins for which `gone` is true, and with the last origin the document. False: none was
+        removed.
+        """
         ...
 
     async def delete_collection(self, name: str) -> bool:
-        """Everything of it, from memory and disk. False: it was not there."""
+        """Delete a collection from memory and disk. False: it was not there."""
         ...
 
     async def list_collections(self, prefix: str = "") -> list[str]: ...
@@ -399,14 +410,14 @@ class DocumentStore(Protocol):
 
 
 async def documents_in(store: DocumentStore, name: str) -> tuple[Document, ...]:
-    """Those of a collection, in order of arrival; none where there is no such collection."""
+    """Return the documents of a collection, in order of arrival; none if there is no such collection."""
     described = await store.describe(name)
     return () if described is None else described.documents
 
 
 async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[str, Document]]:
-    """The documents that a crash left `pending` or `lexical`, with their collections' names. With `embedder_id` also
-    those that have vectors of another embedder.
+    """Return the documents that a crash left `pending` or `lexical`, with their collections' names; with `embedder_id`
+    also those that have vectors of another embedder.
     """
     found: list[tuple[str, Document]] = []
     for name in await store.list_collections():
@@ -415,36 +426,40 @@ async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[
 
 
 class SharedStore(DocumentStore, Protocol):
-    """Who is given one does not close it: `close` is for whoever has opened it, and flushes."""
+    """A `DocumentStore` that other processes write to as well. `close` flushes, and is called only by the owner that
+    opened it.
+    """
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
-        """Tell `heard` the name of each collection of a thread or a person, and whether it is there: first of all that
-        there are, then with each change, by whichever process. Returns when it has been told of all.
+        """Call `heard` with the name of each collection of a thread or a person, and whether it exists: first for all
+        that exist, then at each change, by any process. Returns after the first round.
         """
         ...
 
     async def flush(self) -> None:
-        """What was written is kept where others find it."""
+        """Wait until everything written is stored where other processes find it."""
         ...
 
 
 class SharedNotes(Protocol):
-    """Small values by key. Keys are words with dots between them, of letters, digits, `-`, `_` and `=`."""
+    """Small values by key, shared between processes. Keys are words joined by dots, of letters, digits, `-`, `_` and
+    `=`.
+    """
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
-        """As `SharedStore.follow`, of the keys that begin with `prefix`, a word with a dot; without it. None: the value
-        is gone. Raises StoreUnavailable.
+        """Like `SharedStore.follow`, for the keys that begin with `prefix` (a word with a dot), which is cut off. None:
+        the value was deleted. Raises StoreUnavailable.
         """
         ...
 
     async def put(self, key: str, value: bytes | None) -> None:
-        """Keep a value; None: no longer. Raises OSError."""
+        """Store a value; None deletes it. Raises OSError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What is kept together with other processes, in place of the files of this one's data folder."""
+    """The store and the flags that are shared with other processes, in place of files in this one's data folder."""
 
     store: SharedStore
     notes: SharedNotes

@@ -74,13 +74,13 @@ _OTHERS = "also_posted"  # where the metadata of a document keep its other origi
 
 
 def document_id(collection: str, origin: Origin, sha256: str) -> str:
-    """Made of the content, so that two runs over the same messages give the same ids."""
+    """Make an id from the content, so that two runs over the same messages give the same ids."""
     known = f"attachment {origin.attachment_id}" if origin.attachment_id is not None else sha256
     return hashlib.sha256(f"{collection}\n{origin.filename}\n{known}".encode()).hexdigest()[:16]
 
 
 def rows_of(origin: Origin, prepared: Prepared) -> Rows:
-    """Tokenises everything: the slow part of taking a document in (about 0.5 s a MiB)."""
+    """Convert a document to rows. Tokenises everything: the slow part of adding a document (about 0.5 s a MiB)."""
     chunk_tokens = [tokenizer.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
     embedded = {chunk.index for chunk in to_embed(prepared)}
     texts = prepared.text.split("\n")[: prepared.n_lines]
@@ -108,9 +108,9 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
 
 
 def to_embed(prepared: Prepared) -> list[Chunk]:
-    """The chunks that get a vector, in their order.
+    """Return the chunks that get a vector, in their order.
 
-    Windows of lines beside line patterns do not: embedding both costs five times as much and finds nothing more
+    Windows of lines do not if there are line patterns: embedding both costs five times as much and finds nothing more
     (see `python -m benchmarks.documents`).
     """
     patterned = any(chunk.type is ChunkType.PATTERN for chunk in prepared.chunks)
@@ -133,7 +133,7 @@ def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
 
 
 def normalised(line: str) -> str:
-    """A log line in the words of people: without times, numbers and ids, with run-together names taken apart.
+    """Return a log line in people's words: without times, numbers and ids, and with run-together names taken apart.
 
     Measured on 30 paraphrased questions about eight logs, a line pattern embedded in this form is found among the first
     five for 0.80 of them; as written in the file, for 0.73.
@@ -155,7 +155,7 @@ def _searched(origin: Origin, chunk: Chunk) -> str:
 
 
 def when(ts: str | None, ts_utc: str | None) -> tuple[str | None, str | None]:
-    """Day and time of day as written in the log: people ask for what they read in the file."""
+    """Return day and time of day as written in the log: people ask for what they read in the file."""
     written = ts or ""
     stamp = ts_utc or ""
     day = _DAY.search(written)
@@ -193,7 +193,7 @@ def document_of(row: Row) -> Document:
 
 
 def origins_text(first: Origin, others: Sequence[Origin]) -> str:
-    """The metadata of a document, with its other origins among them."""
+    """Return a document's metadata as JSON, with its other origins among them."""
     if not others:
         return mapping_text(first.extra)
     rows = [
@@ -237,12 +237,12 @@ def list_text(items: Iterable[object]) -> str:
 
 
 def marks(count: int) -> str:
-    """Placeholders for `count` values."""
+    """Return `count` SQL placeholders."""
     return ",".join("?" * count)
 
 
 def statements() -> list[str]:
-    """One by one, so that they run inside a transaction."""
+    """Return the statements that create the tables, one by one, so that they run inside a transaction."""
     return [statement.strip() for statement in TABLES.split(";") if statement.strip()]
 
 

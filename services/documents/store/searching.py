@@ -42,7 +42,7 @@ MANY, MOST = 1000, 0.4
 
 @dataclass(slots=True)
 class ChunkFrame:
-    """Every chunk of one version of a collection, in order of its row number."""
+    """All chunks of one version of a collection as arrays, in order of their row numbers."""
 
     version: int
     rows: NDArray[np.int64]
@@ -62,14 +62,14 @@ class ChunkFrame:
         return np.searchsorted(self.rows, rows)
 
     def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
-        """Whether a word is in most of many chunks: it tells them apart no more than "the" does, and costs most."""
+        """Whether a word is too common to search for: most of many chunks hold it."""
         if len(self.rows) < MANY or word in self.postings:
             return False
         row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()
         return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> Postings:
-        """The places that hold a word, and how often each does."""
+        """Return the places of the chunks that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
             self.postings.move_to_end(word)
@@ -86,7 +86,7 @@ class ChunkFrame:
 
 
 def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> ChunkFrame:
-    """Read from the database. Vectors of other embedders than `embedder_id` are left out."""
+    """Read a collection's chunks from the database. Vectors of other embedders than `embedder_id` are left out."""
     table = connection.execute("SELECT chunk_no, doc_no, chunk_type, n_tokens FROM chunks ORDER BY chunk_no").fetchall()
     rows = np.array([row[0] for row in table], dtype=np.int64)
     blobs = connection.execute(
@@ -108,7 +108,7 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
 
 
 def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch) -> list[ChunkHit]:
-    """The union of the best by meaning, the best by words, and what holds an identifier; best first.
+    """Return hits, best first: the union of the best by meaning, the best by words, and chunks that hold an identifier.
 
     Keyword and vector search under the same filter each give their best. Over their union both scores are scaled to
     between 0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question
@@ -152,7 +152,9 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
 
 @lru_cache(maxsize=1024)
 def literally(needle: str) -> re.Pattern[str]:
-    """Matches `needle` where no letter or digit goes on: 10.0.0.1 is not in 10.0.0.12, nor 503 in 2.503, job-503."""
+    """Return a pattern that matches `needle` as a whole word: 10.0.0.1 is not in 10.0.0.12, nor 503 in 2.503 or
+    job-503.
+    """
     words = r"\s+".join(re.escape(word) for word in needle.split())
     if needle.isdigit():
         return re.compile(rf"(?<![^\W_])(?<![0-9][.,])(?<![A-Za-z]-){words}(?![^\W_])(?![.,][0-9])")
@@ -162,7 +164,7 @@ def literally(needle: str) -> re.Pattern[str]:
 
 
 def match_of(words: list[str]) -> str:
-    """An FTS5 query for all of `words`: each is quoted, and no token holds a quote."""
+    """Return an FTS5 query for all of `words`. Each is quoted, and no token holds a quote."""
     return " AND ".join(f'"{word}"' for word in words)
 
 
@@ -194,7 +196,7 @@ def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:
 
 
 def _unembedded(frame: ChunkFrame, places: Places) -> Mask:
-    """Which of the chunks are of documents that have no vectors, or none yet."""
+    """Return a mask of the chunks whose documents have no vectors yet."""
     return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
 
 
@@ -232,14 +234,14 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) ->
 
 
 def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
-    """How much the vector counts, chunk by chunk."""
+    """Return for each chunk how much the vector score counts."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
     return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[places]]).astype(np.float32)
 
 
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
-    """Rank scores over one union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
+    """Return rank scores over the union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
     if cosines is None:
         return (scoring.spread(keywords) + bonus * share).astype(np.float32)
     return (weight * scoring.spread(cosines) + (1 - weight) * scoring.spread(keywords) + bonus * share).astype(
@@ -258,7 +260,7 @@ _OF_TIME = frozenset({"day", "hour", "minute"})
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Give a connection the function that the queries below call."""
+    """Register the SQL function `holds`, which the queries below call."""
     connection.create_function("holds", 2, _holds, deterministic=True)
 
 
@@ -302,7 +304,7 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
 
 
 def _at_places(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Line numbers and times."""
+    """Conditions on line numbers and times."""
     parts: list[str] = []
     values: list[object] = []
     if where.first is not None:
@@ -324,7 +326,7 @@ def _at_places(where: LineWhere) -> tuple[list[str], list[object]]:
 
 
 def _of_kinds(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Levels and components."""
+    """Conditions on levels and components."""
     parts: list[str] = []
     values: list[object] = []
     if where.severities:
@@ -339,7 +341,7 @@ def _of_kinds(where: LineWhere) -> tuple[list[str], list[object]]:
 
 
 def _with_words(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Whole words, found by the index of words, which is quicker than reading the lines."""
+    """Conditions on whole words, by the word index, which is faster than reading the lines."""
     wanted: list[str] = []
     words = [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]
     if words:
@@ -353,7 +355,7 @@ def _with_words(where: LineWhere) -> tuple[list[str], list[object]]:
 
 
 def _with_texts(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Texts as they are written."""
+    """Conditions on literal texts."""
     parts: list[str] = []
     values: list[object] = []
     for needle in where.holding:
@@ -369,7 +371,7 @@ def _with_texts(where: LineWhere) -> tuple[list[str], list[object]]:
 
 
 def _day(span: tuple[str, str] | None) -> str:
-    """The column that such days are compared with: of `MM-DD` the year does not count."""
+    """Return the SQL expression to compare such days with: `MM-DD` leaves the year out."""
     return "substr(l.day, 6)" if span is not None and span[0][2:3] == "-" else "l.day"
 
 

@@ -34,9 +34,10 @@ from services.search.embedding import Vectors
 
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
-    """Make tables and the collection's own row if they are missing.
+    """Create the tables and the collection's own row if they are missing.
 
-    Versions begin with the time, so that one made anew, also by another process, never seems to be the old one.
+    Versions begin with the time, so that a collection made anew, also by another process, never seems to be the old
+    one.
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         for statement in schema.statements():
@@ -61,7 +62,7 @@ def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Documen
 
 
 def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows) -> Document:
-    """The same file again adds an origin to its document."""
+    """Add a document. If the same file is there already, only an origin is added to its document."""
     origin, prepared = new.origin, new.prepared
     expected = _by_attachment(connection, origin)
     same = connection.execute(
@@ -166,7 +167,7 @@ def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
 
 
 def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
-    """Nothing of it stays in the tables."""
+    """Delete a document, and overwrite everything of it in the tables."""
     dropped = drop(connection, doc_id)
     if dropped:
         overwrite(connection)
@@ -174,7 +175,7 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
 
 
 def drop(connection: sqlite3.Connection, doc_id: str) -> bool:
-    """As `delete_document`, before `overwrite`."""
+    """Delete the rows of a document; `overwrite` has to follow."""
     row = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
     if row is None:
         return False
@@ -186,7 +187,7 @@ def drop(connection: sqlite3.Connection, doc_id: str) -> bool:
 
 
 def overwrite(connection: sqlite3.Connection) -> None:
-    """Take the words of what was dropped out of the indexes, where they are only marked as gone."""
+    """Remove the words of deleted rows from the indexes, which only mark them as deleted."""
     for table in ("words", "line_words"):
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
@@ -202,7 +203,7 @@ def withdraw(connection: sqlite3.Connection, doc_id: str, gone: Callable[[Origin
 
 
 def _note_origin(connection: sqlite3.Connection, doc_id: str, origin: Origin) -> None:
-    """A document that comes from no message, such as documentation, has one origin."""
+    """Add an origin to a document. A document that comes from no message, such as documentation, keeps one origin."""
     known = _document(connection, doc_id).origins
     if origin.message_id is not None and all(_place(each) != _place(origin) for each in known):
         _set_origins(connection, doc_id, [*known, origin])
@@ -262,7 +263,7 @@ def _insert(
 
 
 def insert_rows(connection: sqlite3.Connection, number: int, rows: Rows) -> None:
-    """Numbered on from what is there."""
+    """Insert rows, numbered on from those that are there."""
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
         f"INSERT INTO chunks VALUES ({schema.marks(20)})",
@@ -369,7 +370,7 @@ def pack(connection: sqlite3.Connection) -> Packed:
 
 
 def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
-    """Into a file without tables; inside the caller's transaction."""
+    """Write a packed collection into a file without tables, inside the caller's transaction."""
     for statement in schema.statements():
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
@@ -390,7 +391,9 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
 
 
 def side_by_side(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Documents that several stores took in at once as one store would have: numbered, and none of them twice."""
+    """Merge documents that several processes added at the same time: number them, and drop those that are there
+    twice.
+    """
     kept: dict[str, Any] = {}
     seen: set[tuple[str, str | None]] = set()
     for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):
@@ -403,7 +406,7 @@ def side_by_side(rows: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[[], str]]]:
-    """The head of a document, and what is in each of its pieces, by the piece's name; packed only where it is asked."""
+    """Return the head record of a document, and for each of its pieces a function that packs it when it is needed."""
     held = packed.rows[doc_id]
     body = _json({key: held[key] for key in sorted(held.keys() - {"order", "documents"})}).encode()
     vectors = dict(_vector_pieces(packed.vectors.get(doc_id, {})))
@@ -428,17 +431,17 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
 
 
 def emptied(head: Record) -> Record:
-    """The same, of no pieces."""
+    """Return the same head, without pieces."""
     return {**head, "body": "", "count": 0, "vectors": ""}
 
 
 def piece_names(head: Record) -> list[str]:
-    """Of the text, in order, then of the vectors."""
+    """Return the names of a document's pieces: those of the text in order, then those of vectors."""
     return [*(f"{head['body']}.{at}" for at in range(head["count"])), *str(head["vectors"]).split()]
 
 
 def joined(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, bytes]]:
-    """The rows and the vectors of a document. Raises KeyError: a piece is missing."""
+    """Return the rows and the vectors of a document from its pieces. Raises KeyError: a piece is missing."""
     texts = [pieces[name] for name in piece_names(head)]
     body = b"".join(zlib.decompress(base64.b85decode(text)) for text in texts[: head["count"]])
     rows = {**json.loads(body), "order": head["order"], "documents": json.loads(head["row"])}
@@ -449,7 +452,7 @@ def joined(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, b
 
 
 def _vector_pieces(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
-    """How many there are, their chunks' numbers, then the vectors."""
+    """Yield groups of vectors as bytes: their number, the indices of their chunks, then the vectors."""
     groups: dict[int, list[int]] = {}
     for index in sorted(vectors):
         groups.setdefault(index // VECTORS_A_PIECE, []).append(index)

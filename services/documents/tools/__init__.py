@@ -1,4 +1,4 @@
-"""The document tools: one core, and what differs between libraries in a `KBConfig` each."""
+"""The document tools. Their core is the same; a `KBConfig` each says how libraries differ."""
 
 # pyright: reportUnusedImport=false
 from services.documents.tools.core import AnswerCache, DocumentQATool

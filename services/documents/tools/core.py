@@ -52,10 +52,10 @@ class _Entry:
 
 
 class AnswerCache:
-    """Drops the least recently used answer when there are too many.
+    """A cache of answers that drops the least recently used one when it is full.
 
     Attributes:
-        purges: counts calls of `purge`. An answer begun before one must not be kept after it.
+        purges: number of calls of `purge`. An answer begun before a purge must not be stored after it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AnswerCache:
         return replace(entry.result, cached=True)
 
     def put(self, key: Hashable, collection: str, result: QAResult, ttl: float) -> None:
-        """Keep an answer for `ttl` seconds; errors and denials are not kept."""
+        """Store an answer for `ttl` seconds; errors and denials are not stored."""
         if result.status not in _KEPT or ttl <= 0:
             return
         if result.status is Status.NOT_FOUND:
@@ -94,7 +94,7 @@ class AnswerCache:
             self._drop(next(iter(self._entries)))
 
     def purge(self, collection: str) -> int:
-        """Forget all answers from one collection; gives their number."""
+        """Drop all answers from one collection. Returns their number."""
         self.purges += 1
         gone = [key for key, entry in self._entries.items() if entry.collection == collection]
         for key in gone:
@@ -111,7 +111,7 @@ class AnswerCache:
 
 
 def normalised(question: str) -> str:
-    """The question without differences of width, letter case, spaces and end punctuation.
+    """Return the question without differences of width, letter case, spaces and end punctuation.
 
     Where letter case changes the meaning it changes the plan, which is another part of the key.
     """
@@ -131,7 +131,9 @@ def no_result(config: KBConfig, status: Status) -> QAResult:
 
 
 def unready_result(config: KBConfig, documents: Sequence[Document], said: Phrases) -> QAResult | None:
-    """Why there is nothing to search: no file was posted, all are pending or unreadable; None: there is something."""
+    """Return why there is nothing to search: no file was posted, or all are pending or unreadable. None: there is
+    something.
+    """
     if not documents:
         return no_result(config, Status.NOT_INDEXED)
     if any(doc.state.searchable for doc in documents):
@@ -142,7 +144,7 @@ def unready_result(config: KBConfig, documents: Sequence[Document], said: Phrase
 
 
 def unreadable(doc: Document) -> str:
-    """Which file could not be read and why, in one clause without a full stop; or that it was removed."""
+    """Say in one clause, without a full stop, which file could not be read and why, or that it was removed."""
     name, reason = shown(doc.filename), doc.error.strip().removesuffix(".")
     for called in (name, doc.filename):
         if reason.startswith(f"{called} "):
@@ -161,7 +163,9 @@ async def judge(
     visible: Sequence[Document],
     said: Phrases,
 ) -> QAResult:
-    """`documents`: those that were searched. `visible`: all that the asker may see. `said`: in the asker's language."""
+    """Make the result. `documents`: those that were searched. `visible`: all that the asker may see. `said`: phrases in
+    the asker's language.
+    """
     pending = is_pending(visible)
     if not found.passages and not found.facts:
         if pending:
@@ -179,7 +183,7 @@ def is_pending(documents: Sequence[Document]) -> bool:
 
 
 def _pending(documents: Sequence[Document]) -> str:
-    """`1 of 2 files`."""
+    """Return `1 of 2 files`."""
     return f"{sum(doc.state is State.PENDING for doc in documents)} of {number_of(len(documents), 'file')}"
 
 
@@ -213,7 +217,7 @@ def _too_far(config: KBConfig, found: Retrieved) -> bool:
 
 
 async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieved, resolved: Resolved) -> QAResult:
-    """The answer from passages; the best of them as they are if no model could condense them."""
+    """Return the answer from passages; the best passages as they are if no model could condense them."""
     status, extra = Status.OK, ""
     material = _material(config, found, resolved)
     try:
@@ -266,7 +270,7 @@ def _material(config: KBConfig, found: Retrieved, resolved: Resolved) -> Materia
 
 
 def _metadata(passage: CitedPassage) -> dict[str, str]:
-    """What a `KBConfig` formats."""
+    """Return the metadata that a `KBConfig` formats."""
     facts = {
         "section": passage.metadata.get("heading"),
         "document_title": passage.metadata.get("title"),
@@ -292,7 +296,7 @@ PAUSE_SECONDS = 60.0
 
 
 class SearchFailed(Exception):
-    """The store gave no answer, also when asked again."""
+    """The store gave no answer, even after retries."""
 
 
 class Breaker:
@@ -317,7 +321,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question that is understood. `visible`: all documents that the asker may see, searchable or not."""
+    """A question that has been understood. `visible`: all documents that the asker may see, searchable or not."""
 
     scope: Scope
     visible: tuple[Document, ...]
@@ -329,7 +333,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentQATool:
-    """Answers questions from one library, for those who may ask it.
+    """Answers questions from one library, for people who may ask it.
 
     Attributes:
         cache, breaker: shared by all tools over one store.
@@ -347,11 +351,11 @@ class DocumentQATool:
     _calls: SharedCalls = field(default_factory=SharedCalls, init=False)
 
     def __call__(self, *_args: object, **_named: object) -> str:
-        """There is no blocking call: it would stop the bot."""
+        """Raise NotImplementedError: a blocking call would stop the bot."""
         raise NotImplementedError(f"{self.config.name} is asynchronous: await its run()")
 
     async def offered(self, ctx: ToolContext) -> bool:
-        """Whether there is something that this person may ask about here."""
+        """Whether this person may ask here and has something to ask about."""
         if not self.config.admits(ctx):
             return False
         try:
@@ -369,7 +373,7 @@ class DocumentQATool:
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
     ) -> str:
-        """The answer as text, with its sources. Never raises but for a cancelled call."""
+        """Answer as text, with sources. Never raises but for a cancelled call."""
         return self.response(await self.ask(ctx, question, k, conversation_context))
 
     async def ask(
@@ -401,7 +405,9 @@ class DocumentQATool:
         *,
         asker: ToolContext | None = None,
     ) -> QAResult:
-        """Never raises but for a cancelled call. `asker`: denied what belongs to another guild; None: not checked."""
+        """Answer without checking `config.admits`. Never raises but for a cancelled call. `asker`: denied if the
+        collection belongs to another guild; None: not checked.
+        """
         begun = time.perf_counter()  # real time: measured for people, and no result depends on it
         purges, filters = self.cache.purges, filters or {}
         invalid = self._invalid(question, scope_id, filters)
@@ -427,7 +433,9 @@ class DocumentQATool:
         return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
 
     async def scope_for(self, ctx: ToolContext) -> Scope | QAResult:
-        """What this person may search here, or why there is nothing: the rules of `ask`, for other ways to search."""
+        """Return what this person may search here, or why there is nothing, by the rules of `ask`; for other ways to
+        search.
+        """
         if not self.config.admits(ctx):
             return no_result(self.config, Status.DENIED)
         try:
@@ -440,7 +448,7 @@ class DocumentQATool:
     async def _reached(
         self, name: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
     ) -> tuple[Scope, tuple[Document, ...], int] | QAResult:
-        """What may be searched, all that is visible, and the collection's version; or why there is nothing."""
+        """Return the searchable scope, all visible documents, and the collection's version; or why there is nothing."""
         try:
             described = await self._searched(lambda: self.store.describe(name))
         except SearchFailed:
@@ -456,14 +464,16 @@ class DocumentQATool:
         return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version
 
     async def searched(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
-        """What a search gives, within the time limit and tries of this tool; or that the store does not answer."""
+        """Run a search within this tool's time limit and retries. Returns its result, or a result that says that the
+        store does not answer.
+        """
         try:
             return await self._searched(search)
         except SearchFailed:
             return no_result(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
-        """A result as text for the agent: the answer with its sources, cut to what the agent can take."""
+        """Return a result as text for the model: the answer with its sources, cut to what the model can take."""
         if result.status not in {Status.OK, Status.SYNTHESIS_ERROR}:
             return result.answer
         whole = self.config.format_response(result.answer, result.sources, result.chunk_count, result.confidence)
@@ -523,7 +533,7 @@ class DocumentQATool:
         return await retrieve(asked.scope, asked.plan, asked.k, ranking, vector)
 
     def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str]) -> str:
-        """What is wrong with a call; empty: nothing."""
+        """Return what is wrong with a call; empty: nothing."""
         try:
             self.config.get_collection_name(scope_id)
         except ValueError:
@@ -539,12 +549,12 @@ class DocumentQATool:
         return phrases(in_language(self.reply_language, language_of(question)))
 
     def _visible(self, documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-        """Without what this person may not see: not even its number shows."""
+        """Return the documents that this person may see. Hidden ones do not even show as a number."""
         hidden = _hides_internal(filters)
         return tuple(doc for doc in documents if not (hidden and self.config.is_internal(doc.origin.extra)))
 
     def _key(self, asked: _Asked, version: int) -> Hashable:
-        """Everything that an answer depends on."""
+        """Return the cache key: everything that an answer depends on."""
         resolved, embedder = asked.resolved, "" if self.embedder is None else self.embedder.id
         # Letter case matters in a plan: `ERROR` may be a level where `error` is a word.
         understood = normalised(repr(replace(asked.plan, question="", text="")))
@@ -554,7 +564,9 @@ class DocumentQATool:
         return asked.scope.name, version, *questions, *settings
 
     async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
-        """With a time limit, retries, and a pause for a store that has stopped working. Raises SearchFailed."""
+        """Run a search with a time limit, retries, and a pause for a store that has stopped working. Raises
+        SearchFailed.
+        """
         if self.breaker.is_open:
             raise SearchFailed
         for left in range(STORE_RETRIES, -1, -1):
@@ -571,7 +583,7 @@ class DocumentQATool:
 
 
 async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
-    """What a follow-up asks about lines cited before; None where they are gone."""
+    """Return the lines cited before, or those beside them, for a follow-up question. None: they are gone."""
     known = {doc.doc_id for doc in scope.documents}
     anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
     if not anchors:
@@ -589,7 +601,7 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
 
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-    """What may be searched: the newest revision of each name."""
+    """Return the searchable documents: the newest revision of each name."""
 
     def fits(doc: Document) -> bool:
         facts = {**doc.origin.extra, "filename": doc.filename}

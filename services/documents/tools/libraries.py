@@ -71,12 +71,14 @@ _CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KBConfig:
-    """One library: what a model reads about it, who may ask, where it is kept, how its passages and answers look.
+    """The settings of one library: what a model reads about it, who may ask, where it is kept, and how passages and
+    answers look.
 
     Attributes:
         system_prompt, citation_format: how a model is to condense and cite passages.
         admits: whether this asker may ask here. `filters`: which documents they may see.
-        keyword_threshold: the same where only words are compared: the share of the question's words in it.
+        keyword_threshold: like `relevance_threshold`, where only words are compared: the least share of the question's
+            words in the best passage.
     """
 
     name: str  # of the tool, as the model calls it
@@ -112,13 +114,15 @@ class KBConfig:
         return bool(self.scope)
 
     def get_collection_name(self, scope_id: str | None) -> str:
-        """Of one scope. Raises ValueError: a scope is needed and `scope_id` is none, or no valid one."""
+        """Return the collection's name for a scope. Raises ValueError: a scope is needed and `scope_id` is none, or no
+        valid one.
+        """
         if self.scope and not scope_id:
             raise ValueError(f"{self.scope} is needed")
         return self.collection(scope_id or "")
 
     def format_chunk_metadata(self, metadata: Metadata, score: float | None) -> str:
-        """The header of a passage: `Score: 0.94, Source: app.log`. Parts without a value are left out."""
+        """Return the header of a passage: `Score: 0.94, Source: app.log`. Parts without a value are left out."""
         shown = self._shown(metadata) | {"score": "" if score is None else f"{score:.2f}"}
         labels = {"Score": "score", **self.header}
         return ", ".join(f"{label}: {shown[key]}" for label, key in labels.items() if shown.get(key))
@@ -130,7 +134,7 @@ class KBConfig:
         return self.citation_format
 
     def cite(self, metadata: Metadata) -> str:
-        """A passage, cited in a sentence, where no model writes it."""
+        """Return the citation of a passage in a sentence that no model writes."""
         shown = self._shown(metadata)
         return "".join(form.format(shown[key]) for key, form in self.cited.items() if shown.get(key))
 
@@ -147,14 +151,14 @@ class KBConfig:
         return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
 
     def shown(self, answer: str, sources: Sequence[str]) -> str:
-        """The same for people: names only."""
+        """Return the answer with its sources for people: names only."""
         if not sources:
             return answer
         named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
         return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}"
 
     def no_result_message(self, reason: Status) -> str:
-        """What is said when there is no answer, without the details that the core adds."""
+        """Return the sentence for a missing answer, without the details that the core adds."""
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
     def is_internal(self, metadata: Metadata) -> bool:
@@ -162,7 +166,9 @@ class KBConfig:
         return metadata.get("internal") == "true" or belongs_to(metadata.get("topic", ""), self.internal_topics)
 
     def _shown(self, metadata: Metadata) -> dict[str, str]:
-        """The metadata, and what is made of them: name, lines, time of day, a title beside the name, two tags."""
+        """Return the metadata with derived values: source, lines, time of day, a title that differs from the source,
+        two tags.
+        """
         source, title = self.extract_source_name(metadata), metadata.get("title", "")
         first = metadata.get("line_start", "")
         last = metadata.get("line_end", first)

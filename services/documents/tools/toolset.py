@@ -108,12 +108,14 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """Over the files that the tool for case evidence answers from, by its rules of access."""
+    """Answers line queries over the files of the case evidence tool, by that tool's rules of access."""
 
     evidence: DocumentQATool
 
     async def ask(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> QAResult:
-        """Never raises but for a cancelled call. `INVALID`: the form is wrong, and the answer says how."""
+        """Answer a query. Never raises but for a cancelled call. `INVALID`: an argument is wrong, and the answer says
+        how.
+        """
         scope = await self.evidence.scope_for(ctx)
         if isinstance(scope, QAResult):
             return scope
@@ -158,12 +160,12 @@ def build(
     reply_language: str = "question",
     server: int | None = None,
 ) -> dict[str, DocumentQATool]:
-    """The tools by name, over one store and with one cache between them.
+    """Build the tools by name, over one store and with one cache between them.
 
     `asker`: condenses passages and rewrites follow-ups; None: passages are quoted. `model`: its name. `lifetimes`: how
-    long answers are kept, in seconds, by the tool's name. `shares`: whether a person shows their runbooks in public
-    threads; None: there are no runbooks. `internal_topics`: of the team's notes, those for its members only.
-    `server`: one with documents of its own.
+    long answers are cached, in seconds, by the tool's name. `shares`: whether a person shows their runbooks in public
+    threads; None: there are no runbooks. `internal_topics`: topics for team members only. `server`: a server with
+    documents of its own.
     """
 
     def documentation(_scope_id: str) -> str:
@@ -205,10 +207,10 @@ def build(
 
 
 class Toolset:
-    """What may be looked up for one answer, where it is asked and in the asker's name; it remembers what it found.
+    """The tools for one answer, bound to its place and its asker. Remembers what they found.
 
     Attributes:
-        files: the files and runbooks that there are, each in a few words.
+        files: files and runbooks that exist, each in a few words.
     """
 
     def __init__(
@@ -219,7 +221,7 @@ class Toolset:
         *,
         wait: Callable[[], Awaitable[Iterable[str] | None]] | None = None,
     ) -> None:
-        """`wait` ends when the files that are being read can be searched, or are not worth waiting for; it gives the
+        """`wait`: returns when the files that are being read are searchable, or are not worth waiting for; gives the
         files as they are then.
         """
         self.files = tuple(files)
@@ -231,7 +233,7 @@ class Toolset:
         self._offered: dict[str, DocumentQATool] = {}
 
     async def ready(self) -> None:
-        """Wait for files that are being read, then see which tools there are."""
+        """Wait for files that are being read, then see which tools can be offered."""
         if self._wait is not None:
             files = await self._wait()
             self.files = self.files if files is None else tuple(files)
@@ -246,7 +248,7 @@ class Toolset:
         return tuple(tools)
 
     async def ask(self, name: str, question: str, k: int = DEFAULT_K) -> QAResult:
-        """Put a question to one tool. Never raises but for a cancelled call."""
+        """Ask one tool. Never raises but for a cancelled call."""
         known = self._context.conversation
         result = await self._offered[name].ask(self._context, question, k)
         self._found.append((name, result))
@@ -256,7 +258,7 @@ class Toolset:
         return result
 
     async def query(self, arguments: Mapping[str, Any]) -> QAResult:
-        """Put a form to the files of the thread (`query_file`). Never raises but for a cancelled call."""
+        """Run a line query on the files of the thread (`query_file`). Never raises but for a cancelled call."""
         result = await QueryFile(self._tools[CASE]).ask(self._context, arguments)
         self._found.append((QUERY_FILE, result))
         if result.status is Status.OK:
@@ -268,17 +270,17 @@ class Toolset:
         return result
 
     def text(self, name: str, result: QAResult) -> str:
-        """A result with its sources, as a model reads it; each source in the form in which it may be cited."""
+        """Return a result with its sources for a model; each source in the form in which it may be cited."""
         if name == QUERY_FILE:
             return _with_places(result.answer, result)
         return _with_places(self._offered[name].response(result), result)
 
     def shown(self, name: str, result: QAResult) -> str:
-        """A result with its sources, as people read it: without figures about the search."""
+        """Return a result with its sources for people, without figures about the search."""
         return result.answer if name == QUERY_FILE else self._offered[name].config.shown(result.answer, result.sources)
 
     def found(self) -> tuple[Source, ...]:
-        """What was found, as sources that an answer can be checked against."""
+        """Return what was found as sources that an answer can be checked against."""
         return tuple(
             Source(", ".join(result.sources), self.text(name, result))
             for name, result in self._found
@@ -286,8 +288,8 @@ class Toolset:
         )
 
     def checked(self, text: str, known: Iterable[str]) -> str:
-        """`text`, with a mark at each line of a file and each quotation that is neither in what was found nor in
-        what is `known` otherwise.
+        """Return `text` with a mark at each line of a file and each quotation that is neither in what was found nor in
+        `known`.
         """
         places = [
             CitedPassage(each.doc_id, each.source, "", each.line_start, each.line_end, (), each.chunk_id)
@@ -300,7 +302,7 @@ class Toolset:
         return checked.answer
 
     def citations(self, named: Iterable[str]) -> list[str]:
-        """Those that name what was found: `server.log:1045`, or `server.log` where only the file was."""
+        """Return those that name what was found: `server.log:1045`, or `server.log` if only the file was."""
         sources = {source for _, result in self._found for source in result.sources}
         kept = (_known_citation(one.strip(), sources, self._cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))
@@ -323,7 +325,7 @@ class Toolset:
 
 
 def _with_places(text: str, result: QAResult) -> str:
-    """With a line `Source: server.log:1045` for the first places, and one for each source that has none."""
+    """Append a line `Source: server.log:1045` for each of the first places, and one for each source that has none."""
     if result.status is not Status.OK:
         return text
     places = dict.fromkeys(
