@@ -86,7 +86,7 @@ AREAS = {
         ),
     ),
     "web": Area(
-        tuple(f"services/knowledge/web/{name}.py" for name in ("contents", "exchange", "fetcher", "html", "pdf")),
+        tuple(f"services/knowledge/web/{name}.py" for name in ("contents", "exchange", "fetcher", "html")),
         ("tests/services/knowledge/web",),
         without=("tests/services/knowledge/web/test_browser.py",),
     ),
