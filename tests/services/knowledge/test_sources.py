@@ -120,7 +120,7 @@ def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: 
 
 
 @pytest.mark.parametrize(
-    ("rhythm", "next_at", "failed", "due"),
+    ("schedule", "next_at", "failed", "due"),
     [
         (RefreshSchedule(), 11, False, False),
         (RefreshSchedule(), 10, False, True),
