@@ -144,7 +144,9 @@ def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresse
         for folder in bases
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
-    return Addresses(bases, generators, PairLinks(DataFolder(settings.app.data_dir).places).address)
+    of_pair = PairLinks(DataFolder(settings.app.data_dir).places).address
+    of_kinds = [kind.address for kind in source_kinds(SourceSetup(settings.kb))]
+    return Addresses(bases, generators, of_pair, of_kinds)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:

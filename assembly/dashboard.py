@@ -18,13 +18,13 @@ from assembly.graph_parts import Parts
 from assembly.reports import prices_of
 from assembly.sources import SourceSetup, source_kinds
 from assembly.team import team_places
-from clock import from_rfc3339, now, rfc3339, run_blocking
+from clock import now, rfc3339, run_blocking
 from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, entries, newest
 from services.conversations import History
-from services.knowledge import AnyKind, FileRecord, Library, Record, Search, UrlRecord, cache, page_name
+from services.knowledge import AnyKind, Library, Record, Search, SourceFacts, cache
 from services.llm import TokenDays
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
@@ -156,18 +156,18 @@ def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
 async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSource]:
     """The sources of the knowledge base, as index and cache know them, in the order of the index."""
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
-    records = await in_thread(_records, kb)
+    kinds = source_kinds(SourceSetup(kb))
+    records = await in_thread(_records, kb, kinds)
     found = [
-        _known_source(kb, source_id, records.get(source_id.removeprefix("kb:")), text)
+        _known_source(kinds, source_id, records.get(source_id.removeprefix("kb:")), text)
         for source_id, text in described.items()
     ]
     rest = [(f"kb:{bare}", record) for bare, record in records.items() if f"kb:{bare}" not in described]
-    return found + [_known_source(kb, source_id, record, None) for source_id, record in sorted(rest)]
+    return found + [_known_source(kinds, source_id, record, None) for source_id, record in sorted(rest)]
 
 
-def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
+def _records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str, Record]:
     """By id without namespace; none where there is no cache."""
-    kinds: Sequence[AnyKind] = source_kinds(SourceSetup(kb))
     try:
         data = kb.index_cache_path.read_bytes()
     except FileNotFoundError:
@@ -175,29 +175,22 @@ def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
     return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
 
 
-def _known_source(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> KnownSource:
+def _known_source(
+    kinds: Sequence[AnyKind], source_id: str, record: Record | None, description: str | None
+) -> KnownSource:
     """`description`: None where it is not in the index."""
     state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
-    size: int | None = None
-    changed_at: float | None = None
+    kind = next((each for each in kinds if isinstance(record, each.record)), None)
+    facts = SourceFacts() if kind is None else kind.facts(record)
     if record is not None:
         if record.gone_at is not None:
             state, trouble = f"gone since {record.gone_at[:16].replace('T', ' ')}", True
-        elif isinstance(record, UrlRecord) and record.url.fetch_status in {"timeout", "error"}:
-            state, trouble = (
-                f"not fetched ({record.url.fetch_status})" + ("" if description is None else "; earlier text"),
-                True,
-            )
+        elif facts.trouble:
+            state, trouble = facts.trouble + ("" if description is None else "; earlier text"), True
         elif record.summary_pending:
             state, trouble = "to be described", False
-    if isinstance(record, FileRecord):
-        size, changed_at = record.file.size_bytes, record.file.mtime_ns / 1e9
-    elif isinstance(record, UrlRecord):
-        kept, fetched = kb.web_fetch_cache_dir / page_name(record.url.url), record.url.last_fetched_at
-        size = kept.stat().st_size if kept.exists() else None
-        changed_at = None if fetched is None else from_rfc3339(fetched)
-    kind = "file" if record is None else record.source_type
-    return KnownSource(source_id, kind, state, trouble, size, changed_at, description or "")
+    source_type = "file" if record is None else record.source_type
+    return KnownSource(source_id, source_type, state, trouble, facts.size_bytes, facts.changed_at, description or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def most_frequent(reasons: Counter[str]) -> str:
     return f"{named}; {sum(count for _, count in often[_REASONS:])} for other reasons" if often[_REASONS:] else named
 
 
-def repositories_of(setup: SourceSetup) -> Repositories:
+def repositories(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
     return Repositories(
         kb.links_file_path,
@@ -84,28 +84,20 @@ def repositories_of(setup: SourceSetup) -> Repositories:
     )
 
 
-def sites_of(setup: SourceSetup) -> Sites:
+def pages(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
-    return Sites(
+    sites = Sites(
         kb.web_fetch_cache_dir / "sites",
         web=None if setup.web is None else setup.web.sites,
         most_pages=kb.max_pages_per_site,
         concurrency=kb.url_download_concurrency,
         schedule=setup.schedule,
     )
-
-
-def repositories(setup: SourceSetup) -> AnyKind:
-    return repositories_of(setup)
-
-
-def pages(setup: SourceSetup) -> AnyKind:
-    kb = setup.kb
     return WebPages(
         kb.links_file_path,
         kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,
-        sites=sites_of(setup),
+        sites=sites,
         web=None if setup.web is None else setup.web.pages,
         concurrency=kb.url_download_concurrency,
         schedule=setup.schedule,

@@ -22,7 +22,7 @@ from assembly import Unusable
 from assembly.answering import endpoint_settings, open_llm
 from assembly.data_folder import read_state
 from assembly.running import meters_of, run_async, serving
-from assembly.sources import SourceSetup, documents_in, repositories_of, sites_of, web_for
+from assembly.sources import SourceSetup, documents_in, source_kinds, web_for
 from assembly.team import team_places
 from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
@@ -98,23 +98,14 @@ def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
         return  # said already
     if found is None:
         return
-    setup = SourceSetup(kb)
-    sites, repositories = sites_of(setup), repositories_of(setup)
     if found.pages:
         yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {number_of(len(found.pages), 'page')}")
-    for line in found.sites:
-        brought = sites.brought(line)
-        complete = brought is not None and brought.complete
-        count = "" if brought is None else number_of(len(brought.pages), "page")
-        note = "" if brought is None else brought.note
-        failed = brought is not None and brought.failed
-        yield _links_row(line.place, f"{line.kind}: {line.url}", count if complete else "", note, failed=failed)
-    for line in found.repositories:
-        copy = repositories.copy(line)
-        count = "" if copy is None or not copy.commit else number_of(len(copy.blobs), "file")
-        note = "" if copy is None else copy.note
-        where = f"git: {line.url}{'@' if line.branch else ''}{line.branch}{' ' if line.folder else ''}{line.folder}"
-        yield _links_row(line.place, where, count, note, failed=copy is not None and copy.failed)
+    for kind in reversed(source_kinds(SourceSetup(kb))):
+        for line in found.lines:
+            result = kind.line_result(line)
+            if result is not None:
+                count = "" if result.count is None else number_of(result.count, kind.noun, kind.plural)
+                yield _links_row(line.place, line.text, count, result.note, failed=result.failed)
     for place, reason in found.left_out.items():
         yield Finding(LINKS_KEY, Verdict.WARNING, f"{place}: {reason}")
 

@@ -16,7 +16,7 @@ from model.processes import Fleet, ProcessStatus
 from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.report import Gap, reason_of
-from services.knowledge import bare_name
+from services.knowledge import Source
 from services.search import Found
 from services.team import Overview, Pair, labelled_turns
 from services.telemetry import PartOutcome, number_of
@@ -399,8 +399,7 @@ def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> 
 
 
 def url_of(source_id: str) -> str:
-    bare = bare_name(source_id)
-    return bare if bare.startswith(("http://", "https://")) else ""
+    return Source(source_id, "").url or ""
 
 
 def search_view(found: Found, showing: DisplayRules) -> SearchView:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assembly import Unusable
+from services.knowledge import LINES
 from services.storage import files
 from settings import (
     Settings,
@@ -42,7 +43,9 @@ KEYS = {
     "team_roles": "names or ids of roles whose holders answer for the team",
     "team_people": "ids of users who do",
     "data_dir": "the folder for everything that the bot keeps",
-    "documentation": "a folder, and addresses: `https://…`, `sitemap: https://…`, `llms: https://…`, `git: https://…`",
+    "documentation": ", ".join(
+        ["a folder, and addresses: `https://…`", *(f"`{form.word}: https://…`" for form in LINES)]
+    ),
     "published_at": "where that folder is published on the web, or `none`",
     "model_base_url": "the address of an OpenAI-compatible endpoint, or `none`",
     "model_api_key": "its key, or `none`",

@@ -17,7 +17,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import endpoint_settings
 from assembly.running import run_async, terminated_as_interrupted
-from assembly.sources import SourceSetup, documents_in, pages, repositories, web_for
+from assembly.sources import SourceSetup, documents_in, source_kinds, web_for
 from clock import now
 from commands.arguments import FAILED
 from commands.ask import ask
@@ -37,7 +37,7 @@ from commands.setting_up.answers import (
     text_of,
 )
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
-from services.knowledge import CannotList, Page, WebError, parse_links, site_generator_of
+from services.knowledge import LINES, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
 from services.llm import NOT_THIS_KEY, unreachable_because
 from services.storage import FolderBusy
 from services.telemetry import number_of
@@ -210,8 +210,6 @@ def _joined(ids: frozenset[int]) -> str:
 
 
 _WEB = re.compile(r"https?://\S+$", re.IGNORECASE)
-_LINKS_LINE = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
-"""What a line of the list of pages begins with; anything else is a folder."""
 
 WHAT_COUNTS = "documents are text files, such as .md, .mdx, .rst, .txt or .html"
 
@@ -241,13 +239,14 @@ def ask_for_documents(answers: Answers, own: OperatorFiles, tell: WizardOutput) 
     chosen: list[Path] = []
     if answers.interactive:
         tell.say("A folder of text files (Markdown, reStructuredText, …), or addresses on the web; one a line.")
-        tell.say("  https://…  one page      sitemap: https://…/sitemap.xml  a whole site")
-        tell.say("  llms: https://…/llms.txt  what that lists      git: https://…  a repository")
+        forms = ["https://…  one page", *(f"{form.word}: {form.example}  {form.noun}" for form in LINES)]
+        for at in range(0, len(forms), 2):
+            tell.say(f"  {'      '.join(forms[at : at + 2])}")
         there = [words for words in (in_folder(kb)[1], in_list(kb)) if words]
         tell.say(f"There is now: {', '.join(there)}." if there else "There is nothing yet.")
 
     def checked(text: str) -> str | Path:
-        if _LINKS_LINE.match(text):
+        if begins_line(text):  # anything else is a folder
             tell.good(f"{text}: {reached(kb, text)}")
             return text
         folder = placed(text)
@@ -320,7 +319,7 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
 def in_list(kb: KnowledgeSettings) -> str:
     """Describe the list of pages; empty where there is none."""
     links = parse_links(text_of(kb.links_file_path).encode())
-    count = len(links.pages) + len(links.sites) + len(links.repositories)
+    count = len(links.pages) + len(links.lines)
     return f"{kb.links_file_path}: {number_of(count, 'address', 'addresses')}" if count else ""
 
 
@@ -337,14 +336,16 @@ def reached(kb: KnowledgeSettings, line: str) -> str:
 
 
 async def _brought(kb: KnowledgeSettings, line: str) -> str:
-    """Count the documents of a site or repository as an update would, in a temporary folder. Raises WebError."""
+    """Count the documents that a line brings as an update would, in a temporary folder. Raises WebError."""
     with tempfile.TemporaryDirectory(prefix="millrace-init-") as folder:
-        alone = {"links_file_path": Path(folder, "links.txt"), "web_fetch_cache_dir": Path(folder, "cache")}
+        names = {"sources_dir": "sources", "links_file_path": "links.txt", "web_fetch_cache_dir": "cache"}
+        alone = {key: Path(folder, name) for key, name in names.items()}
+        alone["sources_dir"].mkdir()
         alone["links_file_path"].write_text(f"{line}\n")
         count = 0
         async with web_for(kb) as web:
             setup = SourceSetup(kb.model_copy(update=alone), web, by_hand=True)
-            for kind in (repositories(setup), pages(setup)):
+            for kind in source_kinds(setup):
                 for trouble in await kind.survey(now()):
                     raise WebError(trouble.message)
                 count += len(kind.list_sources({}, now()).due)

@@ -17,7 +17,16 @@ from pydantic import TypeAdapter
 from assembly.sources import SourceSetup
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.source_kinds import AnyKind, CannotList, Listing, Text, Trouble
+from services.knowledge.source_kinds import (
+    AnyKind,
+    CannotList,
+    LineResult,
+    LinksLine,
+    Listing,
+    SourceFacts,
+    Text,
+    Trouble,
+)
 from services.storage import confined, in_thread
 
 ANSWERS = TypeAdapter(dict[str, str])
@@ -48,6 +57,15 @@ class Questions:
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith("faq:")
+
+    def address(self, _source_id: str) -> str | None:
+        return None  # the file is published nowhere
+
+    def facts(self, _record: QuestionRecord) -> SourceFacts:
+        return SourceFacts()  # the dashboard shows neither a size nor a time
+
+    def line_result(self, _line: LinksLine) -> LineResult | None:
+        return None  # no line of the links file brings them
 
     async def survey(self, _at: float) -> Sequence[Trouble]:
         return ()  # nothing has to be asked for outside

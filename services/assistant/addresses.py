@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
-from services.knowledge import Source, hosted_address, owner_of, unowned
+from services.knowledge import WebPages, hosted_address, owner_of, unowned
 from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
 
@@ -40,12 +40,14 @@ class Addresses:
             repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
         generators: by folder what makes a site of its files; else Markdown is taken for MkDocs' and reST for Sphinx's.
         of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
+        of_kinds: give the address that a kind of sources has for an id (without `kb:`); None: it has none.
         own: of what belongs to the server that is answered; None: none of it has an address.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
     generators: Mapping[str, SiteGenerator] = field(default_factory=dict[str, SiteGenerator])
     of_pair: Callable[[str], str | None] | None = None
+    of_kinds: Sequence[Callable[[str], str | None]] = (WebPages.address,)
     own: Addresses | None = None
 
     def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
@@ -58,15 +60,14 @@ class Addresses:
             return self.of_pair(anchor) if self.of_pair is not None and anchor else None
         own = permalink if permalink.startswith(_WEB) else None
         bare = source_id.removeprefix("kb:")
-        page = Source(source_id, "").url or own or self._published(bare, permalink) or hosted_address(bare)
+        page = self._fetched(bare) or own or self._published(bare, permalink) or hosted_address(bare)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: StoredPassage) -> str | None:
         """The address of the section that a passage is from, or of its page."""
         if self.own is not None and owner_of(kept.source_id) is not None:
             return self.own.section(kept._replace(source_id=unowned(kept.source_id)))
-        # Web pages are kept as extracted text, whose headings have no anchors of their own.
-        anchor = "" if Source(kept.source_id, "").url else kept.anchor
+        anchor = "" if self._fetched(kept.source_id.removeprefix("kb:")) else kept.anchor
         generator = self._generator(kept.source_id.removeprefix("kb:"))
         if anchor and kept.headings and generator is not None and not kept.source_id.endswith(_REST):
             anchor = anchor_by(generator, kept.headings[-1], anchor)
@@ -97,11 +98,18 @@ class Addresses:
         path, _, anchor = target.partition("#")
         if not path:
             return f"{page.partition('#')[0]}#{anchor}" if anchor else None
-        if Source(source_id, "").url or path.startswith("/") or not _ENDING.search(path):
+        if self._fetched(source_id.removeprefix("kb:")) or path.startswith("/") or not _ENDING.search(path):
             return urljoin(page, target)
         repository, inside, own = source_id.removeprefix("kb:").rpartition("//")
         beside = unquote(urljoin(f"https://x/{quote(own)}", path).removeprefix("https://x/"))
         return self.of(f"kb:{repository}{inside}{beside}", anchor=anchor)
+
+    def _fetched(self, bare: str) -> str | None:
+        """The address of what is kept as extracted text, whose headings have no anchors of their own, such as a web
+        page; None for files.
+        """
+        found = (address(bare) for address in self.of_kinds)
+        return None if hosted_address(bare) else next((each for each in found if each is not None), None)
 
     def _published(self, path: str, permalink: str) -> str | None:
         folder = _folder_of(path, self.bases)

@@ -23,7 +23,7 @@ from services.knowledge.library import (
     unowned,
 )
 from services.knowledge.library_search import LibrarySearch, Search
-from services.knowledge.links_file import RefreshSchedule, parse_links, read_links
+from services.knowledge.links_file import LINES, RefreshSchedule, begins_line, parse_links, read_links
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -34,6 +34,7 @@ from services.knowledge.source_kinds import (
     Pending,
     Purged,
     Settled,
+    SourceFacts,
     SourceRecords,
     Trouble,
     UpdateEvent,
@@ -41,7 +42,7 @@ from services.knowledge.source_kinds import (
     UpdateResult,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, Sites, UrlRecord, WebPages, page_name
+from services.knowledge.source_pages import FetchStatus, Sites, WebPages
 from services.knowledge.source_repositories import Repositories, hosted_address
 from services.knowledge.topic_files import (
     answered_pairs,

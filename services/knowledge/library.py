@@ -22,6 +22,7 @@ from typing import Protocol
 
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
+from services.knowledge.links_file import PAGES
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_files import belongs_to
 from services.storage import OutsideFolder, Signature, confined, in_thread
@@ -71,7 +72,7 @@ class Source:
     def url(self) -> str | None:
         """The address of a web source; None for others."""
         bare = bare_name(self.id)
-        return bare if bare.startswith(("http://", "https://")) else None
+        return bare if bare.startswith(PAGES) else None
 
 
 def stamp_of(text: Text) -> str:

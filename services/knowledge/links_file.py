@@ -22,10 +22,17 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from clock import now
-from services.knowledge.source_kinds import CannotList
+from services.knowledge.source_kinds import CannotList, LinksLine
 from services.storage import files
 
+T = TypeVar("T")
+
 SiteKind = Literal["sitemap", "llms"]
+
+PAGES = ("http://", "https://")
+"""Begin the ids of web pages."""
+REPOSITORY_FILES = "git:"
+"""Begins the ids of files of repositories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,10 @@ class SiteLine:
     url: str
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}: {self.url}"
 
     @property
     def host(self) -> str:
@@ -57,21 +68,35 @@ class RepositoryLine:
     folder: str = ""
 
     @property
+    def text(self) -> str:
+        branch, folder = f"@{self.branch}" if self.branch else "", f" {self.folder}" if self.folder else ""
+        return f"git: {self.url}{branch}{folder}"
+
+    @property
     def prefix(self) -> str:
         """The prefix of the ids of its files: `git:github.com/example/project@main//`."""
         parts = urlsplit(self.url)
         branch = f"@{self.branch}" if self.branch else ""
-        return f"git:{parts.netloc.lower()}{parts.path.rstrip('/').removesuffix('.git')}{branch}//"
+        return f"{REPOSITORY_FILES}{parts.netloc.lower()}{parts.path.rstrip('/').removesuffix('.git')}{branch}//"
 
 
 @dataclass(slots=True)
 class Links:
-    """The parsed links file; each entry once, in order. `left_out`: by file and line, why a line was ignored."""
+    """The parsed links file; each entry once, in order.
+
+    Attributes:
+        pages: addresses that stand by themselves.
+        lines: those that begin with a word.
+        left_out: by file and line, why a line was ignored.
+    """
 
     pages: list[str] = field(default_factory=list[str])
-    sites: list[SiteLine] = field(default_factory=list[SiteLine])
-    repositories: list[RepositoryLine] = field(default_factory=list[RepositoryLine])
+    lines: list[LinksLine] = field(default_factory=list[LinksLine])
     left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, kind: type[T]) -> list[T]:
+        """Return the lines of one kind."""
+        return [line for line in self.lines if isinstance(line, kind)]
 
 
 def site_host(url: str) -> str:
@@ -120,28 +145,29 @@ def parse_links(data: bytes, file: str = "links") -> Links:
         if found in seen:
             continue
         seen.add(found)
-        match found:
-            case str():
-                links.pages.append(found)
-            case SiteLine():
-                links.sites.append(found)
-            case RepositoryLine():
-                links.repositories.append(found)
+        if isinstance(found, str):
+            links.pages.append(found)
+        else:
+            links.lines.append(found)
     return links
 
 
-def _parsed(line: str, place: str) -> str | SiteLine | RepositoryLine:
+def begins_line(text: str) -> bool:
+    """Return whether a text begins like a line of the links file: with an address, or with a word and more."""
+    return _BEGINS.match(text) is not None
+
+
+def _parsed(line: str, place: str) -> str | LinksLine:
     """Raises ValueError: why a line says nothing; it repeats no part that may be secret."""
     found = _WORD.fullmatch(line)
     if found is None:
         return _checked(line)
-    word = found[1].lower()
-    reader = _KINDS.get(word)
-    if reader is None:
-        known = ", ".join(f"`{each}:`" for each in _KINDS)
+    form = _BY_WORD.get(found[1].lower())
+    if form is None:
+        known = ", ".join(f"`{each.word}:`" for each in LINES)
         raise ValueError(f"it is no http or https URL, and begins with none of {known}")
     url, *rest = found[2].split() or [""]
-    return reader(place, url, rest)
+    return form.read(place, url, rest)
 
 
 def _site(kind: SiteKind) -> Callable[[str, str, list[str]], SiteLine]:
@@ -164,7 +190,7 @@ _FOLDER = re.compile(r"[^\\\x00-\x1f\x7f]+")
 
 
 def _repository(place: str, url: str, rest: list[str]) -> RepositoryLine:
-    if url and not url.startswith(("http://", "https://")):
+    if url and not url.startswith(PAGES):
         raise ValueError("repositories are fetched over http and https only")
     scheme, _, tail = url.partition("://")
     host, slash, path = tail.partition("/")
@@ -182,11 +208,31 @@ def _repository(place: str, url: str, rest: list[str]) -> RepositoryLine:
     return RepositoryLine(place, checked.rstrip("/"), branch, folder)
 
 
-_KINDS: dict[str, Callable[[str, str, list[str]], SiteLine | RepositoryLine]] = {
-    "sitemap": _site("sitemap"),
-    "llms": _site("llms"),
-    "git": _repository,
-}
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """A form of lines of the links file.
+
+    Attributes:
+        word: what such a line begins with, before a colon.
+        read: makes the line of its place, its address and what follows that. Raises ValueError: why it says nothing.
+        example: an address that may follow.
+        noun: what the line brings.
+    """
+
+    word: str
+    read: Callable[[str, str, list[str]], LinksLine]
+    example: str
+    noun: str
+
+
+LINES = (
+    LineForm("sitemap", _site("sitemap"), "https://…/sitemap.xml", "a whole site"),
+    LineForm("llms", _site("llms"), "https://…/llms.txt", "what that lists"),
+    LineForm("git", _repository, "https://…", "a repository"),
+)
+"""All forms of lines that begin with a word. A new one is added here."""
+_BY_WORD = {form.word: form for form in LINES}
+_BEGINS = re.compile(rf"https?://|(?:{'|'.join(map(re.escape, _BY_WORD))}):\s*\S", re.IGNORECASE)
 
 
 def _checked(url: str) -> str:
@@ -205,7 +251,7 @@ def unfit(url: str) -> str:
         _ = parts.port
     except ValueError:
         return "it is no URL"
-    if not url.startswith(("http://", "https://")) or not host:
+    if not url.startswith(PAGES) or not host:
         return "it is no http or https URL"
     if parts.username is not None:
         # It would show in the index, in prompts and under answers.
@@ -213,9 +259,6 @@ def unfit(url: str) -> str:
     if not url.isprintable() or any(letter.isspace() for letter in url):
         return "it holds blanks or invisible characters"
     return ""
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

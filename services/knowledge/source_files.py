@@ -23,7 +23,17 @@ from services.knowledge.file_selection import (
     sphinx_excludes,
     with_parts,
 )
-from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.knowledge.source_kinds import (
+    CannotList,
+    LeftOut,
+    LineResult,
+    LinksLine,
+    Listing,
+    SourceFacts,
+    Text,
+    Trouble,
+    read_inside,
+)
 from services.storage import OutsideFolder, confined, in_thread
 
 HIDDEN = "it is hidden"
@@ -77,6 +87,15 @@ class TextFiles:
 
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
+
+    def address(self, _source_id: str) -> str | None:
+        return None  # where files are published is a setting
+
+    def facts(self, record: FileRecord) -> SourceFacts:
+        return SourceFacts(record.file.size_bytes, record.file.mtime_ns / 1e9)
+
+    def line_result(self, _line: LinksLine) -> LineResult | None:
+        return None
 
     async def survey(self, _at: float) -> Sequence[Trouble]:
         return ()  # the folder is all there is

@@ -71,6 +71,41 @@ class CannotList(Exception):
         self.about, self.setting = about, setting
 
 
+class LinksLine(Protocol):
+    """A line of the links file that brings many sources at once. `place`: file and line; `text`: how people are told
+    which it is.
+    """
+
+    @property
+    def place(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """What a line of the links file has brought. `count`: of sources, None where it is not known yet; `note`: what was
+    left out, and why; `failed`: whether the last attempt did.
+    """
+
+    count: int | None = None
+    note: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What people are shown of a source. `size_bytes`, `changed_at`: None where unknown; `trouble`: why its text may
+    be an earlier one, empty where it is not.
+    """
+
+    size_bytes: int | None = None
+    changed_at: float | None = None
+    trouble: str = ""
+
+
 class SourceKind(Protocol[R]):
     """A kind of source, such as files or web pages: everything that the rest of the program needs to know about it.
 
@@ -97,6 +132,20 @@ class SourceKind(Protocol[R]):
         """Return whether an id has the form of this kind. If two kinds say yes, the later one in the table owns it:
         files, whose names take any form, come first.
         """
+        ...
+
+    def address(self, source_id: str, /) -> str | None:
+        """Return where people find a source on the web; None where its id does not say, or is of another kind. Its
+        sections have no addresses of their own there, but for files of repositories.
+        """
+        ...
+
+    def facts(self, record: R, /) -> SourceFacts:
+        """Return what the dashboard shows of a source. Blocking; asks nothing outside."""
+        ...
+
+    def line_result(self, line: LinksLine, /) -> LineResult | None:
+        """Return what `--check` shows of a line of the links file; None: it brings nothing of this kind. Blocking."""
         ...
 
     async def survey(self, at: float, /) -> Sequence[Trouble]:

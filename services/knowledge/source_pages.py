@@ -16,8 +16,18 @@ from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
-from services.knowledge.links_file import LineStates, RefreshSchedule, SiteLine, no_links, read_links, site_host
-from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.knowledge.links_file import PAGES, LineStates, RefreshSchedule, SiteLine, no_links, read_links, site_host
+from services.knowledge.source_kinds import (
+    CannotList,
+    LeftOut,
+    LineResult,
+    LinksLine,
+    Listing,
+    SourceFacts,
+    Text,
+    Trouble,
+    read_inside,
+)
 from services.knowledge.web_interface import FetchFailed, FetchTimedOut, Page, PageList, SiteWeb, Web, WebError
 from services.storage import files, in_thread
 
@@ -253,14 +263,34 @@ class WebPages:
         self._on_result = on_result
 
     def owns(self, source_id: str) -> bool:
-        return source_id.startswith(("http://", "https://"))
+        return source_id.startswith(PAGES)
+
+    @staticmethod
+    def address(source_id: str) -> str | None:
+        return source_id if source_id.startswith(PAGES) else None
+
+    def facts(self, record: UrlRecord) -> SourceFacts:
+        path, fetched = self._path(record.url.url), record.url.last_fetched_at
+        return SourceFacts(
+            path.stat().st_size if path.exists() else None,
+            None if fetched is None else from_rfc3339(fetched),
+            "" if record.url.fetch_status in ANSWERED else f"not fetched ({record.url.fetch_status})",
+        )
+
+    def line_result(self, line: LinksLine) -> LineResult | None:
+        if not isinstance(line, SiteLine):
+            return None
+        brought = None if self._sites is None else self._sites.brought(line)
+        if brought is None:
+            return LineResult()
+        return LineResult(len(brought.pages) if brought.complete else None, brought.note, brought.failed)
 
     async def survey(self, at: float) -> Sequence[Trouble]:
         try:
             links = await in_thread(read_links, self._links_file)
         except CannotList:
             return ()  # the listing says so
-        return () if links is None or self._sites is None else await self._sites.refresh(links.sites, at)
+        return () if links is None or self._sites is None else await self._sites.refresh(links.of(SiteLine), at)
 
     def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
         links = read_links(self._links_file)
@@ -270,7 +300,7 @@ class WebPages:
             raise no_links(self._links_file)
         pages = dict.fromkeys(links.pages, "")
         left_out, unknown = links.left_out, list[SiteLine]()
-        for line, brought in self._brought(links.sites):
+        for line, brought in self._brought(links.of(SiteLine)):
             if brought is None or not brought.complete:
                 unknown.append(line)
             if brought is not None:

@@ -14,9 +14,26 @@ from urllib.parse import quote
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.file_selection import DRAFT, PART, PathFilter, is_part, is_unpublished, with_parts
-from services.knowledge.links_file import LineStates, RefreshSchedule, RepositoryLine, no_links, read_links
+from services.knowledge.links_file import (
+    REPOSITORY_FILES,
+    LineStates,
+    RefreshSchedule,
+    RepositoryLine,
+    no_links,
+    read_links,
+)
 from services.knowledge.source_files import text_flaw
-from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.knowledge.source_kinds import (
+    CannotList,
+    LeftOut,
+    LineResult,
+    LinksLine,
+    Listing,
+    SourceFacts,
+    Text,
+    Trouble,
+    read_inside,
+)
 from services.knowledge.web_interface import RepositorySelection, RepositoryWeb, WebError
 from services.storage import files, in_thread
 
@@ -97,7 +114,22 @@ class Repositories:
         """Files that were read and are no sources: their blobs then, and why."""
 
     def owns(self, source_id: str) -> bool:
-        return source_id.startswith("git:")
+        return source_id.startswith(REPOSITORY_FILES)
+
+    @staticmethod
+    def address(source_id: str) -> str | None:
+        return hosted_address(source_id)
+
+    def facts(self, _record: GitRecord) -> SourceFacts:
+        return SourceFacts()
+
+    def line_result(self, line: LinksLine) -> LineResult | None:
+        if not isinstance(line, RepositoryLine):
+            return None
+        copy = self.copy(line)
+        if copy is None:
+            return LineResult()
+        return LineResult(len(copy.blobs) if copy.commit else None, copy.note, copy.failed)
 
     async def survey(self, at: float) -> Sequence[Trouble]:
         try:
@@ -106,8 +138,9 @@ class Repositories:
             return ()  # the listing says so
         if links is None:
             return ()
-        await in_thread(self._copies.forget_others, map(self._key, links.repositories))
-        found = await asyncio.gather(*(self._refresh(line, at) for line in links.repositories))
+        lines = links.of(RepositoryLine)
+        await in_thread(self._copies.forget_others, map(self._key, lines))
+        found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
         return [trouble for some in found for trouble in some]
 
     def list_sources(self, records: Mapping[str, GitRecord], _at: float) -> Listing:
@@ -118,7 +151,7 @@ class Repositories:
             raise no_links(self._links_file)
         listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
         self._blobs = {}
-        for line in links.repositories:
+        for line in links.of(RepositoryLine):
             copy = self.copy(line)
             if copy is None or not copy.commit:
                 unknown.append(line.prefix)
@@ -263,9 +296,9 @@ def hosted_address(source_id: str) -> str | None:
     """Where the host of a repository shows a file of it, given its id (without `kb:`); None: it is no such file, or
     nobody knows. Where no branch was named it is `HEAD`, which all of these hosts understand.
     """
-    if not source_id.startswith("git:"):
+    if not source_id.startswith(REPOSITORY_FILES):
         return None
-    repository, _, file = source_id.removeprefix("git:").partition("//")
+    repository, _, file = source_id.removeprefix(REPOSITORY_FILES).partition("//")
     repository, _, branch = repository.partition("@")
     host, _, path = repository.partition("/")
     parts = {name: quote(value) for name, value in (("path", path), ("branch", branch or "HEAD"), ("file", file))}

@@ -18,7 +18,8 @@ from model.messages import Place, PlaceKind
 from reporting.cost import Price, Prices
 from reporting.reading import TimeSpan
 from services.conversations import History
-from services.knowledge import IndexEntry, Source, page_name
+from services.knowledge import IndexEntry, Source
+from services.knowledge.source_pages import page_name
 from services.llm import StepTokens, TokenDays
 from services.team import PairLinks, corrections
 from services.telemetry import PartOutcome, render_part_outcome

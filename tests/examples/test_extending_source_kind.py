@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 from app import main
 from assembly import sources
+from assembly.answering import addresses_of, library_of
+from assembly.dashboard import known_sources
 from examples.extending.source_kind import questions
+from settings import load
 
 PORT, LOGS = "Which port does the relay use?", "Where are the logs?"
 FAQ = {PORT: "The relay listens on port 7070.", LOGS: "The mill writes its logs to /var/log/mill."}
@@ -49,6 +53,20 @@ def test_its_sources_are_described_indexed_and_answered_from(base: Base) -> None
     assert code == 0
     assert "7070" in said
     assert f"kb:faq:{PORT}" in said
+
+
+def test_they_are_shown_like_others_and_have_no_address(base: Base) -> None:
+    base.config.write_text("kb: {source_base_url: 'https://docs.example'}\n")
+    base.run("--init-kb")
+    settings = load(base.config, {})
+    shown = asyncio.run(known_sources(settings.kb, library_of(settings)))
+    assert [(each.id, each.kind, each.state) for each in shown] == [
+        ("kb:mill.md", "file", "indexed"),
+        (f"kb:faq:{LOGS}", "question", "indexed"),
+        (f"kb:faq:{PORT}", "question", "indexed"),
+    ]
+    addresses = addresses_of(settings)
+    assert [addresses.of(each.id) for each in shown] == ["https://docs.example/mill/", None, None]
 
 
 def test_what_is_known_of_them_is_kept_in_the_cache(base: Base) -> None:

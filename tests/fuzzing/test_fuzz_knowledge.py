@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from services.knowledge import PathFilter, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
-from services.knowledge.links_file import SiteKind, SiteLine, parse_links
+from services.knowledge.links_file import RepositoryLine, SiteKind, SiteLine, parse_links
 from services.knowledge.web import contents
 from services.knowledge.web.git_packs import read_pack
 from services.knowledge.web.page_lists import LONGEST_PAUSE, pause_in, read_list
@@ -124,9 +124,9 @@ def test_a_document_is_read_as_sections_whatever_it_is_called(name: str, text: s
 @given(damaged(LINKS))
 def test_a_file_of_links_gives_addresses_and_what_was_left_out(data: bytes) -> None:
     links = parse_links(data)
-    urls = [*links.pages, *(line.url for line in (*links.sites, *links.repositories))]
+    urls = [*links.pages, *(line.url for line in links.lines)]
     assert len(set(links.pages)) == len(links.pages)
-    for each in (*urls, *links.left_out, *links.left_out.values(), *(line.prefix for line in links.repositories)):
+    for each in (*urls, *links.left_out, *links.left_out.values(), *(line.prefix for line in links.of(RepositoryLine))):
         assert "\n" not in each
     for url in urls:
         assert url.startswith(("http://", "https://"))

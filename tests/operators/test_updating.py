@@ -29,7 +29,7 @@ from services.knowledge import (
     hash_text,
 )
 from services.knowledge.cache import line, render
-from services.knowledge.source_kinds import Listing, Text
+from services.knowledge.source_kinds import LineResult, LinksLine, Listing, SourceFacts, Text
 from tests.shelves import FakeDescriber
 
 KEY = "key 1"
@@ -80,6 +80,15 @@ class Notes:
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith(self.prefix)
+
+    def address(self, _source_id: str) -> str | None:
+        return None
+
+    def facts(self, _record: NoteRecord) -> SourceFacts:
+        return SourceFacts()
+
+    def line_result(self, _line: LinksLine) -> LineResult | None:
+        return None
 
     async def survey(self, _at: float) -> Sequence[Trouble]:
         return self.surveyed

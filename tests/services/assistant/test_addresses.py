@@ -207,5 +207,18 @@ def test_what_begins_with_a_digit_is_marked_by_vitepress() -> None:
 
 def test_another_kind_of_source_gets_no_address_of_the_documents() -> None:
     assert SITE.of("kb:faq:ports-and-firewalls") is None
+    assert SITE.absolute("See [this](other.md).", "kb:faq:ports-and-firewalls") == "See this."
+
+
+def test_a_kind_of_sources_says_where_its_own_are() -> None:
+    def address(source_id: str) -> str | None:
+        found = source_id.removeprefix("feed:")
+        return None if found == source_id else f"https://news.example/{found}"
+
+    site = Addresses({"": "https://docs.example"}, of_kinds=[address])
+    kept = StoredPassage("kb:feed:may/first", "A", "", 0, ("A",), "ports", "text")
+    assert site.section(kept) == "https://news.example/may/first"  # its text has no anchors
+    assert site.absolute("[b](b.md)", "kb:feed:may/first") == "[b](<https://news.example/may/b.md>)"
+    assert site.of("kb:a.md") == "https://docs.example/a/"
     assert SITE.of("kb:git:git.example/p//a.md") is None
     assert SITE.of("kb:folder/notes: a.md") == "https://docs.example/folder/notes%3A%20a/"

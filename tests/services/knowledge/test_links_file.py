@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.knowledge.links_file import RepositoryLine, SiteLine, parse_links
+from commands.setting_up.answers import KEYS
+from services.knowledge.links_file import LINES, RepositoryLine, SiteLine, begins_line, parse_links
+from settings import KnowledgeSettings
 
 SITE = "https://docs.example/sitemap.xml"
 REPOSITORY = "https://github.com/mill/rye"
@@ -27,7 +29,7 @@ def test_links_are_trimmed_and_each_counts_once() -> None:
     ],
 )
 def test_a_line_names_a_list_of_pages(line: str, expected: SiteLine) -> None:
-    assert parse_links(line.encode()).sites == [expected]
+    assert parse_links(line.encode()).of(SiteLine) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_a_line_names_a_list_of_pages(line: str, expected: SiteLine) -> None:
     ],
 )  # fmt: skip
 def test_a_line_names_a_repository(line: str, expected: RepositoryLine, prefix: str) -> None:
-    found = parse_links(line.encode()).repositories
+    found = parse_links(line.encode()).of(RepositoryLine)
     assert [(each.url, each.branch, each.folder) for each in found] == [
         (expected.url, expected.branch, expected.folder)
     ]
@@ -50,7 +52,7 @@ def test_a_line_names_a_repository(line: str, expected: RepositoryLine, prefix: 
 
 def test_a_line_that_is_there_twice_counts_once() -> None:
     links = parse_links(f"sitemap: {SITE} a/**\nsitemap: {SITE} a/**\nsitemap: {SITE}\n".encode(), "links.txt")
-    assert [line.place for line in links.sites] == ["links.txt, line 1", "links.txt, line 3"]
+    assert [line.place for line in links.of(SiteLine)] == ["links.txt, line 1", "links.txt, line 3"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,28 @@ def test_a_line_that_is_there_twice_counts_once() -> None:
 def test_a_line_that_is_wrong_is_named_and_says_why(line: str, reason: str) -> None:
     links = parse_links(f"https://good.example\n{line}\n".encode(), "links.txt")
     assert links.pages == ["https://good.example"]
-    assert (links.sites, links.repositories) == ([], [])
+    assert links.lines == []
     assert list(links.left_out) == ["links.txt, line 2"]
     assert reason in links.left_out["links.txt, line 2"]
     assert "p@" not in str(links.left_out)
+
+
+def test_every_form_of_line_is_read_told_and_documented() -> None:
+    help_text = KnowledgeSettings.model_fields["links_file_path"].description or ""
+    for form in LINES:
+        text = f"{form.word}: {form.example.replace('…', 'a.example/b')}"
+        assert begins_line(text)
+        assert [line.text for line in parse_links(text.encode()).lines] == [text]
+        assert f"{form.word}:" in help_text
+        assert f"`{form.word}: https://…`" in KEYS["documentation"]
+    assert not begins_line("docs/guides")
+    assert not begins_line("notes: of the mill")
+
+
+def test_people_are_told_which_line_it_is() -> None:
+    text = f"git: {REPOSITORY}@v2 docs\nsitemap: {SITE} guides/**\n"
+    lines = parse_links(text.encode(), "links.txt").lines
+    assert [(line.place, line.text) for line in lines] == [
+        ("links.txt, line 1", f"git: {REPOSITORY}@v2 docs"),
+        ("links.txt, line 2", f"sitemap: {SITE}"),
+    ]
