@@ -228,7 +228,7 @@ def description_chars(page_chars: int) -> int:
 
 
 def conversations_in(sources: Sequence[Given]) -> list[str]:
-    """The ids of the team's conversations in `sources`, in the order of their labels (`ids.conversation_label`)."""
+    """The ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
     return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
 
 

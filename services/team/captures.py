@@ -328,7 +328,7 @@ def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
 
 
 def parse_pending(data: bytes) -> PendingCapture:
-    """The inverse of `render_pending`. Raises Damaged."""
+    """The inverse of `render_pending`. Raises DamagedCapture."""
     line, end, rest = data.partition(b"\n")
     if not end:
         raise DamagedCapture("its first line has no end")

@@ -56,7 +56,7 @@ class TopicBlock:
 
     Attributes:
         said_at: None in a file of the earlier form.
-        speakers: a label for each turn, as `speakers.labels_of` gives them; empty where only one user wrote.
+        speakers: a label for each turn, as `archive.labels_of` gives them; empty where only one user wrote.
         corrections: those in force, oldest first.
     """
 
