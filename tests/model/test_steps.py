@@ -15,9 +15,7 @@ from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
-from operators.step import Item, in_order, step
 from reporting.cost import KNOWLEDGE_STEPS
-from services.assistant import Inquiry
 from services.telemetry import ended, render_part_outcome
 from tests.dashboard.made import showing
 
@@ -32,10 +30,6 @@ def named_in(pattern: re.Pattern[str], *folders: str) -> set[str]:
     return {name for path in files for name in pattern.findall(path.read_text())}
 
 
-async def passed(inquiry: Inquiry) -> Item:
-    return inquiry
-
-
 def recorded(decision: Decision, decided: object) -> object:
     message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
@@ -48,17 +42,6 @@ def test_the_steps_of_the_answer_chain_are_in_the_table_once_each() -> None:
     assert {"gather", "gate", "tell", "extract"} <= made
     assert made <= set(STEP_NAMES)
     assert len(STEP_NAMES) == len(set(STEP_NAMES))
-
-
-def test_a_chain_is_in_the_order_of_the_table() -> None:
-    names = ("verify", "gate", "reply", "gather", "select")
-    made = in_order(*(step(name, passed, 1) for name in names))
-    assert [work.name for work in made.works] == ["gather", "gate", "select", "verify", "reply"]
-
-
-def test_a_chain_with_a_step_that_the_table_lacks_is_not_made() -> None:
-    with pytest.raises(ValueError, match=r"no row for sign$"):
-        in_order(step("gate", passed, 1), step("sign", passed, 1))
 
 
 def test_what_steps_decide_is_in_the_table() -> None:

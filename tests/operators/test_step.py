@@ -16,7 +16,7 @@ from dataflow.metering import in_flight, watched
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.step import Item, Step, TookTooLong, expected, in_turn, step
+from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn, step
 from services.assistant import Inquiry, Unanswered, skipped
 from services.conversations import WorkCancelled
 from services.llm import Unavailable, Usage
@@ -290,3 +290,14 @@ def test_a_meter_hears_how_many_items_wait() -> None:
     assert queue is not None
     queue.waits(3)
     assert heard.lines == ["queue lets 3 wait"]
+
+
+def test_a_chain_is_in_the_order_of_the_table() -> None:
+    names = ("verify", "gate", "reply", "gather", "select")
+    made = in_order(*(step(name, at_once, 1) for name in names))
+    assert [work.name for work in made.works] == ["gather", "gate", "select", "verify", "reply"]
+
+
+def test_a_chain_with_a_step_that_the_table_lacks_is_not_made() -> None:
+    with pytest.raises(ValueError, match=r"no row for sign$"):
+        in_order(step("gate", at_once, 1), step("sign", at_once, 1))
