@@ -169,7 +169,7 @@ _NEEDS = re.compile(
 _TROUBLE = re.compile(
     r"\b(?:\w+n['’]t|arent|isnt|doesnt|dont|wont|cant|never|always|although|even though|instead|wrong|broken?|breaks?"
     r"|dies?|died|denied|refused|rejected|fail(?:s|ed|ing)?|errors?|missing|lost|gone|stuck|hangs?|slow|crash(?:es|ed)?"
-    r"|warnings?|timeout|times out|unknown|nothing happens)\b",
+    r"|warnings?|timeout|times out|unknown|locked|nothing happens)\b",
     re.IGNORECASE,
 )
 _TELLS = re.compile(
