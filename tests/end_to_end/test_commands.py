@@ -55,7 +55,14 @@ def opted_out(bot: RunningBot) -> list[str]:
 
 def holding(folder: Path, word: str) -> list[Path]:
     """The files that hold a word."""
-    return [path for path in folder.rglob("*") if path.is_file() and word in path.read_text(errors="replace")]
+
+    def has_it(path: Path) -> bool:
+        try:
+            return path.is_file() and word in path.read_text(errors="replace")
+        except FileNotFoundError:  # replaced by the running bot in between
+            return False
+
+    return [path for path in folder.rglob("*") if has_it(path)]
 
 
 async def until_quiet(server: DiscordServer, exchanges: Path) -> None:
