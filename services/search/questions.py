@@ -407,7 +407,8 @@ class AskedFor(NamedTuple):
 def asked_for(question: str) -> AskedFor:
     """Return what an answer to `question` must contain."""
     figures = tuple(figure for asks, figure in _NUMBERS if asks.search(question))
-    products = {(after or before).strip(".").lower() for after, before in _VERSIONED.findall(question)} - _NO_PRODUCT
+    found = {(after or before).strip(".+#-").lower() for after, before in _VERSIONED.findall(question)}
+    products = found - _NO_PRODUCT - {""}
     versions_of = frozenset(products) if figures else frozenset[str]()
     return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)), versions_of)
 

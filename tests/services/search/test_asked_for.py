@@ -37,6 +37,14 @@ def test_what_is_asked_for_is_in_what_is_quoted(question: str, has_it: str, has_
     assert not holds(has_it_not, asked_for(question))
 
 
+@pytest.mark.parametrize(
+    "question", ["which .. version is it?", "what version of -- is needed?", "which ... versions?"]
+)
+def test_a_version_of_nothing_is_a_version_of_anything(question: str) -> None:
+    assert not asked_for(question).versions_of
+    assert holds("It is 3.", asked_for(question))
+
+
 def test_a_question_without_either_asks_for_nothing_of_the_kind() -> None:
     assert holds("Anything.", asked_for("how do I restore a file?"))
 
