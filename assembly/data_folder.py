@@ -118,6 +118,21 @@ def _secrets(settings: Settings) -> Iterator[Path]:
     yield from sorted(path for path in paths if _SECRETS.fullmatch(path.name) and not path.is_dir())
 
 
+KB_PATHS = (
+    "sources_dir",
+    "links_file_path",
+    "index_path",
+    "index_cache_path",
+    "web_fetch_cache_dir",
+    "team_raw_dir",
+    "team_topics_dir",
+    "team_index_path",
+    "team_index_cache_path",
+    "team_state_path",
+)
+"""The keys of `kb` that say where something is."""
+
+
 def elsewhere(settings: Settings) -> Iterator[str]:
     """Name the bot's files that a backup does not contain, each with the reason in brackets."""
     for path in _secrets(settings):
@@ -130,18 +145,7 @@ def elsewhere(settings: Settings) -> Iterator[str]:
 
 
 def _outside(root: str, kb: KnowledgeSettings, above: str) -> Iterator[str]:
-    for key in (
-        "sources_dir",
-        "links_file_path",
-        "index_path",
-        "index_cache_path",
-        "web_fetch_cache_dir",
-        "team_raw_dir",
-        "team_topics_dir",
-        "team_index_path",
-        "team_index_cache_path",
-        "team_state_path",
-    ):
+    for key in KB_PATHS:
         (place,) = _plain(getattr(kb, key))
         if not place.is_relative_to(root):
             yield f"{above}kb.{key} ({place} lies outside of app.data_dir)"

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from assembly import Unusable
+from assembly.data_folder import KB_PATHS
 from assembly.distributed.process import address_of, layout_of, named
 from settings import Settings
 from transport import migration, server_probe
@@ -24,21 +25,6 @@ async def check_servers(settings: Settings) -> ProbeResult:
         return await server_probe.look(address_of(settings), layout_of(settings.nats), named())
     except ServersUnusable as error:
         raise Unusable(str(error)) from None
-
-
-FOLLOWING = (
-    "sources_dir",
-    "links_file_path",
-    "index_path",
-    "index_cache_path",
-    "web_fetch_cache_dir",
-    "team_raw_dir",
-    "team_topics_dir",
-    "team_index_path",
-    "team_index_cache_path",
-    "team_state_path",
-)
-"""The keys of `kb` that say where something is."""
 
 
 async def adopt(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
@@ -66,7 +52,7 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
     for home, each in homes.items():
         usual = each.with_data_in(folder / home).kb
-        for name in FOLLOWING:
+        for name in KB_PATHS:
             place, there = getattr(each.kb, name), getattr(usual, name)
             if place != there:
                 elsewhere[there.relative_to(folder).as_posix()] = place
