@@ -11,6 +11,7 @@ import resource
 import socket
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -185,7 +186,7 @@ class Connections:
         """Register a connection. Returns False if there is no room."""
         peer = _key(transport.get_extra_info("peername"))
         if len(self._open) >= self.most:
-            stranger = next((each for each, known in self._open.items() if not known.authenticated), None)
+            stranger = self._dispensable()
             self._count_closed()
             if stranger is None:
                 return False
@@ -195,6 +196,12 @@ class Connections:
             before.deadline.cancel()
         self._open[peer] = _Open(transport, self._deadline(peer))
         return True
+
+    def _dispensable(self) -> object | None:
+        """Choose the oldest stranger of the host that takes most places: who floods makes room for others first."""
+        strangers = [each for each, known in self._open.items() if not known.authenticated]
+        places = Counter(map(_host, strangers))
+        return max(strangers, key=lambda each: places[_host(each)], default=None)
 
     def _deadline(self, peer: object) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
@@ -270,3 +277,7 @@ class _Counted(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._inner.resume_writing()
+
+
+def _host(peer: object) -> object:
+    return cast("Sequence[object]", peer)[0] if isinstance(peer, tuple) and peer else peer
