@@ -124,7 +124,7 @@ KEPT = frozenset(
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
-    "services.documents.asking.conditions.values_of": "repeats of at most 200 characters",
+    "services.documents.asking.line_values.values_of": "repeats of at most 200 characters",
     "services.documents.asking.line_query._is_bounded": "one character",
     "services.documents.asking.line_query.compiled": "lines of 1,000 characters; it is judged before it is used",
     "services.documents.asking.rewriting.cited_in": "names of files, without repeats",

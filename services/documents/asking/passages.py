@@ -17,7 +17,7 @@ MOST_NAMED = 3  # of more files only the number is given
 CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart than this are shown in one passage: else they would overlap
 _MOST_SPANNED = 120  # lines that one passage may have
-_YEARLESS = re.compile(r"000[01]-")
+_YEARLESS = re.compile(r"^000[01]-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +201,11 @@ def said(line: StoredLine) -> str | None:
     """Return the time of a line as people compare it: normalised if possible, else as written."""
     normalised = line.ts_utc if line.ts_utc and not _YEARLESS.match(line.ts_utc) else None
     return normalised or line.ts
+
+
+def yearless(text: str) -> str:
+    """Remove the placeholder year of a log that leaves the year out: `06-14`."""
+    return _YEARLESS.sub("", text)
 
 
 def _led(numbers: list[int]) -> list[int]:

@@ -122,6 +122,11 @@ class Severity:
     hard: bool
     text: str  # as the question says it
 
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        """Return the levels in groups; those of a group mean the same in logs that have but one of them."""
+        return (self.levels,) if set(self.levels) == {"FATAL", "CRITICAL"} else tuple((level,) for level in self.levels)
+
 
 def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
     """Return the levels that a question means, and the phrases that name them."""

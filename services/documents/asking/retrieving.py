@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.documents.asking import conditions, exact, vocabulary
-from services.documents.asking.conditions import yearless
-from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
+from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
