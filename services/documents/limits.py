@@ -23,6 +23,19 @@ class DocumentKind(StrEnum):
     TEAM_TOPIC = "team topic"
 
 
+LEVELS = {
+    "FATAL": "fatal panic emerg emergency",
+    "CRITICAL": "critical crit alert",
+    "ERROR": "error err severe",
+    "WARN": "warn warning",
+    "INFO": "info notice",
+    "DEBUG": "debug",
+    "TRACE": "trace",
+}
+"""The levels of log entries, the worst first, with their words in logs and in questions."""
+LEVEL_LETTERS = {"F": "FATAL", "E": "ERROR", "W": "WARN", "I": "INFO", "D": "DEBUG", "V": "TRACE"}  # klog, logcat
+
+
 class ChunkType(StrEnum):
     WINDOW = "window"  # consecutive lines of a log: searched by words, and what is shown
     PATTERN = "pattern"  # one shape of log line, for all lines that have it: searched by meaning

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
+from services.documents import limits
 from services.documents.asking import times
 from services.documents.asking.passages import files_listed, ids_of
 from services.documents.asking.times import Period
@@ -341,7 +342,7 @@ def _levels(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     named = _texts(arguments, "level")
     unknown = [name for name in named if name.casefold() not in LEVELS]
     if unknown:
-        raise QueryRefused(f"{unknown[0]} is no level; levels are FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG, TRACE.")
+        raise QueryRefused(f"{unknown[0]} is no level; levels are {', '.join(limits.LEVELS)}.")
     return tuple(LEVELS[name.casefold()] for name in named)
 
 

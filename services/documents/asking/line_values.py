@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from services.documents.asking.vocabulary import LEVELS
+
 STORED: Mapping[str, str] = {
     "level": "severity",
     **{column: column for column in ("severity", "component", "day", "hour", "minute")},
@@ -23,9 +25,6 @@ _ADDRESS = re.compile(
 _CLOCK = re.compile(r"[0-9]{1,2}(?::[0-9]{1,2}){1,2}")
 _THREAD = re.compile(r"\bthread(?:[_.-]?(?:name|id))?[\"']?\s?[=:]\s?[\"']?([\w.#-]{1,60})", re.IGNORECASE)
 _BRACKETS = re.compile(r"(?<!\S)\[([A-Za-z][^\[\]\n]{0,79})\]")
-_LEVEL = re.compile(
-    r"(?:fatal|critical|crit|error|err|warn|warning|notice|info|debug|trace|emerg|alert)", re.IGNORECASE
-)
 _RUN = re.compile(r"[\w.:/-]+")
 _SHAPE_CHARS = 160
 _REPEATED = re.compile(r"\bmessage repeated (\d{1,6}) times\b", re.IGNORECASE)
@@ -42,7 +41,7 @@ def threads(text: str) -> list[str]:
     """Return the thread that wrote a line: `thread=worker-3`, `[main]`."""
     if named := _THREAD.search(text):
         return [named[1]]
-    return [found[1] for found in _BRACKETS.finditer(text) if not _LEVEL.fullmatch(found[1])][:1]
+    return [found[1] for found in _BRACKETS.finditer(text) if found[1].lower() not in LEVELS][:1]
 
 
 def values_of(key: str) -> Values:

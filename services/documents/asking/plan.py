@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from services.documents import limits
 from services.documents.asking import grammar, times
 from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Phrase, Reading
 from services.documents.asking.times import Period
@@ -103,8 +104,7 @@ def _is_host(text: str) -> bool:
     return "/" not in text and text.count(".") > _MOST_DOTS
 
 
-_ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}  # as klog and logcat do
+_ORDER = tuple(limits.LEVELS)
 _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
 
 
@@ -167,7 +167,7 @@ def _core(item: re.Match[str]) -> str:
 
 def _word(item: re.Match[str]) -> str:
     core = _core(item)
-    return _BY_LETTER.get(core, core.lower())
+    return limits.LEVEL_LETTERS.get(core, core).lower()
 
 
 def _is_named(item: re.Match[str]) -> bool:

@@ -7,29 +7,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from services.documents import limits
 from services.search import parts
 
 # ruff: noqa: E501 (tables of words, one class a line)
 
 
-LEVELS = {
-    "fatal": ("FATAL", "CRITICAL"),
-    "panic": ("FATAL", "CRITICAL"),
-    "emerg": ("FATAL", "CRITICAL"),
-    "emergency": ("FATAL", "CRITICAL"),
-    "critical": ("CRITICAL", "FATAL"),
-    "crit": ("CRITICAL", "FATAL"),
-    "alert": ("CRITICAL", "FATAL"),
-    "error": ("ERROR",),
-    "err": ("ERROR",),
-    "severe": ("ERROR",),
-    "warn": ("WARN",),
-    "warning": ("WARN",),
-    "info": ("INFO",),
-    "notice": ("INFO",),
-    "debug": ("DEBUG",),
-    "trace": ("TRACE",),
-}
+_ALIKE = {"FATAL": ("FATAL", "CRITICAL"), "CRITICAL": ("CRITICAL", "FATAL")}
+LEVELS = {word: _ALIKE.get(level, (level,)) for level, words in limits.LEVELS.items() for word in words.split()}
 """What people call a level. FATAL and CRITICAL may mean the same: the one that was said comes first."""
 
 COLUMNS = {
