@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from model.words import number_of
 from services.documents.asking import conditions
 from services.documents.asking.conditions import Names
 from services.documents.asking.line_query import LineQuery, Mode, Order
@@ -26,7 +27,6 @@ from services.documents.asking.query_lines import find, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import parts
-from services.telemetry import number_of
 
 _AT_ONCE = 500  # so many chunks are read in one go
 _MOST_LISTED = 50

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from model.words import number_of
 from services.documents.asking.plan import Plan, Position
 from services.documents.limits import DocumentKind
 from services.documents.results import Citation
 from services.documents.store.protocol import Document, DocumentStore, LineWhere, MatchingLines, StoredLine
-from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3  # of more files only the number is given

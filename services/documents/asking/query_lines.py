@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from model.words import number_of
 from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, QueryRefused
 from services.documents.asking.line_values import IN_ORDER, READ, REPEATED, STORED, captured, times_said, values_of
@@ -16,7 +17,6 @@ from services.documents.asking.times import without_year
 from services.documents.results import Citation
 from services.documents.store.protocol import LineWhere, StoredLine
 from services.storage import in_thread
-from services.telemetry import number_of
 
 _SECONDS = 5.0  # for all lines that a regex is tried on
 _PAGE = 10_000  # lines that are read at once

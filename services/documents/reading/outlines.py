@@ -564,11 +564,12 @@ class _YamlReader:
         self._starts: list[int] = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
 
     def take(self, event: Any) -> None:
-        line: int = event.start_mark.line + 1
+        first, last = event.start_mark, event.end_mark
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self.walk.open(line, self._offset(event.start_mark), is_list=isinstance(event, yaml.SequenceStartEvent))
+            is_list = isinstance(event, yaml.SequenceStartEvent)
+            self.walk.open(first.line + 1, self._offset(first), is_list=is_list)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self.walk.close(event.end_mark.line + 1, self._offset(event.end_mark))
+            self.walk.close(last.line + 1, self._offset(last))
         elif isinstance(event, yaml.ScalarEvent):
             self._scalar(event, event.value)
         elif isinstance(event, yaml.AliasEvent):
