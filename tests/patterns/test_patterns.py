@@ -62,7 +62,6 @@ BOUNDED = {
     "services.documents.asking.rewriting._NUMBER": QUESTION,
     "services.documents.asking.times._one_moment": QUESTION,
     "services.documents.asking.times._period": QUESTION,
-    "services.documents.asking.vocabulary._WORD": QUESTION,
     "services.documents.asking.exact._INDEX": Bound(400, "the path of a key, 64 levels deep"),
     "services.documents.reading.outlines._TOKEN": Bound(
         LONGEST, "a file, of which the first comment that never ends is refused", "match"

@@ -179,12 +179,6 @@ MOST_GROUPS = 50
 
 _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
-_WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
-_TROUBLE = re.compile(
-    r"\b(?:crash|fail|broke|break|wrong|problem|issue|trouble|exception|hang|hung|freez|froze|die[sd]?\b|dying|stop|kill|restart"
-    r"|not work|(?:does|do|did|wo|ca|is)n['’]?t\b|unable|cannot)",
-    re.IGNORECASE,
-)
 
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
@@ -390,7 +384,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: t
         return await scope.shown(lines[-1:] if plan.which else lines, k, notes)
     if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
         return await scope.beside(where, plan, notes)
-    some = await scope.rare_first(where, MANY, k)
+    some = await scope.lines(where, MANY)
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
@@ -417,7 +411,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
             return None
         else:
             return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
-    found = await find(scope, replace(asked, mode="count", order="file", limit=0))
+    found = await find(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
     facts = [f"{asked.described}: {found.messages}"]
     if found.messages > found.lines:
         said = number_of(len(found.repeats), "line says", "lines say")
@@ -429,9 +423,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     if counted and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
         return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
-    examples = min(k, EXAMPLES)
-    lines = (await scope.rare_first(asked.where, examples, examples)).lines
-    return replace(await scope.shown(lines, examples, notes), facts="\n".join(facts), count=total)
+    return replace(await scope.shown(found.chosen, k, notes), facts="\n".join(facts), count=total)
 
 
 async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str]) -> tuple[int | None, tuple[str, ...]]:
@@ -470,16 +462,3 @@ def _listed(groups: list[tuple[str, int]], without: int = 0) -> str:
     if others:
         said.append(f"{'others or none' if len(groups) > MOST_GROUPS else 'without one'} {others}")
     return ", ".join(said) if groups else "no line names one"
-
-
-async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """Return the first of the most severe entries: the closest there is to trouble whose words are in no line."""
-    logs = logs_of(scope.chosen(plan))
-    if not logs or plan.mentions or not _TROUBLE.search(plan.text):
-        return None
-    for levels in _WORST:
-        lines = (await scope.lines(LineWhere(ids_of(logs), severities=levels), k)).lines
-        if lines:
-            note = f"nothing matched the words of the question; these are the {'/'.join(levels)} entries"
-            return await scope.shown(lines, k, (note,))
-    return None

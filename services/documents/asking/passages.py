@@ -90,21 +90,6 @@ class Scope:
     async def total(self, where: LineWhere) -> int:
         return (await self.lines(where, 1)).total
 
-    async def rare_first(self, where: LineWhere, limit: int, k: int) -> MatchingLines:
-        """Return lines in the order of the file; if more than `k` fit and they have several levels, those of the rarest
-        level first.
-        """
-        some = await self.lines(where, limit)
-        levels = await self.store.distinct(self.name, where, "severity") if len(where.severities) > 1 else []
-        if some.total <= k or len(levels) < 2:  # noqa: PLR2004 (several)
-            return some
-        lines: list[StoredLine] = []
-        for level, _ in sorted(levels, key=lambda pair: pair[1]):
-            lines += (await self.lines(replace(where, severities=(level,)), limit - len(lines))).lines
-            if len(lines) >= limit:
-                break
-        return replace(some, lines=tuple(lines))
-
     async def around(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
         """Return a passage of lines around the `matched` ones."""
         first, last = max(1, min(matched) - context), max(matched) + context

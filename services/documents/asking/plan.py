@@ -15,7 +15,7 @@ from services.documents import limits
 from services.documents.asking import grammar, times
 from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Phrase, Reading
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, mended, number_of
+from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
@@ -429,7 +429,7 @@ class Plan:
 def plan(question: str, documents: Sequence[Document]) -> Plan:
     """Read a question. `documents`: those that may be searched, for the names of files."""
     files = find_files(question, documents)
-    understood = understand(grammar.read(mended(files.rest)), stem_words(documents))
+    understood = understand(grammar.read(files.rest), stem_words(documents))
     return replace(
         understood,
         question=question,

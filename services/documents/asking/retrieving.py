@@ -56,10 +56,6 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if not plan.mentions and passages and all(passage.score is not None for passage in passages):
         # Found by meaning: behind the best, which also words and rareness tell, in the order of the scores shown.
         passages[1:] = sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))
-    if not passages and ranking.exact_paths:
-        worst = await exact.worst(scope, plan, k)
-        if worst is not None:
-            return worst
     return Retrieved(tuple(passages), notes=notes)
 
 

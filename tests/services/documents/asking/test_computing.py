@@ -105,14 +105,6 @@ async def test_a_file_out_of_order_is_said_and_its_own_first_line_named(tmp_path
     assert "the first of them in the file is line 1 (2031-03-04T10:00:30)" in found.answer
 
 
-async def test_rare_levels_come_first(tmp_path: Path) -> None:
-    store = cases.new_store(tmp_path)
-    lines = [f"2031-03-04 10:{n:02}:00 {'FATAL' if n == 50 else 'ERROR'} a.B: broke" for n in range(60)]
-    await cases.post(store, "many.log", "\n".join(lines) + "\n")
-    found = await ask(store, "list the FATAL and ERROR entries")
-    assert found.citations[0].line_start == 51
-
-
 async def test_windows_that_overlap_are_one_with_every_hit_marked(tmp_path: Path) -> None:
     store = cases.new_store(tmp_path)
     lines = [f"2031-03-04 10:00:{n:02} {'ERROR' if n in (10, 18) else 'INFO'} a.B: step" for n in range(30)]
