@@ -83,6 +83,7 @@ class LineRecord:
     """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
     its like: in one file all have equally many digits of fraction. Year 0000 where the log leaves the year out (0001
     after the turn of the year), 0000-01-01 where it leaves the day out as well (the next day after midnight)."""
+    local_time: str | None = None  # the writer's day and time of day, `2031-03-04T10:00:00.100000`; years as above
     severity: str | None = None  # FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE
     component: str | None = None
 

@@ -345,7 +345,8 @@ def _records(lines: Sequence[str], read: Sequence[Line]) -> list[LineRecord]:
         stamp = line.stamp
         ts = line.ts or (text[stamp.start : stamp.end] if stamp else None)
         utc = written(stamp, digits) if stamp else None
-        records.append(LineRecord(number, offset, ts, utc, line.severity, line.component))
+        local = stamp.local_time if stamp else None
+        records.append(LineRecord(number, offset, ts, utc, local, line.severity, line.component))
         offset += len(text) + 1
     return records
 
