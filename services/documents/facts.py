@@ -16,6 +16,7 @@ from services.documents.reading import prepare
 from services.documents.store.collection_files import Folders
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, Document, NewDocument, Origin, documents_in
+from services.storage import in_thread
 
 _FILES = Collection("case_0", "case", "0")
 
@@ -32,11 +33,11 @@ class Files:
         self._store = EmbeddedStore(Folders(folder, folder, folder))
 
     async def add(self, filename: str, data: bytes) -> Document:
-        """Read a file, hide the secrets in it, and keep it. A file of the same name is replaced.
+        """Read a file, hide the secrets in it, and keep it. It takes the place of a file of the same name.
 
         Raises FileRefused: it is too large, of a kind that is not accepted, or not text.
         """
-        prepared = prepare(filename, data, limits=self.limits)
+        prepared = await in_thread(prepare, filename, data, limits=self.limits)
         [document] = await self._store.add(_FILES, [NewDocument(Origin(filename), prepared)])
         return document
 

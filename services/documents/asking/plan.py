@@ -475,9 +475,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
         counted_by=keys,
-        words=()
-        if reading.has("opens", "closes")
-        else tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
+        words=tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
     )
 
 
@@ -532,10 +530,10 @@ def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
 
 
 def _end(reading: Reading) -> Position | None:
-    asked = reading.of("began", "opens", "stopped", "closes") or reading.of("first", "last")
+    asked = reading.of("began", "stopped") or reading.of("first", "last")
     if not asked:
         return None
-    return Position.FIRST if asked[0].kind in {"began", "opens", "first"} else Position.LAST
+    return Position.FIRST if asked[0].kind in {"began", "first"} else Position.LAST
 
 
 def _which(piece: Phrase) -> int:
@@ -577,7 +575,9 @@ def _other_groups(text: str) -> Iterator[str]:
 
 def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
     """Yield the words that are left of a question, without those that only ask."""
-    begins = reading.has("began", "stopped")
+    begins = reading.of("began", "stopped")
+    if any(piece.text.lower().startswith("how") for piece in begins):
+        return  # the whole file is meant
     for piece in unread:
         if piece.kind in {"word", "file", "idiom", "levels", "time"}:
             for run in piece.text.split():

@@ -48,7 +48,7 @@ _ANSWER_LIKE = re.compile(
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])")
 _FACTS: tuple[frozenset[Kind], ...] = (
     frozenset({"levels"}),
-    frozenset({"first", "last", "began", "stopped", "opens", "closes"}),
+    frozenset({"first", "last", "began", "stopped"}),
     frozenset({"file"}),
     frozenset({"line"}),
     frozenset({"time"}),
