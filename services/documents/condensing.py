@@ -50,8 +50,8 @@ class ModelSynthesiser:
             question=material.question,
             query=material.query,
             passages=rendered(material),
-            facts=material.facts,
-            notes=material.notes,
+            facts=material.found.facts,
+            notes=material.found.notes,
             max_chars=material.max_tokens * ANSWER_CHARS_PER_TOKEN,
         )
         # Asked again here alone: a client that did so as well would multiply that.

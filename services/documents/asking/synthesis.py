@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.documents.asking.passages import CitedPassage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.results import Citation
 from services.search import query_tokens, tokens
 
@@ -146,14 +146,11 @@ class Material:
 
     question: str
     query: str  # the question as it was looked for, where that differs
-    passages: tuple[CitedPassage, ...]
+    found: Retrieved
     headers: tuple[str, ...]  # `[Chunk 1 - Score: 0.94, …]`, one a passage
     citations: tuple[str, ...]  # how each passage is cited in a sentence
     system_prompt: str = ""
     citation_format: str = ""
-    facts: str = ""
-    count: int | None = None
-    notes: tuple[str, ...] = ()
     max_tokens: int = 500
 
 
@@ -176,8 +173,8 @@ class ExtractiveSynthesiser:
         return "extractive/1"
 
     async def answer(self, material: Material) -> str:
-        parts = [f"Computed over the whole file:\n{material.facts}"] if material.facts else []
-        pairs = zip(material.passages, material.citations, strict=True)
+        parts = [f"Computed over the whole file:\n{material.found.facts}"] if material.found.facts else []
+        pairs = zip(material.found.passages, material.citations, strict=True)
         parts += [quoted(passage, citation, material) for passage, citation in pairs]
         return "\n".join(parts)
 
@@ -185,9 +182,9 @@ class ExtractiveSynthesiser:
 def rendered(material: Material) -> str:
     """The passages as the model sees them, best first, as many as there is room for."""
     room = CONTEXT_TOKENS * CHARS_PER_TOKEN
-    texts = [numbered(passage) for passage in material.passages]
+    texts = [numbered(passage) for passage in material.found.passages]
     if sum(map(len, texts)) > room:
-        texts = [numbered(shortened(passage)) for passage in material.passages]
+        texts = [numbered(shortened(passage)) for passage in material.found.passages]
     kept: list[str] = []
     for header, text in zip(material.headers, texts, strict=True):
         block = f"{header}\n{text}\n"
