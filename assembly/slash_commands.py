@@ -150,7 +150,7 @@ class Privacy:
         if self.documents is not None:
             add_document_counts(done, folder, *await self.documents.forget(user_id))
         if about is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, about.documents, done.left)
+            done.left += await in_thread(find_remaining_words, folder.root, texts, about, done.left)
         done.usage = done.usage or counted
         return done
 

@@ -55,3 +55,8 @@ def shards_of(text: str) -> tuple[range, int]:
     if last >= count:
         raise argparse.ArgumentTypeError(f"shards are counted from 0: the last of {count} is {count - 1}")
     return range(first, last + 1), count
+
+
+def visible(text: str) -> str:
+    """Return `text` in one line of characters that every terminal shows, whatever a file is called."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -88,7 +88,7 @@ def most_connections() -> int:
 
 class LogLineLimit(logging.Filter):
     """A log filter that passes `LINES_A_MINUTE`, and adds to the next line how many were dropped. Errors of HTTP
-    libraries, which are about what a client sent, are logged without their traceback.
+    libraries, which are about what a client sent, and lost connections are logged without their traceback.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +106,8 @@ class LogLineLimit(logging.Filter):
         if self._count > LINES_A_MINUTE:
             return False
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and type(error).__module__.partition(".")[0] in HTTP_LIBRARIES:
+        of_client = isinstance(error, ConnectionError) or type(error).__module__.partition(".")[0] in HTTP_LIBRARIES
+        if error is not None and of_client:
             record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
             record.exc_info = record.exc_text = None
         if left_out:

@@ -185,3 +185,15 @@ def test_a_flood_is_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixture) ->
         assert caplog.messages[-1] == "and again (before it, 80 lines were left out)"
     finally:
         logger.removeFilter(few)
+
+
+@pytest.mark.parametrize(("error", "is_whole"), [(ConnectionResetError("gone"), False), (ValueError("of ours"), True)])
+def test_a_client_that_goes_away_leaves_no_traceback(
+    error: Exception, is_whole: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("tests.listening.gone")
+    log.addFilter(LogLineLimit())
+    log.error("Error handling request", exc_info=error)
+    (record,) = caplog.records
+    assert (record.exc_info is not None) == is_whole
+    assert type(error).__name__ in caplog.text
