@@ -40,6 +40,7 @@ from services.documents import (
     TooManyRunbooks,
     amount,
     check_file,
+    refusal_text,
     remove_file,
     shown,
     title_of,
@@ -220,7 +221,7 @@ class RunbookCommands:
             with _store_errors(call):
                 kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except FileRefused as refused:
-            raise CommandRefused(inert(refused.message_in(call.language))) from refused
+            raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:

@@ -62,7 +62,6 @@ BOUNDED = {
     "services.documents.asking.rewriting._NUMBER": QUESTION,
     "services.documents.asking.times._one_moment": QUESTION,
     "services.documents.asking.times._period": QUESTION,
-    "services.documents.asking.vocabulary._WORD": QUESTION,
     "services.documents.asking.exact._INDEX": Bound(400, "the path of a key, 64 levels deep"),
     "services.documents.reading.outlines._TOKEN": Bound(
         LONGEST, "a file, of which the first comment that never ends is refused", "match"
@@ -124,7 +123,7 @@ KEPT = frozenset(
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
-    "services.documents.asking.conditions.values_of": "repeats of at most 200 characters",
+    "services.documents.asking.line_values.values_of": "repeats of at most 200 characters",
     "services.documents.asking.line_query._is_bounded": "one character",
     "services.documents.asking.line_query.compiled": "lines of 1,000 characters; it is judged before it is used",
     "services.documents.asking.rewriting.cited_in": "names of files, without repeats",
