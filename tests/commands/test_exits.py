@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.dispatch import OPTION_COMMANDS, asks_a_model
+from commands.dispatch import asks_a_model
 from commands.replay import backend
+from commands.table import BOT, COMMANDS, OPTIONS, flag
 from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
@@ -382,8 +383,14 @@ def test_afterwards_ctrl_c_is_what_it_was() -> None:
 
 
 def test_the_help_names_every_command_that_takes_a_server() -> None:
-    *others, last = (f"--{command}" for command in OPTION_COMMANDS["guild"])
+    *others, last = map(flag, OPTIONS["guild"].commands)
     assert f"with {', '.join(others)} and {last}" in app.parser().format_help()
+
+
+def test_the_readme_names_every_command_and_every_option_of_the_running_bot() -> None:
+    readme = (ROOT / "README.md").read_text()
+    running = [name for name, option in OPTIONS.items() if BOT in option.commands or not option.commands]
+    assert [name for name in map(flag, [*COMMANDS, *running]) if f"`{name}" not in readme] == []
 
 
 def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:

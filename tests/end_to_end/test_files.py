@@ -224,6 +224,10 @@ async def test_runbooks_are_their_owners_alone_until_they_say_otherwise(
     file = ("restart.md", RUNBOOK.encode(), "text/markdown")
     assert "private" in await said(discord_server, help_, ada, "kb add", file=file, title="Restart")
     assert "Kept" in await said(discord_server, help_, ada, "kb add", text="Ask Tom.\nThen wait.", title="Lamp/oil")
+    assert await said(discord_server, help_, ada, "kb add") == "Give either a file or a text."
+    both = await said(discord_server, help_, ada, "kb add", file=file, text="Ask Tom.")
+    assert both == "Give either a file or a text."
+    assert await said(discord_server, help_, ada, "kb add", text="x") == "A text needs a title."
     listed = await said(discord_server, help_, ada, "kb list")
     assert "Restart (markdown" in listed
     assert "Lamp/oil" in listed
