@@ -19,18 +19,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import cast
 
 from nats.aio.msg import Msg
-from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import RetryDeadline, rfc3339
-from clock.timeouts import Backoff
+from clock import rfc3339
+from transport.connection import FILE_SECONDS, TRY_SECONDS, retry
 from transport.errors import Fenced
 from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
 
-TRY_SECONDS = 2.0
-PATIENCE_SECONDS = 60.0
-"""How long a write waits for a server that is away; then it fails, like one to a disk that is gone."""
 READ_SECONDS = 10.0
 
 
@@ -142,27 +138,24 @@ class FencedLog:
 
     async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         async with self._turn:
-            message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
-            sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
-            patience = RetryDeadline(PATIENCE_SECONDS)
-            while True:
-                try:
-                    stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
-                except APIError as error:
-                    if error.err_code not in WRONG_LAST:
-                        raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+            sent = {**headers, MESSAGE_ID: uuid.uuid4().hex, LAST_OF: self.all}
+
+            async def stored() -> int:
+                while True:
+                    sent[LAST] = str(self._last)
                     try:
-                        if await self._stored(message_id):
+                        answer = await self.streams.publish(subject, data, TRY_SECONDS, LOG, sent)
+                    except APIError as error:
+                        if error.err_code not in WRONG_LAST:
+                            raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+                        if await self._stored(sent[MESSAGE_ID]):
                             return self._last
-                        sent[LAST] = str(self._last)
-                    except (Error, TimeoutError) as silent:
-                        await _wait(patience, backoff, silent)
-                except (Error, TimeoutError) as error:
-                    await _wait(patience, backoff, error)
-                else:
-                    # A repeat is our own entry whose answer was lost.
-                    self._last = stored.seq
-                    return stored.seq
+                    else:
+                        # A repeat is our own entry whose answer was lost.
+                        self._last = answer.seq
+                        return answer.seq
+
+            return await retry(stored, FILE_SECONDS, per_try=None)
 
     async def _stored(self, message_id: str) -> bool:
         """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
@@ -177,13 +170,6 @@ class FencedLog:
             raise Fenced(self.scope)
         self._last = last.seq or 0
         return mine
-
-
-async def _wait(patience: RetryDeadline, backoff: Backoff, error: Exception) -> None:
-    """Raises OSError: it was long enough."""
-    if patience.is_over():
-        raise OSError(errno.EIO, "NATS does not answer") from error
-    await asyncio.sleep(backoff.pause())
 
 
 def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:

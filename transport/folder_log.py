@@ -18,6 +18,7 @@ import binascii
 import errno
 import hashlib
 import logging
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
@@ -33,31 +34,22 @@ from nats.errors import ConnectionClosedError
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
-from clock import RetryDeadline, from_rfc3339, now
+from clock import from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
-from transport.connection import AWAY, FileConnection
+from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import PATIENCE_SECONDS, READ_SECONDS, TRY_SECONDS, FencedLog, erase, erase_entry, read_all
+from transport.fenced_log import READ_SECONDS, FencedLog, erase, erase_entry, read_all
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL
 
 T = TypeVar("T")
 
 
-async def retry_reads(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do it again where the server is away. Raises OSError: for a minute."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
-    while True:
-        try:
-            return await work()
-        except ObjectNotFoundError:
-            raise
-        except AWAY as error:
-            if patience.is_over():
-                raise OSError(errno.EIO, "NATS does not answer") from error
-            await asyncio.sleep(backoff.pause())
+async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """`retry`, for as long as a file waits. Raises ServerAway, and ObjectNotFoundError at once."""
+    return await retry(work, FILE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
 OWN_ENDINGS = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
@@ -194,17 +186,14 @@ async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileC
         return ""
     name = f"{scope}/{change.path}/{content_digest(change.data)}"
     bucket = ObjectBucket(streams, BLOBS)
-    try:
-        while True:
-            there = await bucket.look(name)
-            # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
-            if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
-                return name
-            with suppress(ObjectChanged):  # it was swept at this moment
-                await bucket.put(there, change.data, {})
-                return name
-    except ServerAway as error:
-        raise OSError(errno.EIO, str(error)) from error
+    while True:
+        there = await bucket.look(name)
+        # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
+        if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
+            return name
+        with suppress(ObjectChanged):  # it was swept at this moment
+            await bucket.put(there, change.data, {})
+            return name
 
 
 async def drop_blob(streams: JetStreamContext, name: str) -> None:
@@ -275,23 +264,19 @@ class SupersededEntries:
             erased = self._erased
             self.add(())
             assert self._task is not None  # noqa: S101 (for the type checker: something is left)
-            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+            await asyncio.wait([self._task], timeout=FILE_SECONDS)
             if self._erased == erased:
                 raise OSError(errno.EIO, "NATS does not erase what was replaced")
 
     async def _erase(self) -> None:
-        backoff = Backoff(0.1, TRY_SECONDS)
-        while self._left:
-            try:
-                await erase_entry(self._streams, LOG, self._left[0])
-            except ConnectionClosedError:
-                return  # whoever writes the scope next finds them
-            except AWAY:
-                await asyncio.sleep(backoff.pause())
-                continue
-            backoff.reset()
-            self._left.popleft()
-            self._erased += 1
+        def erase_next() -> Coroutine[Any, Any, None]:
+            return erase_entry(self._streams, LOG, self._left[0])
+
+        with suppress(ConnectionClosedError):  # whoever writes the scope next finds them
+            while self._left:
+                await retry(erase_next, math.inf, per_try=None, unless=ConnectionClosedError)
+                self._left.popleft()
+                self._erased += 1
 
 
 class Writer:
@@ -315,8 +300,8 @@ class Writer:
         known = await self.recorded_files()
         file = known.setdefault(change.path, KnownFile())
         if _wants_all(change, file):
-            change = await retry_reads(lambda: _as_a_whole(streams, self._log.scope, change))
-        blob = await retry_reads(lambda: put_blob_if_large(streams, self._log.scope, change))
+            change = await retry_file(lambda: _as_a_whole(streams, self._log.scope, change))
+        blob = await retry_file(lambda: put_blob_if_large(streams, self._log.scope, change))
         number = await self._log.append(
             f"{FILES}.{token}", b"" if blob else change.data, headers_of(change, blob, digest)
         )
@@ -332,7 +317,7 @@ class Writer:
         if change.kind == "remove":
             del known[change.path]
         for each in unused:  # only now: until the entry was in, they were the content
-            await retry_reads(lambda each=each: drop_blob(streams, each))
+            await retry_file(lambda each=each: drop_blob(streams, each))
         # After the objects that they name: where this process is killed, its successor finds both.
         self._superseded.add(superseded)
 
@@ -341,9 +326,9 @@ class Writer:
         async with self._reading:
             if self._recorded is None:
                 streams = self._log.streams
-                recorded = await retry_reads(lambda: _recorded(streams, self._log.scope))
+                recorded = await retry_file(lambda: _recorded(streams, self._log.scope))
                 for each in recorded.unused:
-                    await retry_reads(lambda each=each: drop_blob(streams, each))
+                    await retry_file(lambda each=each: drop_blob(streams, each))
                 self._superseded.add(recorded.superseded)
                 self._recorded = recorded.files
             return self._recorded
@@ -561,9 +546,9 @@ async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()
         OSError: the disk, or NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
-        contents = await retry_reads(lambda: _contents(scope))
+        contents = await retry_file(lambda: _contents(scope))
         try:
-            return await retry_reads(lambda contents=contents: contents.settle(scope.streams, root, subfolders))
+            return await retry_file(lambda contents=contents: contents.settle(scope.streams, root, subfolders))
         except ObjectNotFoundError:  # somebody writes it meanwhile
             continue
     raise OSError(errno.EIO, f"the files of {scope.scope} in NATS change faster than they can be read", str(root))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -19,35 +18,16 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import RetryDeadline, timeout_ignoring_pauses
-from clock.timeouts import Backoff
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY, TRY_SECONDS, retry, streams_of
 from transport.errors import ServerAway
-from transport.fenced_log import READ_SECONDS, TRY_SECONDS, read_stream
+from transport.fenced_log import READ_SECONDS, read_stream
 from transport.streams import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST
-
-PATIENCE_SECONDS = 10.0
-"""How long a look or a write waits for a server that is away."""
 
 HEARTBEAT_SECONDS = 1.0
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-
-async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TRY_SECONDS) -> T:
-    """Do `work`, again where the server does not answer; `seconds`: how long one try may take. Raises ServerAway."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
-    while True:
-        try:
-            async with asyncio.timeout(seconds):
-                return await work()
-        except (Error, OSError, TimeoutError) as error:
-            if patience.is_over():
-                why = str(error).removeprefix("nats: ") or type(error).__name__
-                raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
-            await asyncio.sleep(backoff.pause())
 
 
 async def unsubscribe_quietly(subscription: JetStreamContext.PushSubscription) -> None:
@@ -81,8 +61,8 @@ async def follow(
         config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT, idle_heartbeat=HEARTBEAT_SECONDS)
         return await streams.subscribe(subject, stream=stream, cb=on_message, ordered_consumer=True, config=config)
 
-    reading = await patiently(subscribed)
-    info = await patiently(reading.consumer_info)
+    reading = await retry(subscribed)
+    info = await retry(reading.consumer_info)
     if not info.num_pending and not (info.delivered and info.delivered.consumer_seq):
         caught_up.set()
     try:
@@ -93,20 +73,19 @@ async def follow(
     return lambda: unsubscribe_quietly(reading)
 
 
-ANSWER_SECONDS = 2.0
-"""How long the server has to answer, before it is asked again."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
-"""How long somebody waits who is there and can ask again."""
-
-
 class KeyBucket:
-    """Read and write values by key, with their revisions. Every call is repeated until the server answers; the log says
-    once that it does not.
+    """Read and write values by key, with their revisions. Where the server does not answer, the log says so once, and
+    the call is repeated; after `for_seconds` (PATIENCE_SECONDS) it raises ServerAway.
     """
 
-    def __init__(self, streams: JetStreamContext, name: str) -> None:
+    def __init__(self, streams: JetStreamContext, name: str, for_seconds: float | None = None) -> None:
         self._streams, self.name, self._stream, self._prefix = streams, name, f"KV_{name}", f"$KV.{name}."
+        self._for_seconds = for_seconds
         self._away = False
+
+    def within(self, seconds: float) -> KeyBucket:
+        """The same, which is asked no longer than so."""
+        return KeyBucket(self._streams, self.name, seconds)
 
     async def get(self, key: str) -> tuple[bytes, int]:
         """The value and its revision: nothing and 0 where there is none."""
@@ -168,22 +147,17 @@ class KeyBucket:
             raise OSError(errno.EIO, f"the bucket {self.name} cannot be read: {error}") from error
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        while True:
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    answer = await ask()
-            except (Error, OSError) as error:
-                if not self._away:
-                    why = str(error) or "too late"
-                    log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
-                self._away = True
-                await asyncio.sleep(backoff.pause())
-            else:
-                if self._away:
-                    log.info("%s: the NATS server answers again", self.name)
-                self._away = False
-                return answer
+        def on_failure(error: Exception) -> None:
+            if not self._away:
+                why = str(error) or "too late"
+                log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
+            self._away = True
+
+        answer = await retry(ask, self._for_seconds, per_try=TRY_SECONDS, on_failure=on_failure)
+        if self._away:
+            log.info("%s: the NATS server answers again", self.name)
+        self._away = False
+        return answer
 
 
 async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
@@ -199,16 +173,6 @@ async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dic
         if OPERATION not in headers and REASON not in headers:
             found[entry.subject.removeprefix(prefix)] = entry.data
     return found
-
-
-@contextlib.asynccontextmanager
-async def patience() -> AsyncGenerator[None]:
-    """Raises OSError: it took too long."""
-    try:
-        async with timeout_ignoring_pauses(PATIENCE_SECONDS):
-            yield
-    except TimeoutError as error:
-        raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error
 
 
 LOOK_SECONDS = 0.25

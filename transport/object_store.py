@@ -23,9 +23,10 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
+from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import TRY_SECONDS, erase, read_stream
-from transport.key_value import follow, patiently, unsubscribe_quietly
+from transport.fenced_log import erase, read_stream
+from transport.key_value import follow, unsubscribe_quietly
 from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
 
 PIECE_BYTES = 256 * 1024
@@ -81,7 +82,7 @@ class ObjectBucket:
                 return ObjectInfo(name)
             return _parsed(found.data or b"{}", found.seq or 0)
 
-        return await patiently(looked)
+        return await retry(looked)
 
     async def heads(self) -> list[ObjectInfo]:
         """Of all objects that are there."""
@@ -93,7 +94,7 @@ class ObjectBucket:
                 async for head in read_stream(self._streams, self._stream, subject)
             ]
 
-        return [head for head in await patiently(read, None) if head.there]
+        return [head for head in await retry(read, per_try=None) if head.there]
 
     async def fetch(self, head: ObjectInfo) -> bytes | None:
         """The bytes; None: they are not all there now. Mostly the object has changed: look again."""
@@ -103,7 +104,7 @@ class ObjectBucket:
                 self._piece_of(head.pieces), stream=self._stream, ordered_consumer=True
             )
 
-        reading = await patiently(opened)
+        reading = await retry(opened)
         content, silent = bytearray(), 0
         try:
             info = await reading.consumer_info()
@@ -181,7 +182,7 @@ class ObjectBucket:
             info = await self._streams.stream_info(self._stream, subjects_filter=self._piece_of(">"))
             return info.state.subjects or {}
 
-        found = {subject.rpartition(".")[2] for subject in await patiently(listed, None)}
+        found = {subject.rpartition(".")[2] for subject in await retry(listed, per_try=None)}
         alone = found - {head.pieces for head in heads}
         at = asyncio.get_running_loop().time()
         self._orphans = {pieces: self._orphans.get(pieces, at) for pieces in alone}
@@ -219,7 +220,7 @@ class ObjectBucket:
                 return await self._mine(subject, message_id)
             return stored.seq
 
-        return await patiently(published)
+        return await retry(published)
 
     async def _mine(self, subject: str, message_id: str) -> int:
         """After a rejected write: the sequence of our own message, if only the answer was lost. Raises ObjectChanged:

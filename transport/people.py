@@ -14,7 +14,6 @@ Its keys, beside those of `SharedFlags`:
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import logging
 import uuid
@@ -31,10 +30,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from clock import now
 from services.documents.store import StoreUnavailable
-from transport.connection import streams_of
+from transport.connection import TRY_SECONDS, retry, streams_of
 from transport.errors import ServerAway
-from transport.fenced_log import TRY_SECONDS
-from transport.key_value import BucketWatcher, KeyBucket, follow, patience, patiently
+from transport.key_value import BucketWatcher, KeyBucket, follow
 from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, REASON, ROLLUP, TTL
 
 # Requests to be forgotten
@@ -125,29 +123,25 @@ class ForgetRequests:
     async def make(self, user_id: int, scopes: Collection[str], request_id: str = "") -> ForgetRequest:
         """Ask that a person be forgotten in all of `scopes`, whatever an earlier request reached. Raises OSError."""
         request = ForgetRequest(user_id, request_id or uuid.uuid4().hex, now(), tuple(scopes))
-        async with patience():
-            await self._bucket.put(_key(user_id), _rendered(request))
+        await self._bucket.put(_key(user_id), _rendered(request))
         return request
 
     async def done(self, request: ForgetRequest, part: ForgetPart) -> None:
         """Remove the scopes that are done from a request, and send the result to the process that waits for it. Raises
         OSError: the bucket could not be changed.
         """
-        async with patience():
-            while True:
-                value, revision = await self._bucket.get(_key(request.user_id))
-                there = _parsed(request.user_id, value)
-                if there is None or there.id != request.id:
-                    break  # the person has made another request since
-                left = tuple(scope for scope in there.left if scope not in part.scopes)
-                if left == there.left:
-                    break
-                seconds = None if left else SETTLED_SECONDS
-                if await self._bucket.put(
-                    _key(request.user_id), _rendered(replace(there, left=left)), revision, seconds
-                ):
-                    break
-            await self._client.publish(f"{ANSWERS}.{request.id}", json.dumps(asdict(part)).encode())
+        while True:
+            value, revision = await self._bucket.get(_key(request.user_id))
+            there = _parsed(request.user_id, value)
+            if there is None or there.id != request.id:
+                break  # the person has made another request since
+            left = tuple(scope for scope in there.left if scope not in part.scopes)
+            if left == there.left:
+                break
+            seconds = None if left else SETTLED_SECONDS
+            if await self._bucket.put(_key(request.user_id), _rendered(replace(there, left=left)), revision, seconds):
+                break
+        await self._client.publish(f"{ANSWERS}.{request.id}", json.dumps(asdict(part)).encode())
 
     async def request_and_wait(
         self,
@@ -182,8 +176,7 @@ class ForgetRequests:
             if missing or silent:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(enough.wait(), seconds)
-            async with patience():
-                value, _ = await self._bucket.get(_key(user_id))
+            value, _ = await self._bucket.get(_key(user_id))
         finally:
             await listening.unsubscribe()
         there = _parsed(user_id, value)
@@ -235,14 +228,12 @@ class SharedOptOuts:
     async def add(self, user_id: int) -> None:
         """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
         self.set_opted_out(user_id, out=True)
-        async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
+        await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.set_opted_out(user_id, out=False)
-        async with patience():
-            await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
+        await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
     def set_opted_out(self, user_id: int, *, out: bool) -> None:
         """Take over an entry of the bucket."""
@@ -263,10 +254,9 @@ class SharedPeople:
 
     async def feedback_key(self, proposed: bytes) -> bytes:
         """The key of all processes; `proposed` becomes it where there is none yet. Raises OSError."""
-        async with patience():
-            if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
-                return proposed
-            return (await self._bucket.get(FEEDBACK_KEY))[0]
+        if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
+            return proposed
+        return (await self._bucket.get(FEEDBACK_KEY))[0]
 
     def receive(self, key: str, value: bytes) -> None:
         """Take over an entry of the bucket, for `BucketWatcher`."""
@@ -294,8 +284,7 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     people = SharedPeople(client)
     follower = BucketWatcher(client, PEOPLE, people.receive)
     async with follower.following():
-        async with patience():
-            await follower.caught_up()
+        await follower.caught_up()
         yield people
 
 
@@ -330,10 +319,7 @@ class SharedFlags:
         async def published() -> None:
             await self._streams.publish(f"$KV.{PEOPLE}.{key}", value or b"", timeout=TRY_SECONDS, headers=headers)
 
-        try:
-            await patiently(published)
-        except ServerAway as error:
-            raise OSError(errno.EIO, str(error)) from error
+        await retry(published)
 
     async def aclose(self) -> None:
         for end in self._ends:

@@ -267,7 +267,7 @@ async def test_a_large_log_arrives_whole(one: BucketDocumentStore, two: BucketDo
 async def test_a_write_that_the_server_does_not_take_has_not_happened(
     one: BucketDocumentStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     await cases.post(one, "shop.log", cases.LOG)
     nats_server.end()
     with pytest.raises(StoreUnavailable, match="NATS does not serve"):

@@ -147,7 +147,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     streams = streams_of(client)
     together = Together(open_bucket_store(streams, tmp_path, cases.new_store(tmp_path)), SharedFlags(streams))
