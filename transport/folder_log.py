@@ -369,11 +369,10 @@ class LogJournal:
 
 async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
     """The same, as a file that is replaced: read from the log, which may be ahead of the disk."""
-    content = bytearray()
+    contents = ScopeContents()  # which bears that some entries before a replacement are erased already
     async for message in read_all(streams, f"log.{scope}.{FILES}.{path_token(change.path)}"):
-        entry = parse_entry(message)
-        if entry is not None:
-            (await entry.whole(streams)).apply(content)
+        contents.add(message)
+    content = bytearray(await contents.content(streams, change.path))
     change.apply(content)
     return FileChange("replace", change.path, bytes(content))
 
@@ -516,9 +515,9 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Nothing where there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         content = bytearray()
-        for entry in self._files[path]:
+        for entry in self._files.get(path, ()):
             (await entry.whole(streams)).apply(content)
         return bytes(content)
 
