@@ -1,5 +1,5 @@
-"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of a
-whole stream, and the secure deletion of messages.
+"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. And the
+secure deletion of messages.
 
 What a newer message replaces, or a purge takes out, stays in the server's block files until the server writes them
 anew. What is deleted by its number (`erase`) is overwritten at once, on each replica.
@@ -19,15 +19,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import cast
 
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext, api
+from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from clock import rfc3339
 from transport.connection import FILE_SECONDS, TRY_SECONDS, retry
 from transport.errors import Fenced
-from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
-
-READ_SECONDS = 10.0
+from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST, read_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,27 +185,6 @@ async def read_all(
     """Everything that the log holds of a subject now, oldest first."""
     async for entry in read_stream(streams, LOG, subject, since, headers_only=headers_only):
         yield entry
-
-
-async def read_stream(
-    streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
-) -> AsyncIterator[Msg]:
-    config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
-    if since is not None:
-        start = rfc3339(since, digits=6)
-        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
-    reading = await streams.subscribe(
-        subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
-    )
-    try:
-        info = await reading.consumer_info()
-        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        while left:
-            entry = await reading.next_msg(timeout=READ_SECONDS)
-            left = entry.metadata.num_pending
-            yield entry
-    finally:
-        await reading.unsubscribe()
 
 
 def _read(data: bytes) -> Epoch:

@@ -23,7 +23,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -40,9 +40,9 @@ from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import READ_SECONDS, FencedLog, erase, erase_entry, read_all
+from transport.fenced_log import FencedLog, erase, erase_entry, read_all
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
-from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL
+from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, watch
 
 T = TypeVar("T")
 
@@ -611,11 +611,6 @@ def _clear_others(root: Path, subfolders: Collection[str], wanted: Collection[st
 
 # Following: a copy that is kept up to date
 
-LOOK_SECONDS = 0.25
-"""How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
-LOOKS = 20
-"""After so many without a change the server is asked whether it knows."""
-
 Tell = Callable[[Collection[str]], None]
 
 
@@ -672,57 +667,27 @@ class FolderFollower:
         """Returns once the server may have forgotten it."""
         streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
-        connects = client.stats["reconnects"]
-        reading = await streams.subscribe(
-            f"log.{self._scope}.{FILES}.>", stream=LOG, ordered_consumer=True, config=_everything()
-        )
-        looks, changed = 0, list[str]()
-        try:
-            await self._fill(streams, reading, tell)
-            while client.stats["reconnects"] == connects:
-                try:
-                    message = await reading.next_msg(timeout=LOOK_SECONDS)
-                except TimeoutError:
-                    # What seemed to follow was a beat of the server, which no one is given.
-                    tell(changed)
-                    changed = []
-                    looks += 1
-                    if looks == LOOKS:
-                        await reading.consumer_info()
-                        looks = 0
-                    continue
-                entry = parse_entry(message)
-                if entry is not None:
-                    change = await entry.whole(streams)
-                    if await asyncio.to_thread(_apply, self._root, change):
-                        changed.append(change.path)
-                if not reading.pending_msgs:
-                    tell(changed)
-                    changed = []
-        finally:
-            tell(changed)
-            await reading.unsubscribe()
-
-    async def _fill(
-        self,
-        streams: JetStreamContext,
-        reading: JetStreamContext.PushSubscription,
-        tell: Tell,
-    ) -> None:
-        info = await reading.consumer_info()
-        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        contents = ScopeContents()
-        while left:
-            message = await reading.next_msg(timeout=READ_SECONDS)
-            left = message.metadata.num_pending
-            contents.add(message)
-        tell(await contents.settle(streams, self._root, self._subfolders))
-        if not self._caught_up.done():
-            self._caught_up.set_result(None)
-
-
-def _everything() -> api.ConsumerConfig:
-    return api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+        subject, everything = f"log.{self._scope}.{FILES}.>", api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+        contents: ScopeContents | None = ScopeContents()
+        changed: list[str] = []
+        async with aclosing(watch(client, LOG, subject, everything)) as messages:
+            try:
+                async for message in messages:
+                    if message is None:
+                        if contents is not None:
+                            changed, contents = await contents.settle(streams, self._root, self._subfolders), None
+                        tell(changed)
+                        changed = []
+                        if not self._caught_up.done():
+                            self._caught_up.set_result(None)
+                    elif contents is not None:
+                        contents.add(message)
+                    elif (entry := parse_entry(message)) is not None:
+                        change = await entry.whole(streams)
+                        if await asyncio.to_thread(_apply, self._root, change):
+                            changed.append(change.path)
+            finally:
+                tell(changed)
 
 
 def _apply(root: Path, change: FileChange) -> bool:

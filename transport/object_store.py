@@ -14,10 +14,12 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
@@ -25,9 +27,9 @@ from nats.js.errors import APIError, NotFoundError
 from clock import now, rfc3339
 from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import erase, read_stream
-from transport.key_value import follow, unsubscribe_quietly
-from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
+from transport.fenced_log import erase
+from transport.key_value import SubjectWatcher
+from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST, read_stream
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""
@@ -121,7 +123,8 @@ class ObjectBucket:
         except (Error, OSError):
             return None
         finally:
-            await unsubscribe_quietly(reading)
+            with suppress(Error, OSError):  # a server that is away has forgotten it anyway
+                await reading.unsubscribe()
         return bytes(content) if _digest(content) == head.digest else None
 
     async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
@@ -191,16 +194,17 @@ class ObjectBucket:
                 await self._drop(pieces)
                 del self._orphans[pieces]
 
-    async def follow(self, heard: Callable[[ObjectInfo], None]) -> Callable[[], Awaitable[None]]:
-        """Tell `heard` of each object that there is, then of each change; gives what ends it. Returns when it has been
-        told of all that there is.
+    @asynccontextmanager
+    async def watching(self, client: Client, heard: Callable[[str, bool], object]) -> AsyncGenerator[None]:
+        """Tell `heard` of each object by its name whether it is there, then of each change, for as long as the block
+        runs; it begins when all is said that there is.
         """
-        return await follow(
-            self._streams,
-            self._stream,
-            f"$O.{self._name}.M.>",
-            lambda message: heard(_parsed(message.data, message.metadata.sequence.stream)),
-        )
+
+        def on_head(key: str, head: bytes) -> None:
+            heard(base64.urlsafe_b64decode(key).decode(), bool(head) and _parsed(head, 0).there)
+
+        async with SubjectWatcher(client, self._stream, self._head_of(""), on_head).watching():
+            yield
 
     async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
         only = {**headers, ROLLUP: "sub", LAST: str(over.revision)}

@@ -17,14 +17,13 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,8 +31,8 @@ from clock import now
 from services.documents.store import StoreUnavailable
 from transport.connection import TRY_SECONDS, retry, streams_of
 from transport.errors import ServerAway
-from transport.key_value import BucketWatcher, KeyBucket, follow
-from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, REASON, ROLLUP, TTL
+from transport.key_value import KeyBucket, SubjectWatcher
+from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, ROLLUP, TTL
 
 # Requests to be forgotten
 
@@ -259,7 +258,7 @@ class SharedPeople:
         return (await self._bucket.get(FEEDBACK_KEY))[0]
 
     def receive(self, key: str, value: bytes) -> None:
-        """Take over an entry of the bucket, for `BucketWatcher`."""
+        """Take over an entry of the bucket, for `SubjectWatcher`."""
         kind, _, user = key.partition(".")
         if not user.isdecimal():
             return
@@ -282,9 +281,7 @@ async def is_kept_there(client: Client) -> bool:
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
-    follower = BucketWatcher(client, PEOPLE, people.receive)
-    async with follower.following():
-        await follower.caught_up()
+    async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people
 
 
@@ -294,21 +291,15 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
 class SharedFlags:
     """`SharedNotes` (services.documents.store.protocol) in the bucket `people`."""
 
-    def __init__(self, streams: JetStreamContext) -> None:
-        """`streams`: of a connection on the loop on which this is used."""
-        self._streams = streams
-        self._ends: list[Callable[[], Awaitable[None]]] = []
+    def __init__(self, client: Client) -> None:
+        """`client`: on the loop on which this is used."""
+        self._client, self._watching = client, AsyncExitStack()
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
         start = f"$KV.{PEOPLE}.{prefix}"
-
-        def on_message(message: Msg) -> None:
-            headers = message.headers or {}
-            gone = OPERATION in headers or REASON in headers
-            heard(message.subject.removeprefix(start), None if gone else message.data)
-
+        watcher = SubjectWatcher(self._client, f"KV_{PEOPLE}", start, lambda key, value: heard(key, value or None))
         try:
-            self._ends.append(await follow(self._streams, f"KV_{PEOPLE}", f"{start}>", on_message))
+            await self._watching.enter_async_context(watcher.watching())
         except ServerAway as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -317,10 +308,10 @@ class SharedFlags:
         headers = {OPERATION: PURGE, ROLLUP: "sub", TTL: f"{DAY_SECONDS}s"} if value is None else None
 
         async def published() -> None:
-            await self._streams.publish(f"$KV.{PEOPLE}.{key}", value or b"", timeout=TRY_SECONDS, headers=headers)
+            subject = f"$KV.{PEOPLE}.{key}"
+            await streams_of(self._client).publish(subject, value or b"", timeout=TRY_SECONDS, headers=headers)
 
         await retry(published)
 
     async def aclose(self) -> None:
-        for end in self._ends:
-            await end()
+        await self._watching.aclose()

@@ -50,9 +50,7 @@ async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
     made: list[BucketDocumentStore] = []
 
     def new(name: str, soon_seconds: float = LATER) -> BucketDocumentStore:
-        store = open_bucket_store(
-            streams_of(client), tmp_path / name, cases.new_store(tmp_path / name), soon_seconds=soon_seconds
-        )
+        store = open_bucket_store(client, tmp_path / name, cases.new_store(tmp_path / name), soon_seconds=soon_seconds)
         made.append(store)
         return store
 
