@@ -33,6 +33,7 @@ from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""
+TRIES = 8
 SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST = "SHA-256="
 
@@ -126,6 +127,16 @@ class ObjectBucket:
             with suppress(Error, OSError):  # a server that is away has forgotten it anyway
                 await reading.unsubscribe()
         return bytes(content) if _digest(content) == head.digest else None
+
+    async def read(self, name: str) -> bytes | None:
+        """The bytes of an object as it is now; None: it is not there."""
+        for _ in range(TRIES):
+            head = await self.look(name)
+            if not head.there:
+                return None
+            if (content := await self.fetch(head)) is not None:
+                return content
+        raise ServerAway(f"{name} cannot be fetched whole; look into the log of NATS")
 
     async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
         """Write an object in the place of `over`. Raises ObjectChanged: another is there by now, and stays."""
