@@ -94,13 +94,12 @@ class ForgetHandler:
             mine = [name for name in self._owned if name in due]
             if not mine:
                 return
-            first = [name for name in mine if name != TEAM]
-            now_done = await self._do(request, first) if first else set[str]()
-            if TEAM in mine:
+            names = [name for name in mine if name != TEAM]
+            if not names:
                 await self._until_others_have(request)
-                now_done |= await self._do(request, [TEAM])
+            now_done = await self._do(request, names or [TEAM])
             done |= now_done
-            if not done.issuperset(mine):
+            if len(now_done) < len(names or [TEAM]):
                 await asyncio.sleep(backoff.pause())
 
     async def _until_others_have(self, request: ForgetRequest) -> None:
