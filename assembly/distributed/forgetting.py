@@ -94,12 +94,13 @@ class ForgetHandler:
             mine = [name for name in self._owned if name in due]
             if not mine:
                 return
-            names = [name for name in mine if name != TEAM]
-            if not names:
+            first = [name for name in mine if name != TEAM]
+            now_done = await self._do(request, first) if first else set[str]()
+            if TEAM in mine:
                 await self._until_others_have(request)
-            now_done = await self._do(request, names or [TEAM])
+                now_done |= await self._do(request, [TEAM])
             done |= now_done
-            if len(now_done) < len(names or [TEAM]):
+            if not done.issuperset(mine):
                 await asyncio.sleep(backoff.pause())
 
     async def _until_others_have(self, request: ForgetRequest) -> None:
