@@ -119,7 +119,7 @@ class FencedLog:
 
     async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
         """What is kept in the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
-        async for entry in read_all(self.streams, f"log.{self.scope}.{branch}", since):
+        async for entry in read_stream(self.streams, LOG, f"log.{self.scope}.{branch}", since):
             yield entry
 
     async def _state(self) -> tuple[int, Epoch | None]:
@@ -177,14 +177,6 @@ def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) 
     if before.trying or waiting.oldest < before.seen:
         return replace(before, owner=owner, at=at, crashes=before.crashes + lost)
     return Epoch(owner, at, crashes=1, seen=waiting.lost) if lost else Epoch(owner, at)
-
-
-async def read_all(
-    streams: JetStreamContext, subject: str, since: float | None = None, *, headers_only: bool = False
-) -> AsyncIterator[Msg]:
-    """Everything that the log holds of a subject now, oldest first."""
-    async for entry in read_stream(streams, LOG, subject, since, headers_only=headers_only):
-        yield entry
 
 
 def _read(data: bytes) -> Epoch:

@@ -40,9 +40,9 @@ from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import FencedLog, erase, erase_entry, read_all
+from transport.fenced_log import FencedLog, erase, erase_entry
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
-from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, watch
+from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch
 
 T = TypeVar("T")
 
@@ -370,7 +370,7 @@ class LogJournal:
 async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
     """The same, as a file that is replaced: read from the log, which may be ahead of the disk."""
     contents = ScopeContents()  # which bears that some entries before a replacement are erased already
-    async for message in read_all(streams, f"log.{scope}.{FILES}.{path_token(change.path)}"):
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.{path_token(change.path)}"):
         contents.add(message)
     content = bytearray(await contents.content(streams, change.path))
     change.apply(content)
@@ -384,7 +384,7 @@ async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, Kno
 
 async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
     found = RecordedFiles()
-    async for message in read_all(streams, f"log.{scope}.{FILES}.>", headers_only=True):
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.>", headers_only=True):
         entry = parse_entry(message)
         if entry is None:
             continue
@@ -478,17 +478,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-async def publish(
-    scope: FencedLog,
-    root: Path,
-    subfolders: Collection[str],
-    last: Collection[str] = (),
-    on_file: Callable[[str], object] = lambda _: None,
-) -> Published:
-    """Once: as `FolderPublisher.publish`."""
-    return await FolderPublisher(scope, root, subfolders, last).publish(on_file)
-
-
 # Restoring: copies of a scope
 
 RESTORE_TRIES = 8
@@ -569,7 +558,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
     """
     for _ in range(RESTORE_TRIES):
         found: dict[str, ScopeContents] = {}
-        async for message in read_all(streams, f"log.*.{FILES}.{path_token(path)}"):
+        async for message in read_stream(streams, LOG, f"log.*.{FILES}.{path_token(path)}"):
             found.setdefault(message.subject.split(".")[1], ScopeContents()).add(message)
         try:
             there = {scope: contents for scope, contents in found.items() if path in contents.paths()}
@@ -733,9 +722,8 @@ class OrphanedBlobs:
     async def sweep(self) -> int:
         """Gives how many were deleted. Raises ServerAway, or as the client."""
         heads = await self._bucket.heads()  # first: what comes after it is not looked at
-        named = {
-            (entry.headers or {}).get(BLOB, "") async for entry in read_all(self.streams, "log.>", headers_only=True)
-        }
+        entries = read_stream(self.streams, LOG, "log.>", headers_only=True)
+        named = {(entry.headers or {}).get(BLOB, "") async for entry in entries}
         alone = {head.name: head for head in heads if head.name not in named and _is_old(head)}
         again = [head for head in alone.values() if self._suspects.get(head.name) == head.revision]
         gone = [head.name for head in again if await self._bucket.delete_if_unchanged(head)]

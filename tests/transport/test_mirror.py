@@ -17,12 +17,12 @@ from transport.connection import FileConnection
 from transport.errors import Fenced
 from transport.folder_log import (
     FolderFollower,
+    FolderPublisher,
     LogJournal,
     NotAPath,
     SupersededEntries,
     path_of,
     path_token,
-    publish,
     restore,
 )
 from transport.streams import BLOBS, LOG
@@ -208,16 +208,16 @@ async def test_publish_tells_what_differs_and_the_index_last(file_connection: Fi
     (tmp_path / "secret").write_bytes(b"secret")
     told: list[str] = []
     folders = ["index.txt", "sources"]
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"], told.append))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish(told.append))
     assert (done.published, done.removed) == (4, 0)
     assert told == ["sources/again/a.md", "sources/b.md", "sources/deep/a.md", "index.txt"]
     copy = await copied(file_connection, log, tmp_path / "two")
     assert copy == {path: (root / path).read_bytes() for path in told}
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish())
     assert (done.published, done.removed) == (0, 0)
     files.replace(root / "sources" / "b.md", b"changed")
     files.remove(root / "sources" / "deep" / "a.md")
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish())
     assert (done.published, done.removed) == (1, 2)
     assert sorted(await copied(file_connection, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
 
