@@ -15,6 +15,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.errors import Fenced
+from transport.fenced_log import erase_entry
 from transport.folder_log import (
     FolderFollower,
     FolderPublisher,
@@ -25,7 +26,7 @@ from transport.folder_log import (
     path_token,
     restore,
 )
-from transport.streams import BLOBS, LOG
+from transport.streams import BLOBS, LOG, read_stream
 
 pytestmark = pytest.mark.real_time
 
@@ -393,3 +394,24 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
         with journal.erasing():
             pass
     assert await entries_of(file_connection, "p03") == 1
+
+
+async def test_a_file_is_told_as_a_whole_while_its_older_entries_are_erased(
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go one after another: what is left of them begins in the middle of the file."""
+    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    monkeypatch.setattr(SupersededEntries, "add", nothing)
+    log, one = await opened(file_connection), tmp_path / "one"
+
+    async def erase_first() -> None:
+        entries = read_stream(file_connection.streams, LOG, "log.p03.file.>")
+        numbers = [entry.metadata.sequence.stream async for entry in entries]
+        await erase_entry(file_connection.streams, LOG, numbers[0])
+
+    with files.journaled(one, LogJournal(file_connection, log)):
+        for number in range(8):
+            files.append(one / "lines", b"%d\n" % number)
+            if number == 3:
+                await file_connection.do(erase_first())
+    assert await copied(file_connection, log, tmp_path / "two") == contents(one)
