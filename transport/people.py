@@ -28,10 +28,10 @@ from pydantic import TypeAdapter
 
 from clock import now
 from services.documents.store import StoreUnavailable
-from transport.connection import TRY_SECONDS, retry, streams_of
+from transport.connection import streams_of
 from transport.errors import ServerAway
 from transport.key_value import KeyBucket, SubjectWatcher
-from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, ROLLUP, TTL
+from transport.streams import DAY_SECONDS, PEOPLE
 
 # Requests to be forgotten
 
@@ -264,7 +264,8 @@ class SharedFlags:
 
     def __init__(self, client: Client) -> None:
         """`client`: on the loop on which this is used."""
-        self._client, self._watching = client, AsyncExitStack()
+        self._client, self._bucket = client, KeyBucket(streams_of(client), PEOPLE)
+        self._watching = AsyncExitStack()
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
         start = f"$KV.{PEOPLE}.{prefix}"
@@ -276,13 +277,7 @@ class SharedFlags:
 
     async def put(self, key: str, value: bytes | None) -> None:
         # A mark tells those who follow; after a day nothing says any more that there was one.
-        headers = {OPERATION: PURGE, ROLLUP: "sub", TTL: f"{DAY_SECONDS}s"} if value is None else None
-
-        async def published() -> None:
-            subject = f"$KV.{PEOPLE}.{key}"
-            await streams_of(self._client).publish(subject, value or b"", timeout=TRY_SECONDS, headers=headers)
-
-        await retry(published)
+        await (self._bucket.purge_with_ttl(key, DAY_SECONDS) if value is None else self._bucket.put(key, value))
 
     async def aclose(self) -> None:
         await self._watching.aclose()
