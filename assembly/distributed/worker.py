@@ -351,9 +351,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
-        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        kept = open_bucket_store(process.client, settings.app.data_dir, embedded_store(settings))
         stack.push_async_callback(kept.close)
-        notes = SharedFlags(streams_of(process.client))
+        notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
         documents = await enter(
             documents_for(

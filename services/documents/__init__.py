@@ -12,8 +12,10 @@ from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors
 from services.documents.refusals import refusal_text
 from services.documents.results import QAResult, Status, ToolContext
-from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
+from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.thread_files import (
+    CLOSED,
+    GONE,
     PLACE_ID,
     Candidate,
     IngestJob,
@@ -23,6 +25,8 @@ from services.documents.thread_files import (
     forget_evidence,
     is_closed,
     remove_file,
+    tombstone_flags,
+    tombstones_of,
 )
 from services.documents.tools import Toolset
 from services.documents.tools.core import unreadable

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clock import rfc3339, run_blocking
 from clock.cancellation import CancelToken
@@ -301,6 +302,28 @@ def _file_of(key: str) -> tuple[int, str]:
     """Parse a shared key without `gone.`: the message's id and the mark of the file."""
     message_id, _, mark = key.partition(".")
     return int(message_id), base64.urlsafe_b64decode(mark).decode()
+
+
+def tombstone_flags(kept: Mapping[str, Any]) -> dict[str, bytes]:
+    """The content of a file of `Tombstones` as shared flags, by key."""
+    flags = {
+        _file_key(int(message), mark): b"true" for message, marks in kept.get("files", {}).items() for mark in marks
+    }
+    return flags | {
+        f"{CLOSED}{case_id}": json.dumps(closed).encode() for case_id, closed in kept.get("closed", {}).items()
+    }
+
+
+def tombstones_of(flags: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The inverse; other flags are left out."""
+    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
+    for key, value in sorted(flags.items()):
+        if key.startswith(GONE):
+            message_id, mark = _file_of(key.removeprefix(GONE))
+            found["files"].setdefault(str(message_id), []).append(mark)
+        elif key.startswith(CLOSED):
+            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
+    return found
 
 
 def _oldest(held: Mapping[int, object], most: int) -> list[int]:
