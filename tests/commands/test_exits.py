@@ -338,13 +338,16 @@ def test_other_commands_leave_the_log_file_to_the_bot_and_say_less(
 
 
 @pytest.mark.parametrize("arguments", [["--json"], []])
-def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[str]) -> None:
-    demo = ["--config", "examples/demo.yaml", "--replay", "examples/demo.jsonl", *arguments]
+def test_output_that_nobody_reads_any_more_ends_the_run_quietly(
+    config: Path, export: Path, arguments: list[str]
+) -> None:
+    config.write_text(f"{config.read_text()}search: {{embeddings: none}}\n")
+    replay = ["--config", str(config), "--replay", str(export), *arguments]
     reading, writing = os.pipe()
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "app.py", *demo], cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
+            [sys.executable, "app.py", *replay], cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
         )
     finally:
         os.close(writing)
@@ -353,13 +356,14 @@ def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[
     assert b"BrokenPipe" not in done.stderr
 
 
-def test_the_whole_program_answers_one_question() -> None:
-    asked = ["--config", "examples/demo.yaml", "--ask", "Which ports do the agents need?"]
+def test_the_whole_program_answers_one_question(config: Path) -> None:
+    config.write_text(f"{config.read_text()}search: {{embeddings: none}}\n")
+    asked = ["--config", str(config), "--ask", "How do I install Lanternfish?"]
     done = subprocess.run(
         [sys.executable, "app.py", *asked], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    assert "port 7480" in done.stdout
+    assert "lanternfish setup" in done.stdout
 
 
 def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:

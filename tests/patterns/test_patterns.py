@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -138,6 +139,7 @@ MADE_FROM = {
 """Functions that compile what depends on their input: the repeats in it, or what it is asked of."""
 
 
+@cache
 def found() -> list[Found]:
     written_out = [
         Found(each.where, re.compile(each.pattern), each.methods) for each in made() if each.pattern is not None
@@ -157,12 +159,14 @@ def test_time_grows_no_faster_than_the_text() -> None:
     assert [(each.where, pump) for each in judged if (pump := steep(each.pattern, each.methods))] == []
 
 
+@pytest.mark.slow
 def test_no_character_more_costs_memory() -> None:
     """Pitfall 64: what repeats alternatives keeps a state for each."""
     judged = [each for each in found() if each.where not in BOUNDED]
     assert [(each.where, pump) for each in judged if (pump := hungry(each.pattern, each.methods))] == []
 
 
+@pytest.mark.slow
 def test_what_is_bounded_costs_no_more_than_a_scan_of_a_file() -> None:
     """Pitfall 64: at the bound that its text has."""
     judged = [(each, bound) for each in found() if (bound := BOUNDED.get(each.where))]
