@@ -330,6 +330,10 @@ def _oldest(held: Mapping[int, object], most: int) -> list[int]:
     return list(held)[: max(0, len(held) - most)]
 
 
+_POSTED_BY = "posted_by"
+"""Of a file that was removed and whose name is still listed: who posted it."""
+
+
 async def forget_evidence(
     store: DocumentStore,
     user_id: int,
@@ -346,7 +350,7 @@ async def forget_evidence(
     """
 
     def posted(origin: Origin) -> bool:
-        return origin.uploader_id == user_id
+        return origin.uploader_id == user_id or origin.extra.get(_POSTED_BY) == str(user_id)
 
     count = 0
     for name in await store.list_collections(protocol.CASE_PREFIX):
@@ -376,7 +380,8 @@ async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Do
     if described is None or not await store.delete_document(name, doc.doc_id):
         return
     origin = doc.origin
-    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id)
+    posted_by = {_POSTED_BY: str(origin.uploader_id)}  # no uploader: that is how a file that was removed is known
+    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id, extra=posted_by)
     marker = await store.expect(described.collection, kept)
     await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")
 
