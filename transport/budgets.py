@@ -25,6 +25,7 @@ from typing import Annotated, NamedTuple, Self
 from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
+from clock import cancelled
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
 from transport.connection import PATIENCE_SECONDS
 from transport.key_value import KeyBucket
@@ -174,8 +175,7 @@ class SharedBudget:
     async def stop(self) -> None:
         """Stop writing to the bucket; what is not written is lost."""
         if self._reporting is not None:
-            self._reporting.cancel()
-            await asyncio.gather(self._reporting, return_exceptions=True)
+            await cancelled(self._reporting)
 
     def _count(self, answers: int, tokens: int, now: float) -> None:
         self._turn_day(now)

@@ -18,7 +18,7 @@ from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import Parts
 from assembly.slash_commands import not_forgotten, slash_commands, summary
-from clock import run_blocking
+from clock import cancelled, run_blocking
 from model.events import Event
 from services.conversations import phrases
 from services.discord import Dispatch
@@ -99,9 +99,7 @@ class PeopleServices:
         return summary(done, phrases(call.language), complete=complete)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancelled(*self._tasks)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
