@@ -16,10 +16,12 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from assembly.redaction import redactor_of
 from assembly.sources import SourceSetup, source_kinds
 from model.conversations import Conversation, Role, Turn
+from model.servers import Servers
 from operators.pointing import PointRules
 from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
@@ -47,7 +49,7 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
-from streams.server_context import AnswerRules
+from streams.server_context import AnswerRules, ServerContext, unlimited
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """Beside the index of each; they can be deleted, and are made again."""
@@ -118,24 +120,23 @@ def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | No
         yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
 
 
-def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:
-    """Make the rules of pointing to pages where there is no sure answer. `shared`: as for `addresses_of`."""
-    answering = settings.ai_response
+def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
+    """Make the rules of pointing to pages where there is no sure answer in a server."""
+    server = settings.servers[guild_id]
+    answering = server.ai_response
     return PointRules(
         when_unsure=answering.when_unsure == "point",
-        by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
+        by_channel={channel: server.when_unsure_in(channel) == "point" for channel in server.discord.channels},
         reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
-        addresses=addresses_of(settings, shared),
+        addresses=addresses_of(settings, guild_id),
     )
 
 
-def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresses:
-    """Make what turns source ids into web addresses. For one server's settings, `shared` are the settings that all
-    servers share.
-    """
-    if shared is not None:
-        return replace(addresses_of(shared), own=addresses_of(settings))
+def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
+    """Make what turns source ids into web addresses, in a server."""
+    if guild_id in settings.servers.own:
+        return replace(addresses_of(settings), own=addresses_of(settings.servers[guild_id]))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
     named = settings.kb.site_generator
@@ -168,14 +169,23 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
     )
 
 
-def server_library(
-    settings: Settings, guild_id: int, shared: Library | None = None, *, for_team: bool = False
-) -> tuple[OwnLibrary, JoinedLibrary]:
-    """Give a server's own library, and the one that joins it with the shared library. Questions of the server are
-    answered from the joined one only.
+class ServerLibrary(NamedTuple):
+    """The sources of one server: its `own`, and `all` from which its questions may be answered. They are one library
+    for all servers without their own.
     """
-    own = OwnLibrary(library_of(settings.servers[guild_id], for_team=for_team, documented=False), guild_id)
-    return own, JoinedLibrary(own, shared or library_of(settings, for_team=for_team))
+
+    own: Library
+    all: Library
+
+
+def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
+    """Give the libraries of each server; `for_team`: as for `library_of`."""
+    shared = library_of(settings, for_team=for_team)
+    found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
+    for guild_id, server in settings.servers.own.items():
+        own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
+        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, shared))
+    return Servers(found)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
@@ -192,7 +202,6 @@ def answer_rules(settings: Settings) -> AnswerRules:
         enable_verification=answering.enable_verification,
         speculate=answering.speculate,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
-        pointing=point_rules(settings),
     )
 
 
@@ -279,18 +288,15 @@ async def open_llms(
 
 
 def assistant_of(
-    settings: Settings, search: Search, llm: StructuredLLM | None, shared: Settings | None = None
+    settings: Settings, search: Search, llm: StructuredLLM | None, guild_id: int | None = None
 ) -> Assistant:
-    """Make the assistant over `llm`, or the extractive assistant over `search` where there is no model. `shared`: as
-    for `addresses_of`.
-    """
+    """Make the assistant of a server over `llm`, or the extractive one over `search` where there is no model."""
+    answering = settings.servers[guild_id].ai_response
     if llm is None:
-        addresses = addresses_of(settings, shared)
-        return ExtractiveAssistant(search, addresses, reply_language=settings.ai_response.reply_language)
+        return ExtractiveAssistant(search, addresses_of(settings, guild_id), reply_language=answering.reply_language)
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
-    hint = settings.ai_response.out_of_scope_hint
-    return ModelAssistant(llm, tasks_of(settings.ai_response), limits, out_of_scope_hint=hint)
+    return ModelAssistant(llm, tasks_of(answering), limits, out_of_scope_hint=answering.out_of_scope_hint)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:
@@ -311,13 +317,12 @@ class OpenAnswering:
     """The open parts that answer single questions. None of them writes to the data folder.
 
     Attributes:
-        library: the sources that everybody may be answered from.
+        server: what is asked in.
         llm: None: there is no model.
     """
 
     answerer: Answerer
-    library: Library
-    search: Search
+    server: ServerContext
     embedder: Embedder | None
     llm: StructuredLLM | None
 
@@ -336,29 +341,30 @@ async def open_answering(
     the answers (None: not counted). `guild_id`: the server in which questions are asked; None: a server without
     knowledge of its own.
     """
-    library = library_of(settings)
-    async with (
-        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
-        open_embedder(settings.search.embeddings) as embedder,
-        open_search(settings, library, embedder) as search,
-    ):
+    libraries = server_libraries(settings)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        llm = await enter(open_llm(settings, settings.ai_response.llm, record=record, replay=replay))
+        embedder = await enter(open_embedder(settings.search.embeddings))
+        search = await enter(open_search(settings, libraries.default.own, embedder))
         lacking = await search.unembedded()
         if lacking:
             lack = number_of(lacking, "passage has no vector yet", "passages have no vector yet")
             log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
-
-        def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
-            answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
-            return OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
-
-        if guild_id is None:
-            yield opened(assistant_of(settings, search, llm), library, search, answer_rules(settings))
-            return
-        server = settings.servers[guild_id]
-        own, both = server_library(settings, guild_id, library)
-        rules = replace(answer_rules(server), pointing=point_rules(server, settings))
-        async with open_search(server, own, embedder, beside=search) as searching:
-            yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
+        if libraries[guild_id] is not libraries.default:
+            own = libraries[guild_id].own
+            search = await enter(open_search(settings.servers[guild_id], own, embedder, beside=search))
+        server = ServerContext(
+            assistant=assistant_of(settings, search, llm, guild_id),
+            library=libraries[guild_id].all,
+            search=search,
+            budget=budget or unlimited(),
+            usage=usage or Usage(),
+            pointing=point_rules(settings, guild_id),
+        )
+        yield OpenAnswering(
+            answerer=Answerer(server, answer_rules(settings)), server=server, embedder=embedder, llm=llm
+        )
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:

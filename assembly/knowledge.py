@@ -109,11 +109,8 @@ def temporary_index(settings: Settings) -> Generator[Settings]:
     Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
     """
     with ExitStack() as stack:
-        indexed = stack.enter_context(_temporary_index(settings))
-        servers = {
-            guild_id: stack.enter_context(_temporary_index(server)) for guild_id, server in settings.servers.items()
-        }
-        yield indexed.with_servers(servers) if servers else indexed
+        indexed = settings.servers.map(lambda each: stack.enter_context(_temporary_index(each)))
+        yield indexed.default.with_servers(indexed.own) if indexed.own else indexed.default
 
 
 @contextmanager

@@ -31,7 +31,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from pydantic import BaseModel, SecretStr
 
-from assembly.answering import answer_rules, assistant_of, endpoint_settings, library_of, open_embedder, open_search
+from assembly.answering import (
+    answer_rules,
+    assistant_of,
+    endpoint_settings,
+    library_of,
+    open_embedder,
+    open_search,
+    point_rules,
+)
 from assembly.redaction import redactor_of
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating, not_held
@@ -45,6 +53,7 @@ from services.llm import Endpoint, RedactingEndpoint, StructuredLLM, open_endpoi
 from services.llm.endpoint import Reply, Request
 from settings import Settings
 from streams.answers import Answerer
+from streams.server_context import ServerContext
 
 MOST_TIMES = 1.4
 ANSWERS = 5
@@ -158,7 +167,10 @@ async def measured(
     noting, library = Noting(discreet), library_of(settings)
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))
-        ours = Answerer(assistant, library, search, answer_rules(settings))
+        ours = Answerer(
+            ServerContext(assistant=assistant, library=library, search=search, pointing=point_rules(settings)),
+            answer_rules(settings),
+        )
 
         async def embed(number: int) -> None:
             if embedder is not None:

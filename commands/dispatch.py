@@ -194,7 +194,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
 def check_guild(settings: Settings, options: argparse.Namespace) -> None:
     """Refuse a `--guild` that is not in `guilds`. Raises Unusable."""
     if options.guild is not None and options.report is False and options.guild not in settings.servers:
-        known = ", ".join(map(str, settings.servers)) or "none"
+        known = ", ".join(map(str, settings.servers.own)) or "none"
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 

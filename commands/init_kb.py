@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of, open_embedder, open_llm, open_search, server_library
+from assembly.answering import open_embedder, open_llm, open_search, server_libraries
 from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.knowledge import knowledge_parts
 from assembly.reports import prices_of
@@ -55,7 +55,6 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
     the index is empty afterwards.
     """
-    check_writable(settings.kb)
     for server in settings.servers.values():
         check_writable(server.kb)
     collect_garbage_less_often()
@@ -135,9 +134,9 @@ async def _init_kb(
         open_llm(settings, llm, record=record, replay=replay) as asker,
     ):
         work.spent = replace(work.spent, usage=usage)
-        reports[None] = await _brought_up_to_date(settings, work, asker, usage)
         for guild_id, server in settings.servers.items():
-            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, f"guilds.{guild_id}.")
+            above = "" if guild_id is None else f"guilds.{guild_id}."
+            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, above)
     await make_searchable(settings, work)
     return reports
 
@@ -160,10 +159,8 @@ async def _brought_up_to_date(
 async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Prepare what has changed for searching, and give it vectors."""
     async with open_embedder(settings.search.embeddings) as embedder:
-        await _make_searchable(settings, library_of(settings), embedder, work)
-        for guild_id, server in settings.servers.items():
-            own, _ = server_library(settings, guild_id)
-            await _make_searchable(server, own, embedder, work)
+        for guild_id, library in server_libraries(settings).items():
+            await _make_searchable(settings.servers[guild_id], library.own, embedder, work)
 
 
 async def _make_searchable(

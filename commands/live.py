@@ -9,19 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import open_embedder, open_llms, server_libraries
 from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
 from assembly.data_folder import autosave, data_folder_locked, read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import (
-    CaptureOptions,
-    assemble,
-    capture_parts,
-    open_servers,
-    server_knowledge_kept_current,
-    server_libraries,
-)
-from assembly.knowledge import knowledge_kept_current
+from assembly.graph_parts import CaptureOptions, all_knowledge_kept_current, assemble, open_servers
 from assembly.reports import reporting_weekly
 from assembly.running import (
     GraphRun,
@@ -36,7 +28,6 @@ from assembly.running import (
 )
 from assembly.search_updates import search_kept_current
 from assembly.slash_commands import slash_commands
-from assembly.team import curation_parts
 from clock import now
 from commands.arguments import DONE, FAILED, ROLES, requires_nats_extra
 from operators.screen import decode
@@ -95,7 +86,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     """
     rehearsal = options.dry_run or settings.app.dry_run
     record, replay = options.llm_record, options.llm_replay
-    library, health = library_of(settings), Health(now())
+    health = Health(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
@@ -109,40 +100,36 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
                 settings, answering, discord.attachments, embedder, record=record, replay=replay, observe=meters.observe
             )
         )
-        search = await enter(open_search(settings, library, embedder, read_only=rehearsal, alone=False))
-        libraries = server_libraries(settings, library)
-        state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
-        curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=rehearsal)
+        state, libraries = (
+            read_state(settings, durable=not rehearsal, on_tokens=meters.tokens),
+            server_libraries(settings),
+        )
+        captures = CaptureOptions(asker=knowledge, images=images, rehearsal=rehearsal, gauge=meters.gauge)
         servers = await enter(
-            open_servers(settings, state, libraries, search, answering, learners, read_only=rehearsal, alone=False)
+            open_servers(settings, state, libraries, embedder, answering, captures, read_only=rehearsal, alone=False)
         )
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
+            servers=servers,
             poster=discord.poster,
-            captures=capture_parts(settings, state, curation=curation, images=images, rehearsal=rehearsal),
             fetcher=discord.fetcher,
             access=discord.access,
             images=images,
             documents=documents,
             gauge=meters.gauge,
             results=[*meters.results, journal, state.record.add],
-            servers=servers,
         )
         slash = None
         if not rehearsal:
             await enter(autosave(state))
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher))
-            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents, servers))
+            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
         add_pages = None
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
-            add_pages = dashboard_pages(settings, parts, library, search, meters.flow)
+            add_pages = dashboard_pages(settings, parts, meters.flow)
             log.info("the dashboard is at %s", address_of(settings.metrics))
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
@@ -157,11 +144,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         events = dispatches.pipe(decode(discord.decoder))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
-            knowledge_kept_current(settings, knowledge, state.usage, meters=meters),
-            server_knowledge_kept_current(settings, knowledge, state, meters),
-            search_kept_current(
-                settings, documents, library, search, lambda: {guild.id for guild in discord.client.guilds}, servers
-            ),
+            all_knowledge_kept_current(settings, knowledge, state.usages, meters),
+            search_kept_current(settings, documents, servers, lambda: {guild.id for guild in discord.client.guilds}),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()

@@ -116,7 +116,7 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
             )
         ),
     ):
-        for guild_id, each in {None: settings, **settings.servers}.items():
+        for guild_id, each in settings.servers.items():
             work = rebuild(
                 each, restart=restart, record=record, replay=replay, counted_in=settings, on_begun=begun.append
             )

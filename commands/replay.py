@@ -14,14 +14,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import open_embedder, open_llms, server_libraries
 from assembly.data_folder import read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import CaptureOptions, assemble, capture_parts, open_servers, server_libraries
+from assembly.graph_parts import CaptureOptions, assemble, open_servers
 from assembly.knowledge import temporary_index
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.search_updates import IndexOnDemand
-from assembly.team import FailedCurations, curation_parts
+from assembly.team import FailedCurations
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from services.discord import DryRunPoster, RecordedAttachments
@@ -76,7 +76,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    library, tally, count = library_of(settings), ResultCounts(), FailedCurations()
+    libraries, tally, count = server_libraries(settings), ResultCounts(), FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
@@ -86,9 +86,8 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.assistant).
-        libraries = server_libraries(settings, library)
-        joined = {guild_id: both for guild_id, (_, both) in libraries.items()}
-        indexing = None if answering is None else partial(IndexOnDemand, settings, library, servers=joined)
+        joined = libraries.map(lambda each: each.all)
+        indexing = None if answering is None else partial(IndexOnDemand, settings, joined)
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
@@ -101,32 +100,28 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 before_asking=indexing,
             )
         )
-        search = await stack.enter_async_context(open_search(settings, library, embedder))
         # Somebody can look on only where time passes.
         meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
         state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
-        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = CaptureOptions(asker=knowledge, images=images, to_the_end=True)
-        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, answering, learners))
+        captures = CaptureOptions(asker=knowledge, images=images, to_the_end=True, gauge=meters.gauge)
+        servers = await stack.enter_async_context(
+            open_servers(settings, state, libraries, embedder, answering, captures)
+        )
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
+            servers=servers,
             poster=DryRunPoster(),
-            captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
             images=images,
             documents=documents,
             gauge=meters.gauge,
-            servers=servers,
         )
         answers_by = backend(settings, recorded)
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
             pace = options.speed or 1
-            add_pages = dashboard_pages(settings, parts, library, search, meters.flow, pace=pace)
+            add_pages = dashboard_pages(settings, parts, meters.flow, pace=pace)
             shown = serving(settings.metrics, meters, lambda: None, add_pages=add_pages, pace=pace)
             await stack.enter_async_context(shown)
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
@@ -144,7 +139,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         )
         in_order.flush()
         out.finish(tally)
-        all_filed = await count.all_of(curation)
+        all_filed = True
         for server in servers.values():
             all_filed = await count.all_of(server.captures.curation) and all_filed
         if options.data is not None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
+from model.servers import Servers
 from settings import prompts
 from settings.kinds import (
     LOCAL,
@@ -543,9 +544,11 @@ class Settings(SettingsSection):
     _servers: Mapping[int, Settings] = PrivateAttr(default_factory=dict[int, "Settings"])
 
     @property
-    def servers(self) -> Mapping[int, Settings]:
-        """Give the settings of each server in `guilds`, with its own team, knowledge, limits and data folder."""
-        return self._servers
+    def servers(self) -> Servers[Settings]:
+        """Give the settings that hold in each server: one of `guilds` has its own team, knowledge, limits and data
+        folder; in all others, these settings hold.
+        """
+        return Servers({None: self, **self._servers})
 
     def with_servers(self, servers: Mapping[int, Settings]) -> Self:
         """Copy the settings with other settings for the servers."""
@@ -612,7 +615,7 @@ class Settings(SettingsSection):
         return moved.with_servers(
             {
                 guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
-                for guild_id, server in self.servers.items()
+                for guild_id, server in self._servers.items()
             }
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import reactivex as rx
 from reactivex.subject import Subject
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import open_embedder, open_llms, server_libraries
 from assembly.bot import open_discord, resume, sweeping
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
@@ -23,13 +23,14 @@ from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, Pro
 from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
 from assembly.documents import Documents, documents_for, embedded_store, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
+from assembly.graph_parts import CaptureOptions, Parts, open_servers
 from assembly.reports import reported, reporting_weekly
 from assembly.running import GraphRun, Meters, in_background
 from assembly.search_updates import search_kept_current
 from assembly.slash_commands import Privacy
 from clock import now, run_blocking
 from model.outcomes import Result
+from model.servers import Servers
 from operators.screen import decode
 from reporting.reading import TimeSpan
 from reporting.report import Report
@@ -123,8 +124,8 @@ class PartitionWork:
 def privacy_of(settings: Settings, parts: Parts) -> Privacy:
     """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
     folder = DataFolder(settings.app.data_dir)
-    archives = [each.kb.team_raw_dir for each in (settings, *settings.servers.values())]
-    return Privacy(parts, TeamKnowledgeFiles(folder, folder.team_raw), others=archives)
+    archives = [each.kb.team_raw_dir for each in settings.servers.values()]
+    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), others=archives)
 
 
 LEASES = 5
@@ -349,7 +350,6 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
-        library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
         kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
         stack.push_async_callback(kept.close)
@@ -360,31 +360,24 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 settings, answering, discord.attachments, embedder, observe=meters.observe, shared=Together(kept, notes)
             )
         )
-        search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
         budgets = await enter(SharedBudgets(streams_of(process.client)))
         state = replace(
             read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
             opt_outs=people.opt_outs,
         )
-        libraries = server_libraries(settings, library)
-        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=True)
+        libraries, learners = server_libraries(settings), CaptureOptions(asker=knowledge, images=images, rehearsal=True)
         servers = await enter(
-            open_servers(settings, state, libraries, search, answering, learners, read_only=False, alone=False)
+            open_servers(settings, state, libraries, embedder, answering, learners, read_only=False, alone=False)
         )
         captures = sending_capture_parts(settings, CaptureSender(process.client), state.opted_out)
-        own = {guild_id: replace(each, captures=captures) for guild_id, each in servers.items()}
         yield Shared(
             settings=settings,
             people=people,
             llm=answering,
             discord=discord,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
             images=images,
             documents=documents,
-            servers=own,
-            captures=captures,
+            servers=servers.map(lambda each: replace(each, captures=captures)),
             meters=meters,
             budgets=budgets,
         )
@@ -398,7 +391,7 @@ def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) ->
     log.info("the dashboard is at %s", address_of(shared.settings.metrics))
     fleet = partial(fleet_of, process)
     ends = FleetOutcomes(process, parts.state.record)
-    return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet, ends=ends)
+    return dashboard_pages(shared.settings, parts, flow, fleet=fleet, ends=ends)
 
 
 async def run_worker(
@@ -432,11 +425,7 @@ async def run_worker(
         def guild_ids() -> set[int]:
             return {guild.id for guild in shared.discord.client.guilds}
 
-        await enter(
-            search_kept_current(
-                shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
-            )
-        )
+        await enter(search_kept_current(shared.settings, shared.documents, shared.servers, guild_ids))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep()):
             await stopping.wait()

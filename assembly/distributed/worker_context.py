@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from assembly.bot import DiscordParts
 from assembly.data_folder import RunState
+from assembly.distributed.process import homes
 from assembly.documents import Documents
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts, ServerParts, assemble
 from assembly.running import Meters
 from model.outcomes import Outcome, OutcomeKind, Result
-from services.assistant import Assistant
-from services.knowledge import Library, LibrarySearch
+from model.servers import Servers
 from services.llm import ImageSource, StructuredLLM
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -33,13 +33,9 @@ class Shared:
     people: SharedPeople
     llm: StructuredLLM | None
     discord: DiscordParts
-    assistant: Assistant
-    library: Library
-    search: LibrarySearch
     images: ImageSource | None
     documents: Documents | None
-    servers: Mapping[int, ServerParts]
-    captures: CaptureParts
+    servers: Servers[ServerParts]
     meters: Meters
     budgets: SharedBudgets
 
@@ -48,18 +44,14 @@ class Shared:
         return assemble(
             settings,
             state=state,
-            assistant=self.assistant,
-            library=self.library,
-            search=self.search,
+            servers=self.servers,
             poster=self.discord.poster,
-            captures=self.captures,
             fetcher=self.discord.fetcher,
             access=self.discord.access,
             images=self.images,
             documents=self.documents,
             gauge=self.meters.gauge,
             results=results,
-            servers=self.servers,
         )
 
 
@@ -83,8 +75,7 @@ def sending_capture_parts(
 
 def followed_folders(settings: Settings) -> Mapping[str, Sequence[str]]:
     """The folders that other roles write, by their scope."""
-    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
     return {
-        TEAM: [f"{home}team-knowledge" for home in homes],
-        KNOWLEDGE: [f"{home}knowledge-base" for home in homes],
+        TEAM: [f"{home}team-knowledge" for home in homes(settings)],
+        KNOWLEDGE: [f"{home}knowledge-base" for home in homes(settings)],
     }

@@ -15,7 +15,7 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of, open_answering, server_library
+from assembly.answering import open_answering, server_libraries
 from assembly.knowledge import temporary_index
 from assembly.redaction import redactor_of
 from assembly.reports import prices_of
@@ -138,8 +138,7 @@ def _why(step: str, path: Mapping[str, Any]) -> str:
 
 async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[IndexEntry]:
     """Load the index of a server, or the shared one. Raises Unusable: it is empty."""
-    shared = library_of(settings)
-    index = await (shared if guild_id is None else server_library(settings, guild_id, shared)[1]).index()
+    index = await server_libraries(settings)[guild_id].all.index()
     if not index:
         remedy = "app.py --init-kb builds it"
         raise Unusable(f"kb.index_path: {settings.kb.index_path} holds nothing to answer from; {remedy}")
@@ -208,8 +207,7 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     """Ask all questions, print what they came to, and give the exit code: 1 where a threshold is missed, or something
     failed or was cut off.
     """
-    server = settings if options.guild_id is None else settings.servers[options.guild_id]
-    addressed = server.discord.reply_mode == "mention"
+    addressed = settings.servers[options.guild_id].discord.reply_mode == "mention"
     file = read_questions(options.file, redactor_of(settings), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
     earlier = unfinished(options.save, SAVE)
@@ -249,7 +247,7 @@ async def _evaluate(
 ) -> Sequence[IndexEntry]:
     guild_id = options.guild_id
     index = await index_of(settings, guild_id)
-    asking.key = key_of_run(settings if guild_id is None else settings.servers[guild_id], index)
+    asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
     with counted(Console(stderr=True), lambda: asking.count):
         record, replay = options.llm_record, options.llm_replay

@@ -103,8 +103,8 @@ async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool
         enter = stack.enter_async_context
         answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
         knowledge = KnowledgeTools(
-            library=answering.library,
-            search=answering.search,
+            library=answering.server.library,
+            search=answering.server.search,
             answerer=answering.answerer,
             addresses=addresses_of(settings),
             conversation=lambda question: conversation_of(settings, question),

@@ -6,6 +6,7 @@ import pytest
 
 from model.events import PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
+from model.servers import Servers
 from services.conversations import History, People, phrases
 from services.discord import DryRunPoster
 from services.documents import Tombstones
@@ -40,7 +41,9 @@ async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
     gone, poster = Tombstones(), Notebook()
     await gone.close(THREAD, 200.0)
     people = People(frozenset(), frozenset(), None)
-    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_language=reply_language)
+    notes = FileNotes(
+        poster=poster, history=history, people=people, gone=gone, reply_languages=Servers({None: reply_language})
+    )
     await notes.reopened(THREAD)
     assert poster.texts == [phrases(told).post_again]
 
@@ -51,9 +54,7 @@ async def test_a_server_may_have_a_language_of_its_own(guild_id: int | None, tol
     history.observe(PlaceSeen(100.0, Place(THREAD, PlaceKind.THREAD, "x", guild_id)))
     await gone.close(THREAD, 200.0)
     people = People(frozenset(), frozenset(), None)
-    languages = {7: "fr"}
-    notes = FileNotes(
-        poster=poster, history=history, people=people, gone=gone, reply_language="de", languages=languages
-    )
+    languages = Servers({None: "de", 7: "fr"})
+    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_languages=languages)
     await notes.reopened(THREAD)
     assert poster.texts == [phrases(told).post_again]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from model.events import Reaction
+from model.servers import Servers
 from operators.inferred_votes import InferredVote
 from services.conversations.people import People
 from services.conversations.posts import Post, Posts
@@ -39,7 +40,7 @@ class Box:
 
     def opened(self) -> Feedback:
         people = People(frozenset(), frozenset(), None)
-        kept = self.data, self.posts, people, DryRunPoster(), "🆘", None
+        kept = self.data, self.posts, people, DryRunPoster(), "🆘", Servers[int | None]({None: None})
         return Feedback(*kept, offered=self.offered, inferring=self.inferring)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
@@ -168,7 +169,7 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
     box = Box(tmp_path, offered)
     poster = HelpChannel()
     people = People(frozenset({BEN.id}), frozenset({55}), None)
-    sink = Feedback(box.data, box.posts, people, poster, "🆘", 31, offered=offered, inferring=False)
+    sink = Feedback(box.data, box.posts, people, poster, "🆘", Servers({None: 31}), offered=offered, inferring=False)
     asked = Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True)
     for reaction in (
         asked,
@@ -189,7 +190,14 @@ async def test_a_call_for_help_that_cannot_be_posted_is_logged(
     box = Box(tmp_path)
     poster = HelpChannel(refuses=True)
     sink = Feedback(
-        box.data, box.posts, People(frozenset(), frozenset(), None), poster, "🆘", 31, offered=True, inferring=True
+        box.data,
+        box.posts,
+        People(frozenset(), frozenset(), None),
+        poster,
+        "🆘",
+        Servers({None: 31}),
+        offered=True,
+        inferring=True,
     )
     await sink.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
     assert f"a user asks for a person in thread {THREAD.id}" in caplog.text

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from model.messages import Author, Message, Place, PlaceKind
+from model.servers import Servers
 from services.conversations import History, People, Post, Posts, StartedReply
 from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
 from services.llm import Budget, BudgetLimits
@@ -61,7 +62,7 @@ async def taken_back(poster: Refusing, *, last_asked_id: int = QUESTION, asked_i
     thread = poster.thread
     people = People(frozenset({TESS.id}), frozenset(), None)
     people.bot_id = BOT.id
-    replies = Replies(poster, Posts(), History(None), people, Budget(BudgetLimits()), fetcher=thread)
+    replies = Replies(poster, Posts(), History(None), people, Servers({None: Budget(BudgetLimits())}), fetcher=thread)
     post = Post(0.0, 0, QUESTION, asked_in, ANNA.id, last_asked_id, asked_in != QUESTION, "how?", ())
     with pytest.raises(TakenBack):
         await replies.finish(StartedReply(post, PIECES, (last_asked_id,), GUILD))

@@ -11,6 +11,7 @@ import pytest
 
 from clock import VirtualLoop
 from model.events import Reaction
+from model.servers import Servers
 from services.conversations.people import People
 from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
@@ -56,7 +57,9 @@ async def outbox(folder: DataFolder) -> None:
 async def feedback(folder: DataFolder) -> None:
     files.replace(folder.feedback_key, b"a" * 64)
     people = People(frozenset(), frozenset(), None)
-    kept = Feedback(folder, Posts([POST]), people, DryRunPoster(), "🆘", None, offered=True, inferring=True)
+    kept = Feedback(
+        folder, Posts([POST]), people, DryRunPoster(), "🆘", Servers({None: None}), offered=True, inferring=True
+    )
     for added_ in (True, False):
         await kept.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "👍", added_))
 
