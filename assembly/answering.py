@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
@@ -222,68 +221,68 @@ def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a run calls its models.
+
+    Attributes:
+        record: the file to which exchanges are appended.
+        replay: the file that answers instead of an endpoint, whether or not one is configured.
+        at_once: calls at a time of each model; None: as many as there are.
+    """
+
+    record: Path | None = None
+    replay: Path | None = None
+    observe: Observe | None = None
+    at_once: int | None = None
+
+
+AS_CONFIGURED = ModelOptions()
+
+
 @asynccontextmanager
 async def open_llm(
-    settings: Settings,
-    llm: LLMSettings | None,
-    *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
-    at_once: int | None = None,
+    settings: Settings, llm: LLMSettings | None, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[StructuredLLM | None]:
     """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
 
-    `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
-    appends the exchanges of either.
-
     Raises:
-        UnreadableExchanges: `replay` holds no exchange.
-        OSError: `record` cannot be written.
+        UnreadableExchanges: the file of a replay holds no exchange.
+        OSError: the file of a recording cannot be written.
     """
     endpoint: Endpoint
-    if replay is not None:
-        endpoint = ReplayEndpoint(replay)
+    if options.replay is not None:
+        endpoint = ReplayEndpoint(options.replay)
     elif llm is not None:
         endpoint = open_endpoint(endpoint_settings(llm))
     else:
         yield None
         return
-    if at_once is not None:
-        endpoint = ConcurrencyLimit(endpoint, at_once)
+    if options.at_once is not None:
+        endpoint = ConcurrencyLimit(endpoint, options.at_once)
     redact = redactor_of(settings).documentation_text
     endpoint = RedactingEndpoint(endpoint, redact)
-    if record is not None:
+    if options.record is not None:
         # The recording is to hold no secret either, neither of what is asked nor of what is replied.
-        endpoint = RedactingEndpoint(RecordingEndpoint(endpoint, record), redact)
+        endpoint = RedactingEndpoint(RecordingEndpoint(endpoint, options.record), redact)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)
-        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=observe)
+        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=options.observe)
 
 
 @asynccontextmanager
 async def open_llms(
-    settings: Settings,
-    *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
-    at_once: int | None = None,
+    settings: Settings, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
     """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
 
-    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. `at_once`: calls at a time of
-    each; None: as many as there are. Raises as `open_llm`.
+    They are one, unless `kb.llm` is set; in a replay always, and there is no network. Raises as `open_llm`.
     """
-
-    def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
-        return open_llm(settings, llm, record=record, replay=replay, observe=observe, at_once=at_once)
-
     async with AsyncExitStack() as stack:
-        answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))
-        if settings.kb.llm is not None and replay is None:
-            knowledge = await stack.enter_async_context(client(settings.kb.llm))
+        answering = knowledge = await stack.enter_async_context(open_llm(settings, settings.ai_response.llm, options))
+        if settings.kb.llm is not None and options.replay is None:
+            knowledge = await stack.enter_async_context(open_llm(settings, settings.kb.llm, options))
         yield answering, knowledge
 
 
@@ -330,9 +329,8 @@ class OpenAnswering:
 @asynccontextmanager
 async def open_answering(
     settings: Settings,
+    options: ModelOptions = AS_CONFIGURED,
     *,
-    record: Path | None = None,
-    replay: Path | None = None,
     budget: Limiter | None = None,
     usage: Usage | None = None,
     guild_id: int | None = None,
@@ -344,7 +342,7 @@ async def open_answering(
     libraries = server_libraries(settings)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        llm = await enter(open_llm(settings, settings.ai_response.llm, record=record, replay=replay))
+        llm = await enter(open_llm(settings, settings.ai_response.llm, options))
         embedder = await enter(open_embedder(settings.search.embeddings))
         search = await enter(open_search(settings, libraries.default.own, embedder))
         lacking = await search.unembedded()

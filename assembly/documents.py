@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import Observe, open_embedder, open_llm
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
 from assembly.redaction import secrets_of
 from clock import Processes
 from operators.evidence import Intake
@@ -274,10 +274,8 @@ async def documents_for(
     asker: StructuredLLM | None,
     attachments: Attachments,
     embedder: Embedder | None,
+    models: ModelOptions = AS_CONFIGURED,
     *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
     rehearsed: bool = False,
     before_asking: Callable[[DocumentStore, Embedder | None], BeforeAsking] | None = None,
     shared: Together | None = None,
@@ -298,9 +296,7 @@ async def documents_for(
         llm = settings.ai_response.llm
         if chosen.synthesis_llm is not None:
             llm = chosen.synthesis_llm
-            asker = await stack.enter_async_context(
-                open_llm(settings, llm, record=record, replay=replay, observe=observe)
-            )
+            asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
         if chosen.embeddings is not None:

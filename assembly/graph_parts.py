@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assembly.answering import ServerLibrary, answer_rules, assistant_of, open_search, point_rules
+from assembly.answering import answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import knowledge_kept_current
 from assembly.redaction import redactor_of
 from assembly.running import Meters
-from assembly.team import capture_images, curation_parts, curation_rules
+from assembly.team import capture_images, curation_rules
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
@@ -37,7 +37,6 @@ from services.conversations import (
 from services.discord import Access, Fetcher, Poster
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
-from services.search.embedding import Embedder
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -316,69 +315,6 @@ def assemble(
         state=state,
         servers=servers,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureOptions:
-    """Options for what is captured.
-
-    Attributes:
-        asker: does knowledge work; None: the extractive curator does.
-        images: as for `assemble`.
-        rehearsal: nothing is written; to_the_end: as in `CaptureParts`.
-        gauge: measures the curation of what servers share.
-    """
-
-    asker: StructuredLLM | None = None
-    images: ImageSource | None = None
-    rehearsal: bool = False
-    to_the_end: bool = False
-    gauge: Gauge | None = None
-
-
-@asynccontextmanager
-async def open_servers(
-    settings: Settings,
-    state: RunState,
-    libraries: Servers[ServerLibrary],
-    embedder: Embedder | None,
-    llm: StructuredLLM | None,
-    options: CaptureOptions,
-    *,
-    read_only: bool = True,
-    alone: bool = True,
-) -> AsyncGenerator[Servers[ServerParts]]:
-    """Open the parts of each server until the end of the block. One of `guilds` searches its own library beside what
-    all share. `read_only`, `alone`: as for `open_search`. Raises as `open_team`.
-    """
-    async with AsyncExitStack() as stack:
-        found: dict[int | None, ServerParts] = {}
-        for guild_id, server in settings.servers.items():
-            own, library = libraries[guild_id]
-            beside = None if guild_id is None else found[None].search
-            search = await stack.enter_async_context(
-                open_search(server, own, embedder, read_only=read_only, alone=alone, beside=beside)
-            )
-            curation = None
-            if not options.rehearsal:
-                # One operator of a name is measured.
-                gauge = options.gauge if guild_id is None else None
-                curation = curation_parts(server, options.asker, state.usages[guild_id], gauge)
-            found[guild_id] = ServerParts(
-                settings=server,
-                assistant=assistant_of(settings, search, llm, guild_id),
-                library=library,
-                search=search,
-                captures=capture_parts(
-                    server,
-                    state,
-                    curation=curation,
-                    images=options.images,
-                    rehearsal=options.rehearsal,
-                    to_the_end=options.to_the_end,
-                ),
-            )
-        yield Servers(found)
 
 
 @asynccontextmanager

@@ -6,12 +6,18 @@ import argparse
 import asyncio
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import open_embedder, open_llm, open_search, server_libraries
+from assembly.answering import (
+    AS_CONFIGURED,
+    ModelOptions,
+    open_embedder,
+    open_llm,
+    open_search,
+    server_libraries,
+)
 from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.knowledge import knowledge_parts
 from assembly.reports import prices_of
@@ -48,10 +54,10 @@ NAMED = 20
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--init-kb`. Gives the exit code."""
-    return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
+    return init_kb(settings, ModelOptions(options.llm_record, options.llm_replay))
 
 
-def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
+def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
     """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
     the index is empty afterwards.
     """
@@ -64,7 +70,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         data_folder_locked(settings, "app.py --init-kb"),
         kept_when_interrupted(lambda: work.progress),
     ):
-        reports = run_async(_init_kb(settings, work, record, replay))
+        reports = run_async(_init_kb(settings, work, models))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     for guild_id, report in reports.items():
         out.print(report.text if guild_id is None else f"server {guild_id}: {report.text}")
@@ -123,15 +129,13 @@ class KnowledgeWork:
         return f"done and kept are {' and '.join(done)}{cost}; the same command goes on from there"
 
 
-async def _init_kb(
-    settings: Settings, work: KnowledgeWork, record: Path | None, replay: Path | None
-) -> dict[int | None, UpdateReport]:
+async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions) -> dict[int | None, UpdateReport]:
     """Of what all servers share (None), and of each that has its own."""
     llm = settings.kb.llm or settings.ai_response.llm
     reports: dict[int | None, UpdateReport] = {}
     async with (
         tokens_counted(settings) as usage,
-        open_llm(settings, llm, record=record, replay=replay) as asker,
+        open_llm(settings, llm, models) as asker,
     ):
         work.spent = replace(work.spent, usage=usage)
         for guild_id, server in settings.servers.items():

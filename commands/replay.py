@@ -9,23 +9,20 @@ import sys
 import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from assembly.answering import open_embedder, open_llms, server_libraries
+from assembly.answering import AS_CONFIGURED, ModelOptions
+from assembly.bot import DiscordEnds
 from assembly.data_folder import read_state
-from assembly.documents import documents_for
-from assembly.graph_parts import CaptureOptions, assemble, open_servers
 from assembly.knowledge import temporary_index
+from assembly.opening import REPLAY, open_bot
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
-from assembly.search_updates import IndexOnDemand
 from assembly.team import FailedCurations
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from services.discord import DryRunPoster, RecordedAttachments
-from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
 from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
@@ -49,14 +46,13 @@ class ReplayOptions:
     data: Path | None = None
     speed: float | None = None
     as_json: bool = False
-    llm_record: Path | None = None
-    llm_replay: Path | None = None
+    models: ModelOptions = AS_CONFIGURED
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--replay`. Gives the exit code."""
     chosen = ReplayOptions(
-        options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+        options.replay, options.data, options.speed, options.json, ModelOptions(options.llm_record, options.llm_replay)
     )
     with terminated_as_interrupted():  # so that its temporary folder is removed
         return replay(settings, chosen)
@@ -76,47 +72,16 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    libraries, tally, count = server_libraries(settings), ResultCounts(), FailedCurations()
+    tally, count = ResultCounts(), FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
-    images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
-    record, recorded = options.llm_record, options.llm_replay
+    discord = DiscordEnds(poster=DryRunPoster(), fetcher=None, access=None, attachments=attachments)
+    # Somebody can look on only where time passes.
+    meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
+    state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
     async with AsyncExitStack() as stack:
-        models = open_llms(settings, record=record, replay=recorded)
-        answering, knowledge = await stack.enter_async_context(models)
-        embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
-        # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
-        # (services.assistant.extractive.assistant).
-        joined = libraries.map(lambda each: each.all)
-        indexing = None if answering is None else partial(IndexOnDemand, settings, joined)
-        documents = await stack.enter_async_context(
-            documents_for(
-                settings,
-                answering,
-                attachments,
-                embedder,
-                record=record,
-                replay=recorded,
-                rehearsed=True,
-                before_asking=indexing,
-            )
-        )
-        # Somebody can look on only where time passes.
-        meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
-        state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
-        captures = CaptureOptions(asker=knowledge, images=images, to_the_end=True, gauge=meters.gauge)
-        servers = await stack.enter_async_context(
-            open_servers(settings, state, libraries, embedder, answering, captures)
-        )
-        parts = assemble(
-            settings,
-            state=state,
-            servers=servers,
-            poster=DryRunPoster(),
-            images=images,
-            documents=documents,
-            gauge=meters.gauge,
-        )
-        answers_by = backend(settings, recorded)
+        bot = await stack.enter_async_context(open_bot(settings, REPLAY, state, discord, options.models, meters.gauge))
+        parts = bot.assemble(state)
+        answers_by = backend(settings, options.models.replay)
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
@@ -140,7 +105,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         in_order.flush()
         out.finish(tally)
         all_filed = True
-        for server in servers.values():
+        for server in bot.servers.values():
             all_filed = await count.all_of(server.captures.curation) and all_filed
         if options.data is not None:
             await state.save()

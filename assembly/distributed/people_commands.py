@@ -133,28 +133,26 @@ class PeopleServices:
 @asynccontextmanager
 async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
     """What serves people beside the partitions, and the commands, until the end of the block."""
-    settings, people = shared.settings, shared.people
+    bot, people, settings = shared.bot, shared.people, shared.bot.settings
     state = replace(
         read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
         opt_outs=people.opt_outs,
     )
-    parts = shared.assemble(settings, state, shared.meters.results)
+    parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
     people_services = PeopleServices(
         process=process,
         people=people,
         parts=parts,
-        taught=list(taught(shared.servers).values()),
-        documents=shared.documents,
+        taught=list(taught(bot.servers).values()),
+        documents=bot.documents,
     )
     async with closing(people_services):
         if settings.app.dry_run:
             yield people_services
             return
-        client, llm, documents = shared.discord.client, shared.llm, shared.documents
-        async with slash_commands(
-            client, settings, parts, llm, documents, people_services.answer_forget_command
-        ) as people_services.commands:
+        client, forget = shared.discord.client, people_services.answer_forget_command
+        async with slash_commands(client, settings, parts, bot.llm, bot.documents, forget) as people_services.commands:
             yield people_services
 
 

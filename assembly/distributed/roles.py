@@ -15,13 +15,15 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
-from assembly.answering import open_llms, server_libraries
+from assembly.answering import ModelOptions, open_llms
+from assembly.bot import DiscordEnds
 from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import taught
-from assembly.graph_parts import CaptureOptions, all_knowledge_kept_current, assemble, open_servers, teams
+from assembly.graph_parts import all_knowledge_kept_current, teams
+from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
 from clock import cancelled, now
@@ -218,7 +220,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
 
     async with AsyncExitStack() as stack:
-        _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(all_knowledge_kept_current(settings, asker, state.usages, meters))
         # One process does it for all scopes, and this role is played by one.
@@ -295,23 +297,18 @@ async def _keep_archive(
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.journaled(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
-        _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
-        libraries, captures = server_libraries(settings), CaptureOptions(asker=knowledge, gauge=meters.gauge)
-        servers = await stack.enter_async_context(open_servers(settings, state, libraries, None, None, captures))
-        parts = assemble(
-            settings,
-            state=state,
-            servers=servers,
-            poster=DryRunPoster(),
-            gauge=meters.gauge,
-            results=[*meters.results, status_reporter.add, journal, capture_receiver.settled],
+        nobody, models = (
+            DiscordEnds(poster=DryRunPoster(), fetcher=None, access=None, attachments=None),
+            ModelOptions(observe=meters.observe),
         )
+        bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
+        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.settled])
         stopped: Subject[None] = Subject()
         nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
         results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)
         run = GraphRun(results, parts.services.in_flight)
-        privacy = Privacy(parts, taught(servers), settings=settings)
+        privacy = Privacy(parts, taught(bot.servers), settings=settings)
 
         async def forget(user_id: int) -> ForgetResult:
             dropped = await capture_receiver.forget(user_id)

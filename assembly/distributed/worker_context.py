@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assembly.bot import DiscordParts
-from assembly.data_folder import RunState
 from assembly.distributed.process import homes
-from assembly.documents import Documents
-from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts, ServerParts, assemble
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts
+from assembly.opening import Bot
 from assembly.running import Meters
-from model.outcomes import Outcome, OutcomeKind, Result
-from model.servers import Servers
-from services.llm import ImageSource, StructuredLLM
+from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
@@ -29,30 +26,11 @@ from transport.streams import KNOWLEDGE, TEAM
 class Shared:
     """What all graphs of a worker are wired to."""
 
-    settings: Settings
+    bot: Bot
     people: SharedPeople
-    llm: StructuredLLM | None
     discord: DiscordParts
-    images: ImageSource | None
-    documents: Documents | None
-    servers: Servers[ServerParts]
     meters: Meters
     budgets: SharedBudgets
-
-    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
-        """What a graph is wired to, or commands are."""
-        return assemble(
-            settings,
-            state=state,
-            servers=self.servers,
-            poster=self.discord.poster,
-            fetcher=self.discord.fetcher,
-            access=self.discord.access,
-            images=self.images,
-            documents=self.documents,
-            gauge=self.meters.gauge,
-            results=results,
-        )
 
 
 def sending_capture_parts(

@@ -15,7 +15,7 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import open_answering, server_libraries
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_answering, server_libraries
 from assembly.knowledge import temporary_index
 from assembly.redaction import redactor_of
 from assembly.reports import prices_of
@@ -63,9 +63,7 @@ async def ask_all(
     settings: Settings,
     questions: Sequence[EvalQuestion],
     on_got: Callable[[EvalQuestion, QuestionResult], object],
-    *,
-    record: Path | None,
-    replay: Path | None,
+    models: ModelOptions,
     guild_id: int | None = None,
 ) -> None:
     """Ask all questions, each on its own, and call `on_got` with each result as it is done. `guild_id`: as for
@@ -85,7 +83,7 @@ async def ask_all(
         if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise ModelUnavailable(why)
 
-    async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
+    async with open_answering(settings, models, guild_id=guild_id) as answering:
 
         async def ask(question: EvalQuestion) -> tuple[EvalQuestion, QuestionResult]:
             turn = Turn(Role.USER, question.text, asked_now=True)
@@ -177,8 +175,7 @@ class EvalOptions:
     save: Path | None = None
     baseline: Path | None = None
     as_json: bool = False
-    llm_record: Path | None = None
-    llm_replay: Path | None = None
+    models: ModelOptions = AS_CONFIGURED
     guild_id: int | None = None
 
 
@@ -195,8 +192,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         save=options.save,
         baseline=options.baseline,
         as_json=options.json,
-        llm_record=options.llm_record,
-        llm_replay=options.llm_replay,
+        models=ModelOptions(options.llm_record, options.llm_replay),
         guild_id=options.guild,
     )
     with terminated_as_interrupted():
@@ -250,8 +246,7 @@ async def _evaluate(
     asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
     with counted(Console(stderr=True), lambda: asking.count):
-        record, replay = options.llm_record, options.llm_replay
-        await ask_all(settings, asking.left, asking.add, record=record, replay=replay, guild_id=guild_id)
+        await ask_all(settings, asking.left, asking.add, options.models, guild_id)
     return index
 
 

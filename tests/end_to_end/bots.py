@@ -14,6 +14,7 @@ import pytest
 
 import assembly.bot
 import assembly.graph_parts
+import assembly.opening
 import commands.live
 from assembly.graph_parts import Parts, assemble
 from commands.live import LiveOptions, run_bot
@@ -62,7 +63,7 @@ class RunningBot:
         def hurried(*args: Any, **kwargs: Any) -> Gateway:
             return Gateway(*args, pause=no_pause, **kwargs)
 
-        patch.setattr(commands.live, "assemble", listened_in)
+        patch.setattr(assembly.opening, "assemble", listened_in)
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:

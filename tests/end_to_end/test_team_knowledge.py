@@ -149,7 +149,7 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
         before = len(llm_server.seen)
         model = {"llm": llm(llm_server, **changes)}
         settings = settings_of(data, ai_response=model, kb={"regeneration_concurrency": 1})
-        report = await rebuild(settings, restart=False, record=None, replay=None)
+        report = await rebuild(settings, restart=False)
         return report, [wanted(seen.body)[0] for seen in llm_server.seen[before:]]
 
     llm_server.then(good(), good(), status(401), status(401), status(401), status(500), status(500), status(500))
@@ -210,7 +210,7 @@ async def learned(
     assert await bot.stop() == 0
     filed = topic_files(data)
     settings = settings_of(data, kb={"llm": llm(llm_server)})
-    report = await rebuild(settings, restart=False, record=None, replay=None)
+    report = await rebuild(settings, restart=False)
     assert report.given_up == ""
     return filed, topic_files(data)
 
