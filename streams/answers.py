@@ -33,6 +33,7 @@ from operators.answering import (
     load,
     load_unless_loaded,
     permit,
+    read_again,
     retrieve,
     select,
     select_unless_guessed,
@@ -148,7 +149,8 @@ def chain(
     def generated(at: ServerContext) -> Ask:
         addresses = at.pointing.addresses
         finished = add_links(at.search, at.repeats, addresses)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)
+        reread = read_again(at.library, at.search, rules.max_source_chars)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished, reread)
 
     def announced(at: ServerContext) -> Ask:
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
