@@ -26,11 +26,10 @@ from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
 from services.llm import (
-    ConcurrencyLimit,
     Endpoint,
     EndpointSettings,
     Limiter,
-    RecordingEndpoint,
+    Recording,
     RedactingEndpoint,
     ReplayEndpoint,
     StructuredLLM,
@@ -254,17 +253,12 @@ async def open_llm(
     if options.replay is not None:
         endpoint = ReplayEndpoint(options.replay)
     elif llm is not None:
-        endpoint = open_endpoint(endpoint_settings(llm))
+        endpoint = open_endpoint(endpoint_settings(llm), options.at_once)
     else:
         yield None
         return
-    if options.at_once is not None:
-        endpoint = ConcurrencyLimit(endpoint, options.at_once)
-    redact = redactor_of(settings).documentation_text
-    endpoint = RedactingEndpoint(endpoint, redact)
-    if options.record is not None:
-        # The recording is to hold no secret either, neither of what is asked nor of what is replied.
-        endpoint = RedactingEndpoint(RecordingEndpoint(endpoint, options.record), redact)
+    recording = None if options.record is None else Recording(options.record)
+    endpoint = RedactingEndpoint(endpoint, redactor_of(settings).documentation_text, recording)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)
