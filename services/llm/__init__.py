@@ -6,7 +6,7 @@ Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests
     structured              made a request with a JSON schema; the reply is parsed, and asked for again if unusable
     tools                   answered after calls of tools, if there are any, within limits
     redacting               freed of secrets, and recorded so (`--llm-record`)
-    recording               or answered from such a file (`--llm-replay`)
+    recording               answered from such a file (`--llm-replay`), or else
     resilience              retried, or refused at once while a circuit breaker is open; in real time
     chat                    sent to an OpenAI-compatible endpoint, with a time-out
 

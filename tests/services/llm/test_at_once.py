@@ -13,7 +13,7 @@ class Slow:
     def __init__(self) -> None:
         self.now = self.most = 0
 
-    async def complete(self, _request: Request) -> Reply:
+    async def complete(self, request: Request) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0)
