@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.redaction import redactor_of
 from assembly.sources import SourceSetup, source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
@@ -39,6 +38,7 @@ from services.llm import (
     open_endpoint,
     vectors_client,
 )
+from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.search.text import SiteGenerator
@@ -162,7 +162,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
         left_out=() if for_team else kb.internal_topics,
-        redact=redactor_of(settings).documentation_text,
+        redact=Redactor(settings.secrets).documentation_text,
         documented=documented,
     )
 
@@ -258,7 +258,7 @@ async def open_llm(
         yield None
         return
     recording = None if options.record is None else Recording(options.record)
-    endpoint = RedactingEndpoint(endpoint, redactor_of(settings).documentation_text, recording)
+    endpoint = RedactingEndpoint(endpoint, Redactor(settings.secrets).documentation_text, recording)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)
@@ -361,5 +361,5 @@ async def open_answering(
 
 def conversation_of(settings: Settings, question: str) -> Conversation:
     """A conversation that is one question, without secrets."""
-    text = redactor_of(settings).text(question.strip())
+    text = Redactor(settings.secrets).text(question.strip())
     return Conversation((Turn(Role.USER, text, asked_now=True),))

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assembly.redaction import redactor_of
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
@@ -44,6 +43,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
+from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
 from services.telemetry import number_of
@@ -289,7 +289,7 @@ def read_state(
         token_days=token_days,
         record=OutcomeRecord(
             folder.outcomes if (durable if recorded is None else recorded) else None,
-            redactor_of(settings).text,
+            Redactor(settings.secrets).text,
             keep_days=settings.report.keep_days,
             on_change=changed.set,
         ),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
-from assembly.redaction import secrets_of
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
@@ -304,7 +303,7 @@ async def documents_for(
         background = Background(store=store, embedder=embedder)
         processes = Processes(seconds=READING_SECONDS)
         stack.push_async_callback(processes.close)
-        redactors = DocumentRedactors(secrets_of(settings))
+        redactors = DocumentRedactors(settings.secrets)
         answers = AnswerCache(
             max_entries=chosen.cache.max_entries,
             max_bytes=chosen.cache.max_bytes,

@@ -11,7 +11,6 @@ from assembly.answering import answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import knowledge_kept_current
-from assembly.redaction import redactor_of
 from assembly.running import Meters
 from assembly.team import capture_images, curation_rules
 from dataflow.metering import Gauge
@@ -37,6 +36,7 @@ from services.conversations import (
 from services.discord import Access, Fetcher, Poster
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
+from services.redaction import Redactor
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -79,7 +79,7 @@ def context_rules(settings: Settings, state: RunState) -> ContextRules:
         reply_chain_max_depth=discord.reply_chain_max_depth,
         grouping_seconds=discord.message_grouping_window_seconds,
         withheld=state.withheld,
-        redact=redactor_of(settings).text,
+        redact=Redactor(settings.secrets).text,
     )
 
 
@@ -153,7 +153,7 @@ def capture_parts(
         keep=archive.keep,
         captures=captures,
         curation=curation,
-        images=capture_images(settings, curation, images, archive, state.opted_out, redactor_of(settings).text),
+        images=capture_images(settings, curation, images, archive, state.opted_out, Redactor(settings.secrets).text),
         to_the_end=to_the_end,
     )
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import reactivex as rx
 
-from assembly.redaction import redactor_of
 from assembly.running import Meters
 from assembly.sources import SourceSetup, source_kinds, web_for
 from assembly.team import model_of
@@ -19,6 +18,7 @@ from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, SourceRecords, index_file
 from services.llm import StructuredLLM, Usage
+from services.redaction import Redactor
 from services.search.text import read
 from services.storage import OutsideFolder, files
 from settings import KnowledgeSettings, Settings
@@ -68,7 +68,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
         read=read,
-        redact=redactor_of(settings).documentation_text,
+        redact=Redactor(settings.secrets).documentation_text,
         usage=usage,
     )
 

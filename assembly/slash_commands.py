@@ -24,7 +24,6 @@ from assembly.forgetting import (
     taught,
 )
 from assembly.graph_parts import Parts
-from assembly.redaction import redactor_of
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, traits_of
@@ -54,6 +53,7 @@ from services.privacy import (
     forget_in_all_servers,
     has_archived_text,
 )
+from services.redaction import Redactor
 from services.search import language_of
 from services.storage import in_thread
 from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
@@ -393,7 +393,7 @@ def asking(
     """
     services, rules = parts.services, parts.rules.answers
     answerers = answerers_of(settings, parts, llm, opened)
-    redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
+    redactor, slots = Redactor(settings.secrets), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
         if parts.state.opted_out(call.user_id, question):

@@ -40,7 +40,6 @@ from assembly.answering import (
     open_search,
     point_rules,
 )
-from assembly.redaction import redactor_of
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.kb_update import fill
@@ -51,6 +50,7 @@ from services.knowledge import IndexEntry
 from services.knowledge.index_file import render
 from services.llm import Endpoint, RedactingEndpoint, StructuredLLM, open_endpoint
 from services.llm.endpoint import Reply, Request
+from services.redaction import Redactor
 from settings import Settings
 from streams.answers import Answerer
 from streams.server_context import ServerContext
@@ -163,7 +163,7 @@ async def measured(
     asked = settings.ai_response.llm
     assert asked is not None
     told = endpoint_settings(asked)
-    discreet = RedactingEndpoint(open_endpoint(told), redactor_of(settings).documentation_text)
+    discreet = RedactingEndpoint(open_endpoint(told), Redactor(settings.secrets).documentation_text)
     noting, library = Noting(discreet), library_of(settings)
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from assembly import Unusable
-from assembly.redaction import redactor_of
 from commands.arguments import FAILED, UNUSABLE
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
@@ -262,7 +261,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         check_combination(options)
         settings = load(options.config, setting_up=_given(options, "init"))
-        redact = redactor_of(settings).text
+        redact = Redactor(settings.secrets).text
         with private_umask():
             configure_logging(settings, redact, bot=command_of(options) == "bot")
             check_files(settings, options)

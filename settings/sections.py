@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
 from model.servers import Servers
 from settings import prompts
@@ -562,6 +562,11 @@ class Settings(SettingsSection):
         return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
 
     @property
+    def secrets(self) -> list[str]:
+        """Give the values of all secrets, which must show up nowhere."""
+        return list(_secrets_in(self))
+
+    @property
     def local(self) -> bool:
         """Tell whether one process does everything, without NATS."""
         return self.transport == LOCAL
@@ -622,6 +627,15 @@ class Settings(SettingsSection):
 
 T = TypeVar("T")
 S = TypeVar("S", bound=SettingsSection)
+
+
+def _secrets_in(section: BaseModel) -> Iterator[str]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif isinstance(value, BaseModel):
+            yield from _secrets_in(value)
 
 
 def _first(own: T | None, common: T) -> T:

@@ -17,7 +17,6 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_answering, server_libraries
 from assembly.knowledge import temporary_index
-from assembly.redaction import redactor_of
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
 from commands.arguments import DONE, FAILED
@@ -43,6 +42,7 @@ from reporting.reading import TimeSpan
 from services.assistant import key_of
 from services.knowledge import IndexEntry
 from services.llm import Rejected, TimedOut, Unavailable
+from services.redaction import Redactor
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
@@ -204,7 +204,7 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     failed or was cut off.
     """
     addressed = settings.servers[options.guild_id].discord.reply_mode == "mention"
-    file = read_questions(options.file, redactor_of(settings), addressed=addressed)
+    file = read_questions(options.file, Redactor(settings.secrets), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
     earlier = unfinished(options.save, SAVE)
     asking = EvalRun(file.questions, prices_of(settings).answering, options.save)
