@@ -191,7 +191,6 @@ class Documents:
     answers: AnswerCache
     background: Background
     before_asking: BeforeAsking | None = None
-    reply_language: str = "question"
     shared: Together | None = None
     indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -199,10 +198,10 @@ class Documents:
         self,
         viewing: ThreadAccess,
         usage: Usage,
-        internal_topics: Collection[str] = (),
+        internal_topics: Collection[str],
         *,
-        server: int | None = None,
-        reply_language: str = "",
+        server: int | None,
+        reply_language: str,
     ) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only.
         `server`: the one that they are for, where it has knowledge of its own; and its `reply_language`.
@@ -214,7 +213,7 @@ class Documents:
             self.asker,
             model=self.model,
             usage=usage,
-            reply_language=reply_language or self.reply_language,
+            reply_language=reply_language,
             server=server,
             answers=self.answers,
             shares=self.runbooks.shown_in_threads,
@@ -357,7 +356,6 @@ async def documents_for(
             answers=answers,
             background=background,
             before_asking=None if before_asking is None else before_asking(store, embedder),
-            reply_language=settings.ai_response.reply_language,
             shared=shared,
         )
         stack.push_async_callback(documents.close)

@@ -103,11 +103,8 @@ def follow_rules(settings: Settings) -> TrackingRules:
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
 
 
-def teams(settings: Settings) -> dict[int, TeamIds]:
-    return {
-        guild_id: TeamIds(server.discord.team_member_ids, server.discord.team_role_ids)
-        for guild_id, server in settings.servers.own.items()
-    }
+def teams(settings: Settings) -> Servers[TeamIds]:
+    return settings.servers.map(lambda each: TeamIds(each.discord.team_member_ids, each.discord.team_role_ids))
 
 
 REMEMBERED_WEEKS = 2
@@ -203,7 +200,7 @@ def assemble(
     """
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
-    people = People(discord.team_member_ids, discord.team_role_ids, fetcher, teams(settings))
+    people = People(teams(settings), fetcher)
     follower = ConversationTracker(follow_rules(settings))
     team = TeamActivity(people, history)
     viewing = ThreadAccess(history, fetcher)

@@ -134,7 +134,7 @@ def gateway_of(
     """One shard, not connected yet. `turn`: awaited before it begins a session."""
     chosen, decoder = settings.discord, Decoder()
     fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
-    people = People(chosen.team_member_ids, chosen.team_role_ids, fetcher, teams(settings))
+    people = People(teams(settings), fetcher)
     return Gateway(
         client,
         token,

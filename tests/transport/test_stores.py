@@ -12,7 +12,6 @@ import pytest
 from clock import VirtualLoop
 from model.events import Reaction
 from model.servers import Servers
-from services.conversations.people import People
 from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
@@ -25,7 +24,7 @@ from tests.services.team.pairs import opened as opened_library
 from tests.services.telemetry.test_ended import plain
 from tests.sinks.test_archive import capture
 from tests.sinks.test_record import at
-from tests.talk import ANN, START, THREAD
+from tests.talk import ANN, START, THREAD, people_of
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.folder_log import LogJournal
@@ -56,7 +55,7 @@ async def outbox(folder: DataFolder) -> None:
 
 async def feedback(folder: DataFolder) -> None:
     files.replace(folder.feedback_key, b"a" * 64)
-    people = People(frozenset(), frozenset(), None)
+    people = people_of(frozenset(), frozenset(), None)
     kept = Feedback(
         folder, Posts([POST]), people, DryRunPoster(), "🆘", Servers({None: None}), offered=True, inferring=True
     )
