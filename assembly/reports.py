@@ -23,6 +23,7 @@ from reporting.document import summary
 from reporting.reading import TimeSpan, Voted
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught
 from reporting.report import report as build
+from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
 from services.knowledge import Library
@@ -258,11 +259,16 @@ def posted(report: Report) -> str:
         said.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
             links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-            said.append(f"- {inert(gap.question[:150])} ({len(gap.asked)}) {links}".rstrip())
+            said.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
     if report.voted_down:
-        said.append(f"**Voted down**: {', '.join(inert(each.question[:100]) for each in report.voted_down[:3])}")
+        said.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
     if report.taught:
         said.append(f"**Taught by the team**: {len(report.taught)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
         said.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(said)
+
+
+def _quoted(question: str, most: int) -> str:
+    """The beginning of what somebody asked, without markup and without addresses: the bot posts it under its name."""
+    return inert(remove_foreign_links(question[:most], ()).strip())

@@ -30,7 +30,7 @@ from model.outcomes import OutcomeKind, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
-from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.discord.slash import Call, Callback, CommandRefused, Commands
 from services.documents import (
     FileRefused,
     NoSuchRunbook,
@@ -38,6 +38,7 @@ from services.documents import (
     TooManyRunbooks,
     amount,
     check_file,
+    refusal_text,
     remove_file,
     shown,
     title_of,
@@ -143,7 +144,7 @@ class Privacy:
         if self.documents is not None:
             add_document_counts(done, folder, *await self.documents.forget(user_id))
         if about is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, about.documents, done.left)
+            done.left += await in_thread(find_remaining_words, folder.root, texts, about, done.left)
         done.usage = done.usage or counted
         return done
 
@@ -202,18 +203,22 @@ class RunbookCommands:
     runbooks: Runbooks
     attachments: Attachments
 
-    async def add(self, call: Call, document: Attachment | str, title: str | None) -> str:
+    async def add(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> str:
+        if (file is None) == (text is None):
+            raise CommandRefused(phrases(call.language).file_or_text)
+        if text is not None and title is None:
+            raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            if isinstance(document, str):
-                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", document.encode()
+            if file is None:
+                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", (text or "").encode()
             else:
-                name = document.filename
-                check_file(name, document.size, self.runbooks.limits)
-                data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
+                name = file.filename
+                check_file(name, file.size, self.runbooks.limits)
+                data = await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
             with _store_errors(call):
                 kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except FileRefused as refused:
-            raise CommandRefused(inert(refused.message_in(call.language))) from refused
+            raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:
@@ -251,7 +256,9 @@ class RunbookCommands:
         said = phrases(call.language)
         return said.removed_title(said.removed_runbooks(count)) if count else said.no_runbooks
 
-    async def show_in_threads(self, call: Call, *, shown: bool) -> str:
+    async def show_in_threads(self, call: Call, where: str) -> str:
+        """Allow (`thread`) or forbid (`private`) answers in threads that are taken from the caller's runbooks."""
+        shown = where == "thread"
         with _store_errors(call):
             await self.runbooks.show_in_threads(call.user_id, shown=shown)
         said = phrases(call.language)
@@ -427,10 +434,23 @@ async def slash_commands(
     commands speak the language that Discord speaks to the caller.
     """
     privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-    runbooks = evidence = None
+    callbacks: dict[str, Callback] = {
+        "privacy opt-out": privacy.opt_out,
+        "privacy opt-in": privacy.opt_in,
+        "privacy forget": forget or privacy.forget,
+    }
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
         evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
+        callbacks |= {
+            "kb add": runbooks.add,
+            "kb list": runbooks.list,
+            "kb remove": runbooks.remove,
+            "kb forget": runbooks.forget,
+            "kb visibility": runbooks.show_in_threads,
+            "evidence list": evidence.list,
+            "evidence delete": evidence.delete,
+        }
 
     reply_language = settings.ai_response.reply_language
 
@@ -438,11 +458,8 @@ async def slash_commands(
         return phrases(in_language(reply_language, locale))
 
     with ExitStack() as opened:
-        ask = asking(settings, parts, llm, opened)
-        callbacks = Callbacks(
-            ask, privacy.opt_out, privacy.opt_in, forget or privacy.forget, speaks, runbooks, evidence
-        )
-        commands = Commands(client, callbacks)
+        callbacks["ask"] = asking(settings, parts, llm, opened)
+        commands = Commands(client, callbacks, speaks)
         try:
             yield commands
         finally:

@@ -21,7 +21,7 @@ from assembly.forgetting import (
     surroundings,
 )
 from assembly.running import run_async
-from commands.arguments import DONE, requires_nats_extra
+from commands.arguments import DONE, requires_nats_extra, visible
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
@@ -93,7 +93,7 @@ def forget(settings: Settings, user_id: int) -> int:
             add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
-        done.left += find_remaining_words(root, texts, about.documents, done.left)
+        done.left += find_remaining_words(root, texts, about, done.left)
         show(Console(), user_id, done)
     return DONE
 
@@ -166,4 +166,4 @@ def show(
     )
     for title, lines in sections:
         if lines:
-            console.print(Text("\n".join(["", title, *(f"  {line}" for line in lines)])), soft_wrap=True)
+            console.print(Text("\n".join(["", title, *(f"  {visible(line)}" for line in lines)])), soft_wrap=True)

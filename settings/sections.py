@@ -26,7 +26,6 @@ from settings.kinds import (
     KnowledgePath,
     LearnedPath,
     Level,
-    LimitOrNull,
     LimitOrOffOrNull,
     LogFormat,
     Minutes,
@@ -43,31 +42,25 @@ from settings.kinds import (
     Renderer,
     Replicas,
     ReplyLanguage,
-    ReplyLanguageOrNone,
     ReplyMode,
-    ReplyModeOrNone,
     Seconds,
     Secret,
     SettingsSection,
     Share,
     SiteGenerator,
     Snowflake,
-    SnowflakeOrNone,
     Snowflakes,
     SnowflakesOrNone,
     Store,
     Text,
     TextOrNone,
     TopicNames,
-    TopicNamesOrNone,
     Transport,
     Url,
     ValueHelp,
     Weight,
     WhenUnsure,
-    WhenUnsureOrNone,
     Word,
-    WordOrNone,
     Words,
     commented_out,
     section,
@@ -119,8 +112,8 @@ class LoggingSettings(SettingsSection):
 class ChannelSettings(SettingsSection):
     """What differs in one channel; null: what holds elsewhere."""
 
-    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this channel.")
-    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this channel.")
+    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this channel.")
+    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this channel.")
 
 
 class DiscordSettings(SettingsSection):
@@ -169,7 +162,7 @@ class DiscordSettings(SettingsSection):
         False, "Add 👍 and 👎 below answers and keep the votes, and those inferred from what askers say."
     )
     escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
-    escalation_channel_id: SnowflakeOrNone = setting(
+    escalation_channel_id: Snowflake | None = setting(
         None, "Where a link to an escalated thread is posted; null: nowhere."
     )
 
@@ -216,7 +209,7 @@ class McpSettings(SettingsSection):
 class ReportSettings(SettingsSection):
     """What is told to who runs the bot."""
 
-    channel_id: SnowflakeOrNone = setting(
+    channel_id: Snowflake | None = setting(
         None,
         "Where a report of the week is posted, which quotes questions of all its server's channels; null: nowhere.",
     )
@@ -448,24 +441,24 @@ class GuildDiscordSettings(SettingsSection):
     channel_allowlist: SnowflakesOrNone = setting(None, "Replaces discord.channel_allowlist in this server.")
     channel_denylist: SnowflakesOrNone = setting(None, "Replaces discord.channel_denylist in this server.")
     capture_channels: SnowflakesOrNone = setting(None, "Replaces discord.capture_channels in this server.")
-    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this server.")
+    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this server.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
     )
-    escalation_channel_id: SnowflakeOrNone = setting(None, "Replaces discord.escalation_channel_id in this server.")
+    escalation_channel_id: Snowflake | None = setting(None, "Replaces discord.escalation_channel_id in this server.")
 
 
 class GuildAnswerSettings(SettingsSection):
     """How questions of one server are answered."""
 
-    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this server.")
-    reply_language: ReplyLanguageOrNone = setting(None, "Replaces ai_response.reply_language in this server.")
+    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this server.")
+    reply_language: ReplyLanguage | None = setting(None, "Replaces ai_response.reply_language in this server.")
     out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
     project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
-    gating_prompt: WordOrNone = setting(None, "Replaces ai_response.gating_prompt in this server.")
-    selection_prompt: WordOrNone = setting(None, "Replaces ai_response.selection_prompt in this server.")
-    answer_prompt: WordOrNone = setting(None, "Replaces ai_response.answer_prompt in this server.")
-    verification_prompt: WordOrNone = setting(None, "Replaces ai_response.verification_prompt in this server.")
+    gating_prompt: Word | None = setting(None, "Replaces ai_response.gating_prompt in this server.")
+    selection_prompt: Word | None = setting(None, "Replaces ai_response.selection_prompt in this server.")
+    answer_prompt: Word | None = setting(None, "Replaces ai_response.answer_prompt in this server.")
+    verification_prompt: Word | None = setting(None, "Replaces ai_response.verification_prompt in this server.")
 
 
 class GuildKnowledgeSettings(SettingsSection):
@@ -480,13 +473,13 @@ class GuildKnowledgeSettings(SettingsSection):
     source_base_url: AddressesOrNone = setting(
         None, "Where the files of its own folder are published, as kb.source_base_url says of the shared ones."
     )
-    internal_topics: TopicNamesOrNone = setting(None, "Replaces kb.internal_topics for what its team has taught.")
+    internal_topics: TopicNames | None = setting(None, "Replaces kb.internal_topics for what its team has taught.")
 
 
 class GuildLimitSettings(SettingsSection):
     """Limits of one server. Where any is set it is counted by itself; what is left out is as in `limits`."""
 
-    chains_per_user_per_hour: LimitOrNull = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
+    chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
     answers_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
     tokens_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
 

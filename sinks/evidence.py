@@ -11,7 +11,7 @@ from model.servers import Servers
 from operators.evidence import IngestResult
 from services.conversations import History, People, in_language, phrases
 from services.discord import Poster, PostFailed, inert, split
-from services.documents import IngestJob, Tombstones
+from services.documents import IngestJob, Tombstones, refusal_text
 from services.search import language_of
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
@@ -51,7 +51,7 @@ class FileNotes:
         await _tried(self.poster.react(file.place_id, file.message_id, FAILED if result.failure else DONE))
         # In a channel the answer itself says so: there is no thread to write to yet.
         if result.refusal is not None and file.place_id == file.case_id:
-            told = result.refusal.message_in(self._language(file.place_id, file.uploader_id))
+            told = refusal_text(result.refusal, self._language(file.place_id, file.uploader_id))
             (text, *_) = split(f"{FAILED} {inert(told)}")
             await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nats.js import JetStreamContext
+from nats.aio.client import Client
 from pydantic import TypeAdapter
 
 from clock.timeouts import Backoff
@@ -36,6 +36,7 @@ from services.documents.store import (
 )
 from services.search.embedding import Vectors
 from services.storage import in_thread
+from transport.connection import streams_of
 from transport.errors import ServerAway
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
@@ -128,9 +129,11 @@ class CollectionReplicas:
     lost.
     """
 
-    def __init__(self, bucket: ObjectBucket, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
+    def __init__(self, client: Client, folder: Path, store: EmbeddedStore, soon_seconds: float) -> None:
         """`store`: of the copies. `folder`: for what is on its way, on the same disk as the store's own folders."""
-        self._bucket, self._folder, self._store, self._soon = bucket, folder, store, soon_seconds
+        self._client, self._watching = client, contextlib.AsyncExitStack()
+        self._bucket = ObjectBucket(streams_of(client), EVIDENCE)
+        self._folder, self._store, self._soon = folder, store, soon_seconds
         self._known: dict[str, _Replica] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._transfers = asyncio.Semaphore(AT_ONCE)
@@ -212,16 +215,15 @@ class CollectionReplicas:
             await self._in_turn(copy, lambda copy=copy: self._current(copy))
         return there | {name for name, copy in self._known.items() if copy.waiting}
 
-    async def follow(self, heard: Callable[[str, bool], None]) -> Callable[[], Awaitable[None]]:
-        """Tell `heard` what is in the bucket, and what changes; gives what ends it."""
+    async def follow(self, heard: Callable[[str, bool], None]) -> None:
+        """Tell `heard` what is in the bucket, and what changes, until `close`."""
 
-        def on_head(head: ObjectInfo) -> None:
-            name = collection_of(head.name)
-            if name is not None:
-                heard(name, head.there)
+        def on_object(key: str, there: bool) -> None:
+            if (name := collection_of(key)) is not None:
+                heard(name, there)
 
         with _readable():
-            return await self._bucket.follow(on_head)
+            await self._watching.enter_async_context(self._bucket.watching(self._client, on_object))
 
     async def flush(self) -> None:
         """Bring all that waits into the bucket; what cannot be sent goes on waiting."""
@@ -230,6 +232,7 @@ class CollectionReplicas:
 
     async def close(self) -> None:
         """Flush, and leave no copies. What cannot be sent now is given up, and said."""
+        await self._watching.aclose()
         self._closing.set()
         try:
             await self.flush()
@@ -371,15 +374,15 @@ SOON_SECONDS = 2.0
 
 
 def open_bucket_store(
-    streams: JetStreamContext, folder: Path, store: EmbeddedStore, *, soon_seconds: float = SOON_SECONDS
+    client: Client, folder: Path, store: EmbeddedStore, *, soon_seconds: float = SOON_SECONDS
 ) -> BucketDocumentStore:
     """`store` over copies, kept in the bucket `evidence`; those of the team and of the documentation each process makes
     for itself.
 
-    `streams`: of a connection on the loop on which the store is used. `folder`: of this process, for what is on its
+    `client`: on the loop on which the store is used. `folder`: of this process, for what is on its
     way; on the same disk as the store's own folders.
     """
-    return BucketDocumentStore(CollectionReplicas(ObjectBucket(streams, EVIDENCE), folder, store, soon_seconds), store)
+    return BucketDocumentStore(CollectionReplicas(client, folder, store, soon_seconds), store)
 
 
 class BucketDocumentStore:
@@ -392,7 +395,6 @@ class BucketDocumentStore:
 
     def __init__(self, kept: CollectionReplicas, copies: EmbeddedStore) -> None:
         self._kept, self._copies = kept, copies
-        self._ends: list[Callable[[], Awaitable[None]]] = []
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
         return await self._written(collection.name, lambda: self._copies.expect(collection, origin), soon=True)
@@ -449,15 +451,13 @@ class BucketDocumentStore:
         return sorted(name for name in (*kept, *own) if name.startswith(prefix))
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
-        self._ends.append(await self._kept.follow(heard))
+        await self._kept.follow(heard)
 
     async def flush(self) -> None:
         await self._kept.flush()
 
     async def close(self) -> None:
         """Flush, and leave no copies."""
-        for end in self._ends:
-            await end()
         await self._kept.close()
         await self._copies.close()
 

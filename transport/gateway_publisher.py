@@ -36,9 +36,8 @@ from transport.dispatches import (
     rendered,
     strip_guild,
 )
-from transport.fenced_log import read_stream
 from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
-from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL
+from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL, read_stream
 from transport.watermarks import PublishWatermarks
 
 _LISTS = ("roles", "channels", "threads")

@@ -14,22 +14,26 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
+from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import TRY_SECONDS, erase, read_stream
-from transport.key_value import follow, patiently, unsubscribe_quietly
-from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
+from transport.fenced_log import erase
+from transport.key_value import SubjectWatcher
+from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST, read_stream
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""
+TRIES = 8
 SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST = "SHA-256="
 
@@ -81,7 +85,7 @@ class ObjectBucket:
                 return ObjectInfo(name)
             return _parsed(found.data or b"{}", found.seq or 0)
 
-        return await patiently(looked)
+        return await retry(looked)
 
     async def heads(self) -> list[ObjectInfo]:
         """Of all objects that are there."""
@@ -93,7 +97,7 @@ class ObjectBucket:
                 async for head in read_stream(self._streams, self._stream, subject)
             ]
 
-        return [head for head in await patiently(read, None) if head.there]
+        return [head for head in await retry(read, per_try=None) if head.there]
 
     async def fetch(self, head: ObjectInfo) -> bytes | None:
         """The bytes; None: they are not all there now. Mostly the object has changed: look again."""
@@ -103,7 +107,7 @@ class ObjectBucket:
                 self._piece_of(head.pieces), stream=self._stream, ordered_consumer=True
             )
 
-        reading = await patiently(opened)
+        reading = await retry(opened)
         content, silent = bytearray(), 0
         try:
             info = await reading.consumer_info()
@@ -120,8 +124,19 @@ class ObjectBucket:
         except (Error, OSError):
             return None
         finally:
-            await unsubscribe_quietly(reading)
+            with suppress(Error, OSError):  # a server that is away has forgotten it anyway
+                await reading.unsubscribe()
         return bytes(content) if _digest(content) == head.digest else None
+
+    async def read(self, name: str) -> bytes | None:
+        """The bytes of an object as it is now; None: it is not there."""
+        for _ in range(TRIES):
+            head = await self.look(name)
+            if not head.there:
+                return None
+            if (content := await self.fetch(head)) is not None:
+                return content
+        raise ServerAway(f"{name} cannot be fetched whole; look into the log of NATS")
 
     async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
         """Write an object in the place of `over`. Raises ObjectChanged: another is there by now, and stays."""
@@ -181,7 +196,7 @@ class ObjectBucket:
             info = await self._streams.stream_info(self._stream, subjects_filter=self._piece_of(">"))
             return info.state.subjects or {}
 
-        found = {subject.rpartition(".")[2] for subject in await patiently(listed, None)}
+        found = {subject.rpartition(".")[2] for subject in await retry(listed, per_try=None)}
         alone = found - {head.pieces for head in heads}
         at = asyncio.get_running_loop().time()
         self._orphans = {pieces: self._orphans.get(pieces, at) for pieces in alone}
@@ -190,16 +205,17 @@ class ObjectBucket:
                 await self._drop(pieces)
                 del self._orphans[pieces]
 
-    async def follow(self, heard: Callable[[ObjectInfo], None]) -> Callable[[], Awaitable[None]]:
-        """Tell `heard` of each object that there is, then of each change; gives what ends it. Returns when it has been
-        told of all that there is.
+    @asynccontextmanager
+    async def watching(self, client: Client, heard: Callable[[str, bool], object]) -> AsyncGenerator[None]:
+        """Tell `heard` of each object by its name whether it is there, then of each change, for as long as the block
+        runs; it begins when all is said that there is.
         """
-        return await follow(
-            self._streams,
-            self._stream,
-            f"$O.{self._name}.M.>",
-            lambda message: heard(_parsed(message.data, message.metadata.sequence.stream)),
-        )
+
+        def on_head(key: str, head: bytes) -> None:
+            heard(base64.urlsafe_b64decode(key).decode(), bool(head) and _parsed(head, 0).there)
+
+        async with SubjectWatcher(client, self._stream, self._head_of(""), on_head).watching():
+            yield
 
     async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
         only = {**headers, ROLLUP: "sub", LAST: str(over.revision)}
@@ -219,7 +235,7 @@ class ObjectBucket:
                 return await self._mine(subject, message_id)
             return stored.seq
 
-        return await patiently(published)
+        return await retry(published)
 
     async def _mine(self, subject: str, message_id: str) -> int:
         """After a rejected write: the sequence of our own message, if only the answer was lost. Raises ObjectChanged:

@@ -166,29 +166,16 @@ PUBLISH_SECONDS = 1.0
 """Between two looks at what has changed on the disk."""
 
 
-class _Held:
-    """`transport.lease.Holder`, of a lease without messages."""
-
-    def __init__(self, process: Process) -> None:
-        seconds = process.layout.lease_seconds
-        self.lease = Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
-
-    async def take(self) -> bool:
-        return await self.lease.take(_nothing)
-
-    async def release(self) -> None:
-        await self.lease.release()
-
-
-async def _nothing(_message: object) -> None:
-    """Nothing is ever sent there."""
-
-
 async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
     """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
-    async for held in stand_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
+
+    def right() -> Lease:
+        seconds = process.layout.lease_seconds
+        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+
+    async for held in stand_by(process.client, ROLES, process.members, right, stopping):
         try:
-            await _keep_knowledge(process, held.lease.lost, stopping, meters)
+            await _keep_knowledge(process, held.lost, stopping, meters)
         except Fenced:
             log.warning("the knowledge is kept by another process now")
 
@@ -324,7 +311,7 @@ async def _keep_archive(
         forget_handler.begin()
         capture_receiver.begin()
         log.info("the archive is kept here")
-        await until(run.finished, stopping, lost)
+        await wait_for_any(None, stopping, lost, ended=[run.finished])
         if lost.is_set():
             run.cut_off()
             raise Fenced(TEAM)
@@ -332,14 +319,6 @@ async def _keep_archive(
         stopped.on_next(None)
         await run.drain(process.grace_seconds)
     await file_connection.do(fenced.hand_back(now()))
-
-
-async def until(finished: asyncio.Future[None], *events: asyncio.Event) -> None:
-    """Wait for the first of all these."""
-    waiting = [asyncio.ensure_future(each.wait()) for each in events]
-    await asyncio.wait([*waiting, finished], return_when=asyncio.FIRST_COMPLETED)
-    for each in waiting:
-        each.cancel()
 
 
 ORDER = ("gateway", "worker", "team", "knowledge")

@@ -346,9 +346,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             await follower.caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
-        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        kept = open_bucket_store(process.client, settings.app.data_dir, embedded_store(settings))
         stack.push_async_callback(kept.close)
-        notes = SharedFlags(streams_of(process.client))
+        notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
         budgets = await enter(SharedBudgets(streams_of(process.client)))
         state = replace(

@@ -43,7 +43,7 @@ class Listening(ExtractiveSynthesiser):
         self.passages: tuple[CitedPassage, ...] = ()
 
     async def answer(self, material: Material) -> str:
-        self.passages = material.passages
+        self.passages = material.found.passages
         return await super().answer(material)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from services.documents.limits import DocumentKind, FileLimits, FileRefused, Prepared, accepted
 from services.documents.reading import DocumentRedactors, prepare, topic_chunks
+from services.documents.refusals import refusal_text
 from services.documents.store import protocol
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.documents.store.schema import embedded_text, to_embed
@@ -178,7 +179,7 @@ async def _revised(
         try:
             doc = NewDocument(each.origin, await in_thread(each.prepare))
         except FileRefused as error:
-            log.warning("%s is not indexed: %s", each.origin.filename, error)
+            log.warning("%s is not indexed: %s", each.origin.filename, refusal_text(error))
             continue
         # The first time nothing is there to answer meanwhile: better searchable by words at once.
         docs.append(await _embedded(doc, embedder) if held else doc)

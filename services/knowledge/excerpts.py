@@ -11,6 +11,7 @@ from itertools import groupby
 
 from services.knowledge.library import Source
 from services.knowledge.library_search import Search, article_of
+from services.knowledge.topic_files import blocks_of_pairs
 from services.search import Passage, passages, ranked
 from services.search.text import Article
 from services.storage import in_thread
@@ -24,6 +25,8 @@ _OF_FEW = {1: 6_000, 2: 3_750}
 first then hold what answers 277, in 6,150 characters on average; with 3,750 for one, 274. Neighbours of the passages,
 or those whose headings fit, in the place of others: fewer.
 """
+_MORE_CHARS = 3_000
+"""For sections that are asked for by their headings, besides what else an excerpt shows."""
 _GAP = "[…]"
 _CONTENTS = "Contents:\n"
 _PAIR = "--- QA ---\n"
@@ -51,7 +54,7 @@ async def within(
         articles = await in_thread(lambda: [_shown(source) for source in sources])
     pairs = list(zip(sources, articles, strict=True))
     wholes = [source.text if article is None else article.markdown for source, article in pairs]
-    excerpted = _OF_FEW.get(len(sources), EXCERPT_CHARS)
+    excerpted = _OF_FEW.get(len(sources), EXCERPT_CHARS) + (_MORE_CHARS if headings else 0)
     enough = [
         len(whole) if article is None else min(len(whole), excerpted)
         for whole, article in zip(wholes, articles, strict=True)
@@ -138,7 +141,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     """
     if not topic.startswith(_PAIR):
         return topic[:room]
-    pairs = [f"{_PAIR}{pair}" for pair in topic.split(_PAIR) if pair]
+    pairs = [f"{_PAIR}{pair}\n" for pair in blocks_of_pairs(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
     for place in ranked(pairs, query):

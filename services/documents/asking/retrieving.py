@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.documents.asking import conditions, exact, vocabulary
-from services.documents.asking.conditions import yearless
-from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
+from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
@@ -57,10 +56,6 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if not plan.mentions and passages and all(passage.score is not None for passage in passages):
         # Found by meaning: behind the best, which also words and rareness tell, in the order of the scores shown.
         passages[1:] = sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))
-    if not passages and ranking.exact_paths:
-        worst = await exact.worst(scope, plan, k)
-        if worst is not None:
-            return worst
     return Retrieved(tuple(passages), notes=notes)
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from services.documents.limits import Chunk, ChunkType
 from services.documents.reading.outlines import Unreadable, read_yaml
-from services.team import MARKER
 
 CHARS_PER_TOKEN = 4
 PASSAGE_CHARS = 512 * CHARS_PER_TOKEN
 OVERLAP_CHARS = 50 * CHARS_PER_TOKEN
+_MARKER = "--- QA ---"  # as in services.team
 _SUPERSEDED = "superseded: "
 _FIELDS = ("id", "timestamp", "said_at", "conversation_id")
 
@@ -73,7 +73,7 @@ def topic_chunks(lines: Sequence[str], topic: str) -> list[Chunk]:
     """Return a chunk for each block of a topic file; its header lines become metadata. Text before the first block is
     left out.
     """
-    starts = [at for at, line in enumerate(lines) if line == MARKER]
+    starts = [at for at, line in enumerate(lines) if line == _MARKER]
     chunks: list[Chunk] = []
     for start, stop in pairwise([*starts, len(lines)]):
         chunk = _block(lines, start + 1, stop, len(chunks), topic)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.services.documents import cases
-from transport.connection import Address, connect, streams_of
+from transport.connection import Address, connect
 from transport.document_store import BucketDocumentStore, open_bucket_store
 from transport.streams import Layout, clear, prepare
 
@@ -18,5 +18,5 @@ async def opened(address: str, folder: Path) -> AsyncGenerator[BucketDocumentSto
     client = await connect(Address((address,)), "test")
     await clear(client)
     await prepare(client, Layout())
-    yield open_bucket_store(streams_of(client), folder, cases.new_store(folder))
+    yield open_bucket_store(client, folder, cases.new_store(folder))
     await client.close()
