@@ -8,12 +8,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import Observe, open_embedder, open_llm
-from assembly.redaction import secrets_of
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
@@ -192,7 +191,6 @@ class Documents:
     answers: AnswerCache
     background: Background
     before_asking: BeforeAsking | None = None
-    reply_language: str = "question"
     shared: Together | None = None
     indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -200,10 +198,10 @@ class Documents:
         self,
         viewing: ThreadAccess,
         usage: Usage,
-        internal_topics: Collection[str] = (),
+        internal_topics: Collection[str],
         *,
-        server: int | None = None,
-        reply_language: str = "",
+        server: int | None,
+        reply_language: str,
     ) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only.
         `server`: the one that they are for, where it has knowledge of its own; and its `reply_language`.
@@ -215,7 +213,7 @@ class Documents:
             self.asker,
             model=self.model,
             usage=usage,
-            reply_language=reply_language or self.reply_language,
+            reply_language=reply_language,
             server=server,
             answers=self.answers,
             shares=self.runbooks.shown_in_threads,
@@ -274,10 +272,8 @@ async def documents_for(
     asker: StructuredLLM | None,
     attachments: Attachments,
     embedder: Embedder | None,
+    models: ModelOptions = AS_CONFIGURED,
     *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
     rehearsed: bool = False,
     before_asking: Callable[[DocumentStore, Embedder | None], BeforeAsking] | None = None,
     shared: Together | None = None,
@@ -298,9 +294,7 @@ async def documents_for(
         llm = settings.ai_response.llm
         if chosen.synthesis_llm is not None:
             llm = chosen.synthesis_llm
-            asker = await stack.enter_async_context(
-                open_llm(settings, llm, record=record, replay=replay, observe=observe)
-            )
+            asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
         if chosen.embeddings is not None:
@@ -308,7 +302,7 @@ async def documents_for(
         background = Background(store=store, embedder=embedder)
         processes = Processes(seconds=READING_SECONDS)
         stack.push_async_callback(processes.close)
-        redactors = DocumentRedactors(secrets_of(settings))
+        redactors = DocumentRedactors(settings.secrets)
         answers = AnswerCache(
             max_entries=chosen.cache.max_entries,
             max_bytes=chosen.cache.max_bytes,
@@ -362,7 +356,6 @@ async def documents_for(
             answers=answers,
             background=background,
             before_asking=None if before_asking is None else before_asking(store, embedder),
-            reply_language=settings.ai_response.reply_language,
             shared=shared,
         )
         stack.push_async_callback(documents.close)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.answering import library_of, open_embedder, server_library
+from assembly.answering import open_embedder, server_libraries
 from assembly.running import in_background
 from assembly.team import team_places
 from clock import now, rfc3339, run_blocking
@@ -54,7 +54,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
     pages, taught = list[str](), dict[str, Taught]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
-    for team in _teams(settings, guild_id):
+    for team in settings.servers.values() if guild_id is None else [settings.servers[guild_id]]:
         found = await in_thread(overview, team_places(team), team.kb.qa_raw_last_processed_id, now())
         taught |= {
             pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
@@ -84,18 +84,10 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
 
 def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
     """Give the libraries that a report counts pages of: shared and own ones of `guild_id`, or all."""
-    shared = library_of(settings, for_team=True)
-    own = {each: server_library(settings, each, shared, for_team=True)[0] for each in settings.servers}
+    own = server_libraries(settings, for_team=True).map(lambda each: each.own)
     if guild_id is None:
-        return [shared, *own.values()]
-    return [shared, own[guild_id]] if guild_id in own else [shared]
-
-
-def _teams(settings: Settings, guild_id: int | None) -> list[Settings]:
-    """Give the settings of each team whose conversations the report lists."""
-    if guild_id is None:
-        return [settings, *settings.servers.values()]
-    return [settings.servers.get(guild_id, settings)]
+        return list(own.values())
+    return [own.default, own[guild_id]] if guild_id in own else [own.default]
 
 
 def _about(votes: Sequence[Voted], ended: Sequence[PartOutcome], posts: Path) -> list[Voted]:

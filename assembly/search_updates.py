@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 
 from assembly.documents import Documents
 from assembly.graph_parts import ServerParts
 from clock import now
 from dataflow import Overflow, map_async, supervised
+from model.servers import Servers
 from services.documents import index_global, index_team
 from services.documents.store import DocumentStore, StoreUnavailable
-from services.knowledge import Library, LibrarySearch
+from services.knowledge import Library
 from services.search.embedding import Embedder
 from settings import Settings
 from streams.ticks import ticks
@@ -26,27 +26,24 @@ log = logging.getLogger(__name__)
 async def search_kept_current(
     settings: Settings,
     documents: Documents | None,
-    library: Library,
-    search: LibrarySearch,
+    servers: Servers[ServerParts],
     guild_ids: Callable[[], Collection[int]],
-    servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> AsyncGenerator[None]:
     """Keep the search index and the documents' index of documentation and topics current for as long as the block
-    runs: at once, and at each tick. `guild_ids`: servers that the bot is in; `servers`: those with knowledge of their
-    own.
+    runs: at once, and at each tick. `guild_ids`: servers that the bot is in.
     """
-    libraries = {guild_id: server.library for guild_id, server in servers.items()}
 
     async def up_to_date(_: object) -> None:
-        for each in (search, *(server.search for server in servers.values())):
-            await each.refresh()
-            await each.embed()
+        for each in servers.values():
+            await each.search.refresh()
+            await each.search.embed()
         if documents is not None:
             turn = documents.indexing_topics
             where = documents.store, documents.embedder
-            await index_shared(settings, library, *where, set(guild_ids()) - libraries.keys(), turn)
-            for guild_id, own in libraries.items():
-                await index_own(settings, own, *where, guild_id, turn)
+            others = set(guild_ids()) - servers.own.keys()
+            await index_shared(settings, servers.default.library, *where, others, turn)
+            for guild_id, server in servers.own.items():
+                await index_own(settings, server.library, *where, guild_id, turn)
 
     subscription = (
         ticks(settings.kb.runtime_refresh_tick_seconds)
@@ -65,17 +62,10 @@ class IndexOnDemand:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        library: Library,
-        store: DocumentStore,
-        embedder: Embedder | None,
-        servers: Mapping[int, Library] = MappingProxyType({}),
+        self, settings: Settings, libraries: Servers[Library], store: DocumentStore, embedder: Embedder | None
     ) -> None:
-        """`servers`: the libraries of those that have their own."""
         self._settings = settings
-        self._library = library
-        self._servers = servers
+        self._libraries = libraries
         self._store = store
         self._embedder = embedder
         self._done: dict[int | None, float] = {}  # when it was done last, by server
@@ -86,12 +76,12 @@ class IndexOnDemand:
             last = self._done.get(guild_id)
             if last is not None and now() - last < self._settings.kb.runtime_refresh_tick_seconds:
                 return
-            if guild_id is not None and guild_id in self._servers:
-                own = self._servers[guild_id]
-                await index_own(self._settings, own, self._store, self._embedder, guild_id)
+            library = self._libraries[guild_id]
+            if guild_id is not None and guild_id in self._libraries:
+                await index_own(self._settings, library, self._store, self._embedder, guild_id)
             else:
                 guild_ids = [] if guild_id is None else [guild_id]
-                await index_shared(self._settings, self._library, self._store, self._embedder, guild_ids)
+                await index_shared(self._settings, library, self._store, self._embedder, guild_ids)
             self._done[guild_id] = now()
 
 

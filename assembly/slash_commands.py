@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import discord
 
-from assembly.answering import assistant_of, for_team, library_of, server_library
+from assembly.answering import assistant_of, for_team, server_libraries
 from assembly.documents import Documents
 from assembly.forgetting import (
     TeamKnowledgeFiles,
@@ -24,12 +23,11 @@ from assembly.forgetting import (
     surroundings,
     taught,
 )
-from assembly.graph_parts import Parts, ServerParts
-from assembly.redaction import redactor_of
+from assembly.graph_parts import Parts
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, traits_of
-from services.assistant import Assistant
+from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
 from services.discord.slash import Call, Callback, CommandRefused, Commands
@@ -47,8 +45,7 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
-from services.knowledge import Library, LibrarySearch, Search
-from services.llm import StructuredLLM, Usage
+from services.llm import StructuredLLM
 from services.privacy import (
     ForgetResult,
     add_document_counts,
@@ -57,13 +54,13 @@ from services.privacy import (
     forget_in_all_servers,
     has_archived_text,
 )
+from services.redaction import Redactor
 from services.search import language_of
 from services.storage import in_thread
 from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
-from streams.server_context import AnswerRules, ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +70,14 @@ class Privacy:
     """Does what /privacy opt-out, opt-in and forget ask for.
 
     Attributes:
-        taught: by the teams of all servers without knowledge of their own.
-        servers: by that of each other one.
+        taught: by the team of each server with knowledge of its own, and by those of all others.
         others: archives that are kept elsewhere, and tell what a person wrote.
         settings: of the data folder, whose other files are dealt with as well; None: it holds copies of what is
             another's besides.
     """
 
     parts: Parts
-    taught: TeamKnowledgeFiles
-    servers: Sequence[TeamKnowledgeFiles] = ()
+    taught: Servers[TeamKnowledgeFiles]
     documents: Documents | None = None
     others: Sequence[Path] = ()
     settings: Settings | None = None
@@ -129,19 +124,18 @@ class Privacy:
         services = self.parts.services
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)
-        for captures in self.parts.captures:
-            captures.forget(user_id, REMOVED)
+        for each in self.parts.servers.values():
+            each.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id)
-        counted = await services.budget.forget(user_id)
-        for own in self.parts.state.servers.values():
-            counted |= await own.budget.forget(user_id)
+        counted = False
+        for budget in self.parts.state.budgets.values():
+            counted |= await budget.forget(user_id)
         gone, about = list[Settings](), None
         if self.settings is not None:
             gone = await in_thread(settings_of_removed_servers, self.settings)
             about = await in_thread(surroundings, self.settings, running=True)
         alone = [await in_thread(open_learned_of_removed, each) for each in gone]
-        shared, servers = self.taught.learned, [server.learned for server in self.servers]
-        servers += [learned for learned, _ in alone]
+        shared, *servers = [*(each.learned for each in self.taught.values()), *(learned for learned, _ in alone)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.others)
         async with self._without_copies(user_id, gone):
             done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, about)
@@ -160,8 +154,7 @@ class Privacy:
         before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError, StoreUnavailable.
         """
         async with AsyncExitStack() as stack:
-            all_taught = self.taught, *self.servers
-            written = [each for each in all_taught if await in_thread(has_archived_text, each.raw, user_id)]
+            written = [each for each in self.taught.values() if await in_thread(has_archived_text, each.raw, user_id)]
             dropped = await in_thread(forgotten_by_search, gone, user_id)
             if (written or dropped) and self.documents is not None:
                 await stack.enter_async_context(self.documents.without_topics())
@@ -380,50 +373,23 @@ class Answerers(NamedTuple):
     reply_language: str
 
 
-def server_answerers(
-    desk: ServerContext,
-    settings: Settings,
-    usage: Usage,
-    rules: AnswerRules,
-    insiders: tuple[Assistant, Library, Search] | None,
-) -> Answerers:
-    """Make the answerers of one server. `insiders`: assistant, library and search for its team, where there are
-    internal topics.
-    """
-
-    def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
-        for_server = replace(rules, pointing=desk.pointing)
-        return Answerer(assistant, library, search, for_server, budget=desk.budget, usage=usage, lookup=desk.lookup)
-
-    for_everybody = answerer(desk.assistant, desk.library, desk.search)
-    for_team = for_everybody if insiders is None else answerer(*insiders)
-    return Answerers(for_everybody, for_team, settings.ai_response.reply_language)
-
-
-def all_answerers(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
-) -> tuple[Answerers, Mapping[int, Answerers]]:
-    """Make the shared answerers and those of each server with its own knowledge. What they open is closed with
-    `opened`.
-    """
-    services, rules = parts.services, parts.rules.answers
-    desk = services.desk(rules.pointing)
-    insiders = library = search = None
-    if isinstance(desk.search, LibrarySearch) and any(
-        each.kb.internal_topics for each in (settings, *settings.servers.values())
-    ):
-        library = library_of(settings, for_team=True)
-        search = opened.enter_context(for_team(desk.search, library))
-        insiders = assistant_of(settings, search, llm), library, search
-    servers: dict[int, Answerers] = {}
-    for guild_id, own in services.servers.items():
-        server, among = settings.servers[guild_id], None
-        if search is not None and isinstance(own.search, LibrarySearch):
-            its, both = server_library(settings, guild_id, library, for_team=True)
-            searching = opened.enter_context(for_team(own.search, its, search))
-            among = assistant_of(server, searching, llm, settings), both, searching
-        servers[guild_id] = server_answerers(own, server, services.usages.get(guild_id, services.usage), rules, among)
-    return server_answerers(desk, settings, services.usage, rules, insiders), servers
+def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
+    """Make the answerers of each server. What they open is closed with `opened`."""
+    rules, beside = parts.rules.answers, None
+    internal = any(each.kb.internal_topics for each in settings.servers.values())
+    libraries = server_libraries(settings, for_team=True) if internal else None
+    found: dict[int | None, Answerers] = {}
+    for guild_id, server in parts.servers.items():
+        context = parts.services.servers[guild_id]
+        everybody = team = Answerer(context, rules)
+        if libraries is not None:
+            own, library = libraries[guild_id]
+            search = opened.enter_context(for_team(server.search, own, beside))
+            beside = beside or search
+            assistant = assistant_of(settings, search, llm, guild_id)
+            team = Answerer(replace(context, assistant=assistant, library=library, search=search), rules)
+        found[guild_id] = Answerers(everybody, team, server.settings.ai_response.reply_language)
+    return Servers(found)
 
 
 def asking(
@@ -433,15 +399,15 @@ def asking(
     opens is closed with `opened`.
     """
     services, rules = parts.services, parts.rules.answers
-    shared, servers = all_answerers(settings, parts, llm, opened)
-    redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
+    answerers = answerers_of(settings, parts, llm, opened)
+    redactor, slots = Redactor(settings.secrets), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
         if parts.state.opted_out(call.user_id, question):
             raise CommandRefused(phrases(call.language).not_read)
         conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
         from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids), call.guild_id)
-        here = servers.get(call.guild_id, shared)
+        here = answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
         async with slots:
             result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
@@ -459,7 +425,6 @@ async def slash_commands(
     parts: Parts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
-    servers: Mapping[int, ServerParts] = MappingProxyType({}),
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
@@ -468,11 +433,7 @@ async def slash_commands(
     this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,
     commands speak the language that Discord speaks to the caller.
     """
-    search = parts.services.search
-    kept = search if isinstance(search, LibrarySearch) else None
-    shared = taught(settings, parts.services.curation, kept)
-    own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
-    privacy = Privacy(parts, shared, own, documents, settings=settings)
+    privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
     callbacks: dict[str, Callback] = {
         "privacy opt-out": privacy.opt_out,
         "privacy opt-in": privacy.opt_in,

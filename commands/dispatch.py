@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from assembly import Unusable
-from assembly.redaction import redactor_of
 from commands.arguments import FAILED, UNUSABLE
 from commands.table import BOT, COMMANDS, LOCAL, NATS, OPTIONS, flag
 from services.discord import BadRecording, GatewayRefused
@@ -140,7 +139,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
 def check_guild(settings: Settings, options: argparse.Namespace) -> None:
     """Refuse a `--guild` that is not in `guilds`. Raises Unusable."""
     if options.guild is not None and options.report is False and options.guild not in settings.servers:
-        known = ", ".join(map(str, settings.servers)) or "none"
+        known = ", ".join(map(str, settings.servers.own)) or "none"
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
@@ -208,7 +207,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         check_combination(options)
         settings = load(options.config, setting_up=_given(options, "init"))
-        redact = redactor_of(settings).text
+        redact = Redactor(settings.secrets).text
         with private_umask():
             configure_logging(settings, redact, bot=command_of(options) == BOT)
             check_files(settings, options)

@@ -84,7 +84,7 @@ def forget(settings: Settings, user_id: int) -> int:
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
         alone = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
-        learned = [open_learned(each) for each in (settings, *settings.servers.values())]
+        learned = [open_learned(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in alone]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
+from model.servers import Servers
 from settings import prompts
 from settings.kinds import (
     LOCAL,
@@ -536,9 +537,11 @@ class Settings(SettingsSection):
     _servers: Mapping[int, Settings] = PrivateAttr(default_factory=dict[int, "Settings"])
 
     @property
-    def servers(self) -> Mapping[int, Settings]:
-        """Give the settings of each server in `guilds`, with its own team, knowledge, limits and data folder."""
-        return self._servers
+    def servers(self) -> Servers[Settings]:
+        """Give the settings that hold in each server: one of `guilds` has its own team, knowledge, limits and data
+        folder; in all others, these settings hold.
+        """
+        return Servers({None: self, **self._servers})
 
     def with_servers(self, servers: Mapping[int, Settings]) -> Self:
         """Copy the settings with other settings for the servers."""
@@ -550,6 +553,11 @@ class Settings(SettingsSection):
         """Give the settings of a server that was removed from `guilds` and may still have a folder."""
         entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
         return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
+
+    @property
+    def secrets(self) -> list[str]:
+        """Give the values of all secrets, which must show up nowhere."""
+        return list(_secrets_in(self))
 
     @property
     def local(self) -> bool:
@@ -605,13 +613,22 @@ class Settings(SettingsSection):
         return moved.with_servers(
             {
                 guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
-                for guild_id, server in self.servers.items()
+                for guild_id, server in self._servers.items()
             }
         )
 
 
 T = TypeVar("T")
 S = TypeVar("S", bound=SettingsSection)
+
+
+def _secrets_in(section: BaseModel) -> Iterator[str]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif isinstance(value, BaseModel):
+            yield from _secrets_in(value)
 
 
 def _first(own: T | None, common: T) -> T:

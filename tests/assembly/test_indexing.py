@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from assembly.answering import open_embedder
 from assembly.documents import Documents, documents_for, store_of
+from assembly.graph_parts import ServerParts
 from assembly.search_updates import IndexOnDemand, failed, search_kept_current
 from clock import now
 from dataflow import Overflow
+from model.servers import Servers
 from services.documents.store import protocol
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore
@@ -27,6 +30,10 @@ from tests.world import Shelf, Uploads
 
 def guilds() -> list[int]:
     return [9]
+
+
+def servers_with(shelf: Shelf) -> Servers[ServerParts]:
+    return Servers({None: cast("ServerParts", SimpleNamespace(library=shelf, search=by_words(shelf)))})
 
 
 def configured(folder: Path, **sections: dict[str, Any]) -> Settings:
@@ -49,7 +56,7 @@ async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(
     settings = configured(tmp_path)
     shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
     async with documents_for(settings, None, Uploads(), None) as documents:
-        async with search_kept_current(settings, documents, shelf, by_words(shelf), guilds):
+        async with search_kept_current(settings, documents, servers_with(shelf), guilds):
             await until_indexed(documents)
             shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
             await asyncio.sleep(70)
@@ -63,7 +70,7 @@ async def test_a_team_with_a_name_is_one_wherever_it_is(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"team_name": "lamps"})
     async with documents_for(settings, None, Uploads(), None) as documents:
         shelf = Shelf(texts={"kb:a.md": "# A\n\nb\n"})
-        async with search_kept_current(settings, documents, shelf, by_words(shelf), guilds):
+        async with search_kept_current(settings, documents, servers_with(shelf), guilds):
             await until_indexed(documents)
             await asyncio.sleep(1)
         assert not [name for name in await names(documents) if name == "team_9_kb"]
@@ -73,7 +80,7 @@ async def test_where_documents_are_off_nothing_is_kept(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"enabled": False})
     async with documents_for(settings, None, Uploads(), None) as documents:
         assert documents is None
-        async with search_kept_current(settings, documents, Shelf(), by_words(Shelf()), guilds):
+        async with search_kept_current(settings, documents, servers_with(Shelf()), guilds):
             await asyncio.sleep(100)
     assert not (tmp_path / "data" / "documents").exists()
 
@@ -88,7 +95,7 @@ async def test_a_store_that_cannot_be_written_is_a_line_in_the_log(
     settings = configured(tmp_path)
     async with (
         documents_for(settings, None, Uploads(), None) as documents,
-        search_kept_current(settings, documents, Shelf(), by_words(Shelf()), guilds),
+        search_kept_current(settings, documents, servers_with(Shelf()), guilds),
     ):
         await asyncio.sleep(1)
     assert "the disk is full" in caplog.text
@@ -167,7 +174,7 @@ async def test_what_changes_is_found_a_tick_later_as_it_would_be_beside_the_bot(
 
     async with documents_for(settings, None, Uploads(), None) as documents:
         assert documents is not None
-        asked = IndexOnDemand(settings, shelf, documents.store, documents.embedder)
+        asked = IndexOnDemand(settings, Servers({None: shelf}), documents.store, documents.embedder)
         begun = now()
         await asyncio.gather(asked(9), asked(9), asked(None))
         assert (await known(), now()) == (1, begun), "the clock stood still"

@@ -69,7 +69,7 @@ async def offered(start: Start, server: DiscordServer, **sections: dict[str, Any
 async def indexed(bot: RunningBot, server: DiscordServer) -> None:
     """As the bot does beside everything else."""
     assert bot.parts is not None
-    lookup, kb, guild_id = bot.parts.services.lookup, bot.settings.kb, server.guild.id
+    lookup, kb, guild_id = bot.parts.services.servers.default.lookup, bot.settings.kb, server.guild.id
     assert lookup is not None
     topics = kb.team_topics_dir
     await index_team(lookup.store, None, topics, team_id=str(guild_id), guild_id=guild_id, internal=kb.internal_topics)

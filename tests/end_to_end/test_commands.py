@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, phrases
@@ -272,7 +273,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     exchanges = data / "llm-recordings" / "day.jsonl"
     exchanges.parent.mkdir()
     bot = await start(
-        LiveOptions(llm_record=exchanges),
+        LiveOptions(models=ModelOptions(record=exchanges)),
         ai_response={"llm": llm(llm_server)},
         discord={"team_member_ids": [str(tess.id)], "team_active_seconds": 0.01, "feedback": True},
     )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from assembly.answering import ModelOptions
 from commands.forget import forget
 from commands.live import LiveOptions
 from commands.regen import rebuild
@@ -119,7 +120,7 @@ async def life(
     exchanges, recording = data / "llm-recordings" / "day.jsonl", data / "recordings" / "day.jsonl"
     for path in (exchanges, recording):
         path.parent.mkdir()
-    bot = RunningBot(server, settings, LiveOptions(record=recording, llm_record=exchanges))
+    bot = RunningBot(server, settings, LiveOptions(record=recording, models=ModelOptions(record=exchanges)))
     bot.begin(monkeypatch, learning=True)
     try:
         await bot.ready()
@@ -155,7 +156,7 @@ async def life(
     store = EmbeddedStore(Folders(data / "evidence", data / "runbooks", data / "documents"))
     await index_team(store, None, settings.kb.team_topics_dir, team_id="The Team of Before")
     await store.close()
-    await rebuild(settings, restart=True, record=data / "llm-recordings" / "rebuild.jsonl", replay=None)
+    await rebuild(settings, ModelOptions(data / "llm-recordings" / "rebuild.jsonl"), restart=True)
     root = logging.getLogger()
     for handler in root.handlers:
         if isinstance(handler, logging.handlers.TimedRotatingFileHandler):

@@ -159,7 +159,7 @@ async def learned(
     assert await bot.stop() == 0
     filed = topic_files(data)
     settings = settings_of(data, kb={"llm": llm(llm_server)})
-    report = await rebuild(settings, restart=False, record=None, replay=None)
+    report = await rebuild(settings, restart=False)
     assert report.given_up == ""
     return filed, topic_files(data)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from commands.replay import ReplayOptions
 from model.messages import snowflake_time
@@ -83,7 +84,7 @@ async def test_a_recorded_session_with_typing_in_it_replays_to_the_same_batches(
     recording, exchanges = tmp_path / "session.jsonl", tmp_path / "exchanges.jsonl"
     llm_server.otherwise = answering()
     ada, bob = discord_server.add_member("ada"), discord_server.add_member("bob")
-    options = LiveOptions(record=recording, llm_record=exchanges)
+    options = LiveOptions(record=recording, models=ModelOptions(record=exchanges))
     bot = await start(options, ai_response={"llm": llm(llm_server)}, discord=SHIPPED)
     await asks(discord_server, help_, ada)
     await discord_server.say(help_, bob, "does it run on a mac?")
@@ -92,7 +93,7 @@ async def test_a_recorded_session_with_typing_in_it_replays_to_the_same_batches(
     await asyncio.sleep(100)
     assert await bot.stop() == 0
     assert "TYPING_START" in recording.read_text()
-    again = ReplayOptions(recording, as_json=True, llm_replay=exchanges)
+    again = ReplayOptions(recording, as_json=True, models=ModelOptions(replay=exchanges))
     assert await replayed(bot, again, capsys) == said_live(bot.outcomes)
 
 

@@ -8,10 +8,9 @@ from services.documents.asking.passages import Retrieved
 from services.documents.asking.synthesis import Material
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.llm.endpoint import CallOptions, LLMError, TimedOut, Unavailable
-from services.llm.resilience import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
-from tests.services.llm.asking import ScriptedEndpoint, reply_of
+from tests.services.llm.asking import ScriptedEndpoint, patient, reply_of
 
 
 def material(max_tokens: int = 500) -> Material:
@@ -19,7 +18,7 @@ def material(max_tokens: int = 500) -> Material:
 
 
 def asker(endpoint: ScriptedEndpoint, max_retries: int = 2) -> StructuredLLM:
-    return StructuredLLM(RetryingEndpoint(endpoint, max_retries=max_retries, retry_timeouts=False), "json_schema")
+    return StructuredLLM(patient(endpoint, max_retries=max_retries), "json_schema")
 
 
 @pytest.mark.parametrize("max_tokens", [500, 1200])
