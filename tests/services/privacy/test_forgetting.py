@@ -251,7 +251,7 @@ def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder:
 def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> None:
     path = tmp_path / "today.jsonl"
     common, own = "how do i install the", "how do i install the lantern without waking the whole house"
-    lines = []
+    lines: list[str] = []
     for who, said in ((None, common), (BOB, f"{common} lamp"), (BOB, f"Ada asked: {own}")):
         people.set(frozenset({who} if who else ()))
         lines.append(exchange("gate", asked(said)))
