@@ -109,14 +109,16 @@ def copy_order(settings: Settings) -> CopyOrder:
     return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings), *_secrets(settings)))
 
 
-_SECRETS = re.compile(r"\.env(?:rc|\..*)?|.*\.env", re.IGNORECASE | re.DOTALL)
-"""Names of files with variables: `.env`, `.env.local`, `.envrc`, `prod.env`."""
+_SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTALL)
+"""Names of files with variables: `.env`, `.env.local`, `.envrc`, `prod.env`, and an editor's copies."""
 
 
 def _secrets(settings: Settings) -> Iterator[Path]:
     """Token and keys: a backup goes to places where these must not be."""
     paths = settings.app.data_dir.rglob("*")
-    yield from sorted(path for path in paths if _SECRETS.fullmatch(path.name) and not path.is_dir())
+    yield from sorted(
+        path for path in paths if not path.is_dir() and any(map(_SECRETS.fullmatch, {path.name, path.resolve().name}))
+    )
 
 
 KB_PATHS = (

@@ -92,7 +92,7 @@ PAUSE_SECONDS = 0.001
 """Between two pieces of a file, so that a running bot is not kept waiting."""
 
 _FILE_WORDS = re.compile(r"\w+")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
+_ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
 _SEPARATOR = "\n"
 
 
@@ -205,5 +205,7 @@ def _words_in(data: bytes) -> list[str]:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    code = escape.group(1)
+    high, low, code = escape.groups()
+    if high:  # one letter beyond the first plane, as JSON writes it
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     return chr(int(code, 16)) if code else _SEPARATOR

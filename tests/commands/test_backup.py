@@ -313,13 +313,14 @@ def manifest_of(file: Path) -> dict[str, list[dict[str, str]]]:
 
 def test_secrets_are_left_out_wherever_they_are_and_named(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = config.parent / "data"
-    secrets = [".env", ".env.local", ".envrc", "state/.ENV", "guilds/1/prod.env"]
-    for name in secrets:
+    secrets = [".env", ".env.local", ".envrc", "state/.ENV", "guilds/1/prod.env", ".env~", "notes.txt"]
+    for name in secrets[:-1]:
         files.replace(data / name, b"APP__DISCORD__TOKEN=secret")
+    (data / secrets[-1]).symlink_to(".env")
     files.replace(data / "guilds" / "1" / "environment.txt", b"none")
     assert run(config, "--backup", config.with_name("b.zip")) == 0
     with zipfile.ZipFile(config.with_name("b.zip")) as backup:
-        names = [name for name in backup.namelist() if "env" in name.lower()]
+        names = [name for name in backup.namelist() if "env" in name.lower() or "notes" in name]
     assert [name.rpartition("/")[2] for name in names] == ["environment.txt"]
     said = "".join(capsys.readouterr())
     assert [name for name in secrets if f"{name} (it holds secrets; keep it apart)" not in said] == []

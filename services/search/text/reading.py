@@ -81,21 +81,43 @@ _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,1000}[ \t]*")
 _MAX_REST_TITLE_CHARS = 300
 
 
+_LONGEST_PARAGRAPH_CHARS = 10_000
+_REST_ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d{1,9}|[a-zA-Z#])[.)])[ \t]|\.\.[ \t]|:[\w-]{1,100}:")
+
+
 def read_rest(text: str) -> Article:
     """The sections of a reStructuredText, in the Markdown that Discord shows.
 
     Takes any text and raises nothing: what docutils cannot take comes out as paragraphs below its underlined titles. No
-    file is read and no address opened, whatever the text asks for. Of documentation a megabyte needs about 2 seconds of
-    one core; no text of that size more than 25. Threads may call it at the same time.
+    file is read and no address opened, whatever the text asks for. So does a text with a paragraph that has no end. Of
+    documentation a megabyte needs about 2 seconds of
+    one core; no text of that size more than 10. Threads may call it at the same time.
     """
     # With docutils this takes some 50 ms: only who has such a document pays for it.
     from services.search.text.rest_writer import read_tree  # noqa: PLC0415 (as above)
 
     readable = _UNREADABLE.sub("", text)
+    if _has_endless_paragraph(readable):
+        return _as_paragraphs(readable)
     try:
         return read_tree(readable)
     except Exception:  # noqa: BLE001 (docutils fails in many ways on what is not its language; RecursionError is one)
         return _as_paragraphs(readable)
+
+
+def _has_endless_paragraph(text: str) -> bool:
+    """Whether a paragraph is longer than any that people write. What docutils needs for one grows with its square, and
+    until then no other thread may run.
+    """
+    chars, indent = 0, -1
+    for line in text.splitlines():
+        body = line.lstrip()
+        if not body or len(line) - len(body) != indent or _REST_ITEM.match(body):
+            chars, indent = 0, len(line) - len(body)
+        chars += len(body)
+        if chars > _LONGEST_PARAGRAPH_CHARS:
+            return True
+    return False
 
 
 def _as_paragraphs(text: str) -> Article:

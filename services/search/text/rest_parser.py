@@ -231,9 +231,9 @@ def _is_code(title: str) -> bool:
     return " " not in title
 
 
-_FREE_SECONDS = 4.0
-_SECONDS_PER_CHAR = 16e-6
-"""Of this thread's processor. Documentation takes a tenth of it, tables of options the most. With some constructs the
+_FREE_SECONDS = 1.0
+_SECONDS_PER_CHAR = 8e-6
+"""Of this thread's processor. Documentation takes a fifth of it, tables of options the most. With some constructs the
 time that docutils needs grows with the square of their number: a text that is full of them is not read to the end."""
 _MAX_GRID = 30_000
 """Lines of a grid table by its columns: docutils looks at every corner for each cell. A larger one stays as it is."""

@@ -51,6 +51,12 @@ def test_words_that_anybody_may_have_written_are_not(tmp_path: Path, content: st
     assert held(tmp_path, SAID, "yes, thanks") == []
 
 
+def test_letters_beyond_the_first_plane_are_found_as_json_escapes_them(tmp_path: Path) -> None:
+    said = "\U0001d41a\U0001d41b\U0001d41c" * 8
+    (tmp_path / "a").write_text(json.dumps({"q": f"see {said} there"}))
+    assert held(tmp_path, said) == ["a"]
+
+
 def test_one_long_word_is_enough(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("see 0123456789abcdef0123 there")
     assert held(tmp_path, "0123456789abcdef0123") == ["a"]

@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from docutils.parsers.rst import states
@@ -438,3 +439,19 @@ def test_a_damaged_document_is_read(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(DOCUMENT)))
     end = data.draw(st.integers(start, min(len(DOCUMENT), start + 200)))
     check(DOCUMENT[:start] + "".join(data.draw(st.lists(PIECES, max_size=5))) + DOCUMENT[end:])
+
+
+@pytest.mark.parametrize("form", ["*a ", "```\n", "word " * 3 + "\n"])
+def test_a_text_with_an_endless_paragraph_is_not_given_to_docutils(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docutils needs for a paragraph grows with its square, and no other thread runs meanwhile."""
+    monkeypatch.setattr("services.search.text.rest_writer.read_tree", Mock(side_effect=AssertionError("it was")))
+    article = read_rest("Title\n=====\n\n" + form * (20_000 // len(form)) + "\n\nThe end.\n")
+    assert article.title == "Title"
+    assert article.sections[-1].text.endswith("The end.")
+
+
+def test_long_lists_and_long_texts_are_no_endless_paragraphs() -> None:
+    items = "\n".join(f"- item {n} of *many* that belong together" for n in range(1_000))
+    article = read_rest(f"Title\n=====\n\n{items}\n\n" + "\n\n".join(["Some *words*. " * 50] * 40))
+    assert "*words*" in article.sections[-1].text
+    assert "- item 999 of *many*" in article.sections[-1].text
