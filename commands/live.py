@@ -61,24 +61,25 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def live(settings: Settings, options: LiveOptions) -> int:
     """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off."""
     token = usable_token(settings)
-    collect_garbage_less_often()
-    shorten_thread_switches()
-    use_one_malloc_arena()
-    raise_descriptor_limit()
+    _prepare_process()
     with data_folder_locked(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
 
 
 def play_roles(settings: Settings, options: argparse.Namespace) -> int:
     """Run the chosen roles between the streams of NATS. Raises Unusable: the extra is missing."""
-    collect_garbage_less_often()
-    shorten_thread_switches()
-    use_one_malloc_arena()
-    raise_descriptor_limit()
+    _prepare_process()
     with requires_nats_extra():
         from assembly.distributed.roles import run_roles  # noqa: PLC0415 (nothing of it is imported for one process)
     run_async(run_roles(settings, options.role or ROLES, options.shards))
     return DONE
+
+
+def _prepare_process() -> None:
+    collect_garbage_less_often()
+    shorten_thread_switches()
+    use_one_malloc_arena()
+    raise_descriptor_limit()
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:

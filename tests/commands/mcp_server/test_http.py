@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
@@ -110,11 +110,15 @@ async def test_idle_connections_lock_nobody_out(served: Served) -> None:
     """H3: those of strangers make room for who has the token."""
     port = int(served.address.split(":")[2].partition("/")[0])
     async with AsyncExitStack() as stack:
+        readers: list[asyncio.StreamReader] = []
         for _ in range(AT_ONCE + 20):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
             stack.callback(writer.close)
+            readers.append(reader)
         for _ in range(3):
             assert (await served.answer())[0] == 200
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(readers[0].read(1), 30) == b"", "the oldest made room"
 
 
 async def test_a_page_that_leads_here_by_another_name_gets_nothing(served: Served) -> None:

@@ -124,6 +124,18 @@ async def test_who_asks_nothing_in_time_is_cut_and_who_did_is_not() -> None:
         assert await asking.says(b"again") == b"again\n"
 
 
+async def test_a_deadline_is_as_long_as_the_clock_is_fast() -> None:
+    """A replay runs faster than a real clock: whoever connects gets as much real time as ever."""
+    slow, fast = Connections("a.port", first_seconds=0.01), Connections("a.port", first_seconds=0.01, pace=10_000)
+    lines = [Line("192.0.2.1", 1), Line("192.0.2.1", 2)]
+    assert slow.enter(lines[0])
+    assert fast.enter(lines[1])
+    await asyncio.sleep(0.1)
+    assert [line.cut for line in lines] == [True, False]
+    fast.leave(lines[1])
+    slow.close()
+
+
 async def test_a_request_whose_body_does_not_come_is_cut() -> None:
     async with listener(connections := Connections("a.port", most=3, first_seconds=0.2)) as (stack, port):
         slow, done = await caller(stack, port), await caller(stack, port)
