@@ -349,7 +349,7 @@ def select(
         if invented:
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
-        chosen = _with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
+        chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
         ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
         inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
@@ -360,7 +360,7 @@ def select(
     return selected
 
 
-def _with_the_first(chosen: Sequence[str], found: Found) -> tuple[str, ...]:
+def with_the_first(chosen: Sequence[str], found: Found) -> tuple[str, ...]:
     """What a model chose by descriptions, and the page that search ranks first by its text: a description does not say
     everything. Where the model chose nothing, only what is surely an answer.
     """

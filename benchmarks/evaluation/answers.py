@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.evaluation import data, fitting, questions, signals
+from benchmarks.evaluation import data, excerpts, fitting, questions, signals
 from benchmarks.evaluation.asking import counted, prepared, replayed
 from benchmarks.evaluation.conversations import share
 from benchmarks.evaluation.judging import Counts
@@ -28,6 +28,8 @@ CHATTED_OVER = "uv"
 """The documentation over which the chats about other things are played."""
 _MOST_FALSE = Fraction("0.12")
 _MOST_CHAT_REPLIES = Fraction(8, 1_200)
+_LEAST_SHOWN, _MOST_CHARS = Fraction("0.95"), 7_500
+"""Of what a model is shown: excerpts that hold the words, and characters for one question."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +61,7 @@ def evaluated(projects: Mapping[Path, Path]) -> int:
     """Print the figures of each set of questions and of all of them together; `projects`: their documents."""
     found: dict[str, tuple[Counts, Counts]] = {}
     said: list[tuple[bool, str]] = []
+    shown: list[excerpts.Shown] = []
     for documents, folders in data.of_one_documentation(projects).items():
         with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
             config = prepared(documents, Path(made))
@@ -66,6 +69,7 @@ def evaluated(projects: Mapping[Path, Path]) -> int:
                 asking = questions.read(folder / "questions.jsonl")
                 plain, addressed = (counted(asking, config, addressed=each) for each in (False, True))
                 found[folder.name] = plain, addressed
+                shown += excerpts.shown(asking, config)
                 print(line_of(f"{folder.name}, not addressed", plain))
                 print(line_of(f"{folder.name}, addressed", addressed), flush=True)
             if documents.name == CHATTED_OVER:
@@ -75,7 +79,9 @@ def evaluated(projects: Mapping[Path, Path]) -> int:
         print(line_of("in other words, not addressed", sum((plain for plain, _ in apart), Counts())))
         print(line_of("in other words, addressed", sum((addressed for _, addressed in apart), Counts())))
     return verdict(
-        *requirements({name: both for name, both in found.items() if not name.endswith(data.OTHER_WORDS)}), *said
+        *requirements({name: both for name, both in found.items() if not name.endswith(data.OTHER_WORDS)}),
+        *excerpted(shown),
+        *said,
     )
 
 
@@ -109,6 +115,20 @@ def requirements(found: Mapping[str, tuple[Counts, Counts]]) -> list[tuple[bool,
     stated = f"{addressed.false_answers} of {addressed.unanswerable}, besides pointing"
     print(f"      addressed: false answers: {stated}")
     return [*judged, (plain.false_answers <= most, f"not addressed: false answers: {false}")]
+
+
+def excerpted(shown: Sequence[excerpts.Shown]) -> list[tuple[bool, str]]:
+    """What a model would be shown, of all sets."""
+    if not shown:
+        return []
+    held, most = sum(each.holds for each in shown), max(each.chars for each in shown)
+    mean = sum(each.chars for each in shown) / len(shown)
+    words = f"{held} of {len(shown)}, at least {float(_LEAST_SHOWN):.2f} wanted"
+    chars = f"{mean:,.0f} characters a question, {most:,} at most, {_MOST_CHARS:,} wanted"
+    return [
+        (Fraction(held, len(shown)) >= _LEAST_SHOWN, f"excerpts of the right page hold the words: {words}"),
+        (most <= _MOST_CHARS, f"excerpts: {chars}"),
+    ]
 
 
 def replies_in(chat: Path, config: Path) -> tuple[bool, str]:

@@ -23,13 +23,14 @@ class Question:
 
     Attributes:
         messages: as they are typed, one after another.
-        files: each of them answers it, as paths below the folder of sources; empty: none does.
+        files: each of them answers it, as paths below the folder of sources, the one that is meant first; empty: none
+            does.
         words: an answer in the documentation's words holds one of these; white space and letter case do not count.
     """
 
     id: str
     messages: tuple[str, ...]
-    files: frozenset[str]
+    files: tuple[str, ...]
     words: tuple[str, ...]
 
     @property
@@ -44,7 +45,7 @@ def read(path: Path) -> list[Question]:
         Question(
             row["id"],
             tuple(row["messages"]),
-            frozenset() if row["silent"] else frozenset(row["files"]),
+            () if row["silent"] else tuple(row["files"]),
             tuple(row["contains_any"]),
         )
         for row in rows

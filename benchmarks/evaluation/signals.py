@@ -94,7 +94,7 @@ def queries_in(folder: Path) -> list[Query]:
     """The questions of one set, as they are to its own documentation."""
     apart = folder.name.endswith(OTHER_WORDS)
     return [
-        Query(About.OWN if each.files else About.SILENT, each.id, each.text, each.files, apart)
+        Query(About.OWN if each.files else About.SILENT, each.id, each.text, frozenset(each.files), apart)
         for each in questions.read(folder / "questions.jsonl")
     ]
 

@@ -17,8 +17,8 @@ from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 
-KNOWN = Question("a", ("How do I", "install it?"), frozenset({"install.md", "docker.md"}), ("apt  install",))
-UNKNOWN = Question("b", ("Who are you?",), frozenset(), ())
+KNOWN = Question("a", ("How do I", "install it?"), ("install.md", "docker.md"), ("apt  install",))
+UNKNOWN = Question("b", ("Who are you?",), (), ())
 ASKED = {"1": "a", "2": "a", "3": "b"}
 
 
@@ -41,7 +41,7 @@ def test_a_reply_is_right_by_its_page_and_by_its_words() -> None:
 
 
 def test_letter_case_counts_in_no_language() -> None:
-    street = Question("a", ("Where is it?",), frozenset({"way.md"}), ("in der Straße",))
+    street = Question("a", ("Where is it?",), ("way.md",), ("in der Straße",))
     shouted = reply("1", sources=["kb:way.md"], text="IN DER STRASSE")
     assert judged([street], ASKED, [shouted], may_point=False) == Counts(1, 0, 1, 1, 1)
 
