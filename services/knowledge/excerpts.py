@@ -37,7 +37,7 @@ _PREPARED = 32
 """Sources that are kept prepared: the same few are asked about again and again."""
 _OUTLINE_SHARE = 0.12
 """Of the room of an excerpt; the rest is for its passages."""
-_LONG_OUTLINE_SHARE = 0.2
+_LONG_OUTLINE_SHARE = 0.25
 """Where that is enough for the title only: a model asks for sections by the headings that it sees."""
 
 

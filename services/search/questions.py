@@ -233,8 +233,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def searched(text: str) -> str:
-    """Return the words to search for: the question without attachment placeholders, names of people and addresses."""
-    return _ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(BEFORE, ""))).strip()
+    """Return the words to search for: the question without its greeting, attachment placeholders, names of people and
+    addresses.
+    """
+    return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(BEFORE, ""))).strip())
 
 
 def current_question(text: str) -> str:

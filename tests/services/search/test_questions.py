@@ -167,6 +167,7 @@ def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_question
     asked = f"@Millrace which lever? [image: a.png] [file: b.log, 3 kB] https://x.example/a\n{BEFORE}what is a valve?"
     assert searched(asked).split() == ["which", "lever?", "what", "is", "a", "valve?"]
     assert current_question(asked).split() == ["which", "lever?", "https://x.example/a"]
+    assert searched("hi all, which lever?") == "which lever?"
     assert searched("npm i @scope/package").split()[-1] == "@scope/package"
 
 
