@@ -31,14 +31,15 @@ from services.documents import (
     forget_evidence,
 )
 from services.documents.store import (
-    ChromaStore,
     DocumentStore,
-    EmbeddedStore,
     Folders,
+    SqliteCollections,
     StoreUnavailable,
     Together,
     Weights,
+    chroma_store,
     protocol,
+    sqlite_store,
 )
 from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
 from services.llm import Asker, StructuredLLM, Usage
@@ -369,10 +370,10 @@ async def documents_for(
         yield documents
 
 
-def embedded_store(settings: Settings) -> EmbeddedStore:
-    """The files in the data folder."""
+def document_files(settings: Settings) -> SqliteCollections:
+    """The collections in the data folder."""
     folder = DataFolder(settings.app.data_dir)
-    return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+    return SqliteCollections(Folders(folder.evidence, folder.runbooks, folder.documents))
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
@@ -381,8 +382,8 @@ def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Pat
     """
     if address == EMBEDDED:
         folders = Folders(folder.evidence, folder.runbooks, folder.documents)
-        return EmbeddedStore(folders, read_only=read_only_with is not None)
-    return ChromaStore(address, read_only_with or folder.documents / "copies")
+        return sqlite_store(folders, read_only=read_only_with is not None)
+    return chroma_store(address, read_only_with or folder.documents / "copies")
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

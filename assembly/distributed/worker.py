@@ -21,7 +21,7 @@ from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forge
 from assembly.distributed.people_commands import PeopleServices, open_people_services, use_shared_feedback_key
 from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of
 from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
-from assembly.documents import Documents, documents_for, embedded_store, flush_shared_store
+from assembly.documents import Documents, document_files, documents_for, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
 from assembly.reports import reported, reporting_weekly
@@ -351,7 +351,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await discord.client.log_in(usable_token(settings))
         library = library_of(settings)
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
-        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, embedded_store(settings))
+        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, document_files(settings))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(streams_of(process.client))
         stack.push_async_callback(notes.aclose)

@@ -15,10 +15,10 @@ from services.documents.indexing import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.chroma import chroma_store
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
+from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import AnswerCache, DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
 from services.search.embedding import Embedder, PackagedEmbedder, installed
@@ -122,7 +122,7 @@ async def fill_shelves(suites: Suites, folder: Path, chroma: str | None = None) 
 
     `chroma`: the address of an empty server of Chroma, in which everything lies instead.
     """
-    store = EmbeddedStore(Folders(folder, folder, folder)) if chroma is None else ChromaStore(chroma, folder)
+    store = sqlite_store(Folders(folder, folder, folder)) if chroma is None else chroma_store(chroma, folder)
     if chroma is not None and await store.list_collections():
         raise SystemExit(f"the Chroma at {chroma} holds documents already: name an empty one")
     embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()

@@ -19,7 +19,8 @@ from pathlib import Path
 from services.documents.limits import DocumentKind, FileLimits, FileRefused, Prepared, accepted
 from services.documents.reading import DocumentRedactors, prepare, topic_chunks
 from services.documents.store import protocol
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.store.schema import embedded_text, to_embed
 from services.knowledge import Library, SourceUnavailable, bare_name, belongs_to
 from services.search.embedding import Embedder, EmbeddingFailed
@@ -169,7 +170,7 @@ async def _revised(
 ) -> Indexed:
     """Add new documents, drop those that are gone, keep unchanged ones. `unsure`: names that are left alone."""
     name = collection.name
-    held = {doc.filename: doc for doc in await documents_in(store, name) if doc.state.searchable}
+    held = {doc.filename: doc for doc in await store.documents(name) if doc.state.searchable}
     new = [each for each in wanted if not _is_same(held.get(each.origin.filename), each)]
     gone = held.keys() - {each.origin.filename for each in wanted} - set(unsure)
     changed = [held[each.origin.filename].doc_id for each in new if each.origin.filename in held]
@@ -192,7 +193,7 @@ async def _revised(
 
 async def _filled(store: DocumentStore, embedder: Embedder | None, name: str) -> None:
     """Embed the chunks of a collection that have no vector."""
-    for doc in await documents_in(store, name):
+    for doc in await store.documents(name):
         unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
         if unfinished and not await fill(store, embedder, name, doc.doc_id):
             break  # without an embedder now, the rest would fail as well

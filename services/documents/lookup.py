@@ -11,7 +11,8 @@ from services.documents.limits import amount, shown
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable, documents_in
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool, unreadable
@@ -98,7 +99,7 @@ class Lookup:
         """
         unread = self.cases.unread(case_id)
         try:
-            known = await documents_in(self.store, protocol.case(str(case_id)))
+            known = await self.store.documents(protocol.case(str(case_id)))
         except StoreUnavailable:
             known = ()
         settled = [

@@ -14,8 +14,9 @@ from assembly.search_updates import IndexOnDemand, failed, search_kept_current
 from clock import now
 from dataflow import Overflow
 from services.documents.store import protocol
-from services.documents.store.chroma import ChromaStore
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.chroma import ChromaCollections
+from services.documents.store.collection_files import SqliteCollections
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoreUnavailable
 from services.search.embedding import Embedder
 from services.storage.data_folder import DataFolder
@@ -100,13 +101,13 @@ async def test_a_store_that_cannot_be_read_at_the_start_leaves_files_alone(
     async def broken(*_: object) -> list[str]:
         raise StoreUnavailable("the store of documents cannot be used")
 
-    closed: list[EmbeddedStore] = []
+    closed: list[DocumentStore] = []
 
-    async def close(store: EmbeddedStore) -> None:
+    async def close(store: DocumentStore) -> None:
         closed.append(store)
 
-    monkeypatch.setattr(EmbeddedStore, "list_collections", broken)
-    monkeypatch.setattr(EmbeddedStore, "close", close)
+    monkeypatch.setattr(DocumentStore, "list_collections", broken)
+    monkeypatch.setattr(DocumentStore, "close", close)
     async with documents_for(configured(tmp_path), None, Uploads(), None) as documents:
         assert documents is None
     assert "left alone until the next start" in caplog.text
@@ -137,8 +138,8 @@ async def test_each_embedder_is_closed_by_whoever_opened_it(tmp_path: Path, monk
 
 def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
-    assert isinstance(store_of(folder), EmbeddedStore)
-    assert isinstance(store_of(folder, "http://127.0.0.1:8000"), ChromaStore)
+    assert isinstance(store_of(folder).collections, SqliteCollections)
+    assert isinstance(store_of(folder, "http://127.0.0.1:8000").collections, ChromaCollections)
     assert not list(tmp_path.iterdir())
 
 
@@ -146,7 +147,7 @@ async def test_a_rehearsal_never_writes_to_a_server(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
     async with documents_for(settings, None, Uploads(), None, rehearsed=True) as documents:
         assert documents is not None
-        assert isinstance(documents.store, EmbeddedStore)
+        assert isinstance(documents.store.collections, SqliteCollections)
 
 
 def test_an_update_that_comes_too_soon_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:

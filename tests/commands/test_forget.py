@@ -12,7 +12,7 @@ from assembly.answering import library_of, open_search
 from assembly.documents import store_of
 from commands.forget import show
 from services.documents.indexing import index_team
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoreUnavailable
 from services.privacy import ForgetResult
 from services.storage import files
@@ -114,10 +114,10 @@ def test_a_store_of_documents_that_is_down_is_named(
 ) -> None:
     """Pitfall 67."""
 
-    async def down(_: EmbeddedStore, _prefix: str = "") -> list[str]:
+    async def down(_: DocumentStore, _prefix: str = "") -> list[str]:
         raise StoreUnavailable("the store of documents cannot be used")
 
-    monkeypatch.setattr(EmbeddedStore, "list_collections", down)
+    monkeypatch.setattr(DocumentStore, "list_collections", down)
     assert app.main(["--config", str(config), "--forget", "1"]) == 0
     out = capsys.readouterr().out
     assert f"{searched / 'documents'}: the store of documents cannot be used; topics stay there" in out

@@ -15,7 +15,7 @@ from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import State
 from services.knowledge.index_file import IndexEntry, render
 from services.search.embedding import Embedder, Vectors
@@ -94,9 +94,9 @@ def tools_of(server: LLMServer) -> list[list[str]]:
     return [list(offered(seen.body)) for seen in server.seen if "messages" in seen.body and offered(seen.body)]
 
 
-def store_of(folder: Path) -> EmbeddedStore:
+def store_of(folder: Path) -> DocumentStore:
     shared = folder / "replayed" / "documents"
-    return EmbeddedStore(Folders(shared, shared, shared))
+    return sqlite_store(Folders(shared, shared, shared))
 
 
 async def test_a_replay_offers_the_tools_that_the_bot_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from commands.regen import rebuild
 from model.outcomes import OutcomeKind
 from services.documents.indexing import index_team
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import sqlite_store
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.telemetry import logs
@@ -152,7 +152,7 @@ async def life(
     finally:
         assert await bot.stop() == 0
     # The team was called otherwise; the library is rebuilt.
-    store = EmbeddedStore(Folders(data / "evidence", data / "runbooks", data / "documents"))
+    store = sqlite_store(Folders(data / "evidence", data / "runbooks", data / "documents"))
     await index_team(store, None, settings.kb.team_topics_dir, team_id="The Team of Before")
     await store.close()
     await rebuild(settings, restart=True, record=data / "llm-recordings" / "rebuild.jsonl", replay=None)

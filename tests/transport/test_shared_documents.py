@@ -15,6 +15,7 @@ from assembly.documents import Documents, documents_for
 from model.messages import Attachment
 from services.documents import Candidate
 from services.documents.store import Origin, StoreUnavailable, Together, protocol
+from services.documents.store.collection_files import SqliteCollections
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
@@ -48,8 +49,8 @@ async def stack() -> AsyncGenerator[AsyncExitStack]:
 
 async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack) -> Documents:
     root, streams = folder / name, streams_of(client)
-    store, notes = open_bucket_store(streams, root, cases.new_store(root)), SharedFlags(streams)
-    stack.push_async_callback(store.aclose)
+    store, notes = open_bucket_store(streams, root, SqliteCollections(cases.folders(root))), SharedFlags(streams)
+    stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
     together = Together(store, notes)
     settings = Settings().placed(root)
@@ -150,7 +151,9 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     streams = streams_of(client)
-    together = Together(open_bucket_store(streams, tmp_path, cases.new_store(tmp_path)), SharedFlags(streams))
+    together = Together(
+        open_bucket_store(streams, tmp_path, SqliteCollections(cases.folders(tmp_path))), SharedFlags(streams)
+    )
     async with documents_for(Settings().placed(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from services.documents.asking.plan import Plan, Position
 from services.documents.limits import DocumentKind
 from services.documents.results import Citation
-from services.documents.store.protocol import Document, DocumentStore, LineWhere, MatchingLines, StoredLine
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}

@@ -27,7 +27,8 @@ from services.documents.asking.rewriting import Resolved, Rewriter, with_citatio
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
 from services.documents.limits import shown
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
-from services.documents.store.protocol import Collection, Document, DocumentStore, State, StoreUnavailable
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Collection, Document, State, StoreUnavailable
 from services.documents.tools.libraries import DEFAULT_K, HIDDEN, MAX_QUESTION_CHARS, MOST_K, KBConfig
 from services.llm import LLMError
 from services.search import language_of

@@ -15,7 +15,8 @@ from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store import protocol
-from services.documents.store.protocol import DocumentStore, Weights
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Weights
 from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool
 from services.documents.tools.libraries import (
     CASE,

@@ -16,8 +16,8 @@ from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.toolset import build
 from services.llm.endpoint import CallOptions, LLMError
@@ -74,8 +74,8 @@ def folders(root: Path) -> Folders:
     return Folders(root / "evidence", root / "runbooks", root / "shared")
 
 
-def new_store(root: Path) -> EmbeddedStore:
-    return EmbeddedStore(folders(root))
+def new_store(root: Path) -> DocumentStore:
+    return sqlite_store(folders(root))
 
 
 def new(filename: str, text: str, **extra: str) -> NewDocument:

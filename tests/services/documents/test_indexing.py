@@ -11,8 +11,8 @@ import pytest
 
 from services.documents.indexing import Indexed, drop_topics, index_global, index_team
 from services.documents.results import Status
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import ChunkSearch, State, unfinished
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import ChunkSearch, State
 from services.documents.tools import build, libraries
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source, SourceUnavailable
@@ -66,7 +66,7 @@ class CountingEmbedder(HashingEmbedder):
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path / "data")
 
 
@@ -79,7 +79,7 @@ def topics(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_one_conversation_of_a_topic_is_one_passage(store: EmbeddedStore, topics: Path) -> None:
+async def test_one_conversation_of_a_topic_is_one_passage(store: DocumentStore, topics: Path) -> None:
     embedder = HashingEmbedder()
     indexed = await index_team(store, embedder, topics, team_id="7", guild_id=7, team_name="Support")
     assert indexed == Indexed(added=1)
@@ -93,7 +93,7 @@ async def test_one_conversation_of_a_topic_is_one_passage(store: EmbeddedStore, 
     assert text.splitlines()[-1].startswith("👥 Team notes: refunds (")
 
 
-async def test_only_what_has_changed_is_indexed_again(store: EmbeddedStore, topics: Path) -> None:
+async def test_only_what_has_changed_is_indexed_again(store: DocumentStore, topics: Path) -> None:
     embedder = CountingEmbedder()
     (topics / "fraud.txt").write_text(OTHER_BLOCK)
     assert await index_team(store, embedder, topics, team_id="7") == Indexed(added=2)
@@ -113,7 +113,7 @@ async def test_only_what_has_changed_is_indexed_again(store: EmbeddedStore, topi
 
 
 async def test_topics_that_are_dropped_leave_nothing_whatever_the_team_was_called_and_come_back(
-    store: EmbeddedStore, topics: Path, tmp_path: Path
+    store: DocumentStore, topics: Path, tmp_path: Path
 ) -> None:
     """Pitfalls 49 and 67."""
     await cases.post(store, "shop.log", cases.LOG)
@@ -129,7 +129,7 @@ async def test_topics_that_are_dropped_leave_nothing_whatever_the_team_was_calle
     assert await index_team(store, None, topics, team_id="7") == Indexed(added=1)
 
 
-async def test_topics_are_not_read_while_somebody_changes_them(store: EmbeddedStore, topics: Path) -> None:
+async def test_topics_are_not_read_while_somebody_changes_them(store: DocumentStore, topics: Path) -> None:
     turn = asyncio.Lock()
     async with turn:
         work = asyncio.create_task(index_team(store, None, topics, team_id="7", turn=turn))
@@ -140,7 +140,7 @@ async def test_topics_are_not_read_while_somebody_changes_them(store: EmbeddedSt
     assert "[removed]" in result.answer
 
 
-async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(store: EmbeddedStore, topics: Path) -> None:
+async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(store: DocumentStore, topics: Path) -> None:
     """Between the two nobody finds less than before."""
     states: list[list[tuple[str, State]]] = []
 
@@ -159,7 +159,7 @@ async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(stor
     assert states == [[("refunds.txt", State.READY)]]
 
 
-async def test_a_topic_can_be_kept_for_the_team(store: EmbeddedStore, topics: Path) -> None:
+async def test_a_topic_can_be_kept_for_the_team(store: DocumentStore, topics: Path) -> None:
     await index_team(store, None, topics, team_id="7", guild_id=7, internal=["refunds"])
     tool = cases.tools_over(store)[libraries.TEAM]
     as_if_there_were_none = await tool.ask(cases.context(), "How long do refunds take?")
@@ -172,12 +172,12 @@ async def test_a_topic_can_be_kept_for_the_team(store: EmbeddedStore, topics: Pa
     assert (await tool.ask(cases.context(), "How long do refunds take?")).status is Status.OK
 
 
-async def test_a_folder_that_is_not_there_yet_makes_no_collection(store: EmbeddedStore, tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_yet_makes_no_collection(store: DocumentStore, tmp_path: Path) -> None:
     assert await index_team(store, None, tmp_path / "nowhere", team_id="7") == Indexed()
     assert await store.list_collections() == []
 
 
-async def test_a_folder_that_cannot_be_read_changes_nothing(store: EmbeddedStore, topics: Path, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_read_changes_nothing(store: DocumentStore, topics: Path, tmp_path: Path) -> None:
     await index_team(store, None, topics, team_id="7")
     no_folder = tmp_path / "file"
     no_folder.write_text("x")
@@ -185,7 +185,7 @@ async def test_a_folder_that_cannot_be_read_changes_nothing(store: EmbeddedStore
     assert await store.search("team_7_kb", ChunkSearch("refunds"))
 
 
-async def test_the_documentation_is_indexed_with_titles(store: EmbeddedStore) -> None:
+async def test_the_documentation_is_indexed_with_titles(store: DocumentStore) -> None:
     shelf = Shelf(guides_limits="# Rate limits\n\nSixty calls a minute.\n", plain="Just text, no heading.")
     await index_global(store, HashingEmbedder(), shelf)
     tools = cases.tools_over(store, embedder=HashingEmbedder())
@@ -195,7 +195,7 @@ async def test_the_documentation_is_indexed_with_titles(store: EmbeddedStore) ->
     assert "📖 Knowledge Base: guides/limits.md" in text
 
 
-async def test_a_page_from_the_web_goes_by_its_address(store: EmbeddedStore) -> None:
+async def test_a_page_from_the_web_goes_by_its_address(store: DocumentStore) -> None:
     shelf = Shelf()
     shelf.texts["kb:https://docs.example.org/faq?a=1"] = "Questions\n=========\n\nThe moon is far away.\n"
     await index_global(store, None, shelf)
@@ -208,7 +208,7 @@ async def test_a_page_from_the_web_goes_by_its_address(store: EmbeddedStore) -> 
     }
 
 
-async def test_a_source_that_cannot_be_loaded_now_keeps_what_is_indexed(store: EmbeddedStore) -> None:
+async def test_a_source_that_cannot_be_loaded_now_keeps_what_is_indexed(store: DocumentStore) -> None:
     shelf = Shelf(a="# A\n\nAbout apples.\n", b="# B\n\nAbout bananas.\n")
     await index_global(store, None, shelf)
     shelf.broken.add("kb:a.md")
@@ -218,7 +218,7 @@ async def test_a_source_that_cannot_be_loaded_now_keeps_what_is_indexed(store: E
     assert not await store.search("global_kb", ChunkSearch("bananas"))
 
 
-async def test_what_cannot_be_taken_in_disturbs_nothing_else(store: EmbeddedStore) -> None:
+async def test_what_cannot_be_taken_in_disturbs_nothing_else(store: DocumentStore) -> None:
     shelf = Shelf(a="# A\n\nAbout apples.\n", b="\0" * 100)
     assert await index_global(store, None, shelf) == Indexed(added=1, refused=1)
 
@@ -228,21 +228,21 @@ class Down(HashingEmbedder):
         raise EmbeddingFailed("down")
 
 
-async def test_an_embedder_that_is_down_is_made_up_for_later(store: EmbeddedStore) -> None:
+async def test_an_embedder_that_is_down_is_made_up_for_later(store: DocumentStore) -> None:
     shelf = Shelf(a="# A\n\nAbout apples.\n")
     await index_global(store, Down(), shelf)
     shelf.texts["kb:b.md"] = "# B\n\nAbout bananas.\n"
     await index_global(store, Down(), shelf)
-    assert len(await unfinished(store)) == 2
+    assert len(await store.unfinished()) == 2
     await index_global(store, HashingEmbedder(), shelf)
-    assert await unfinished(store, HashingEmbedder().id) == []
+    assert await store.unfinished(HashingEmbedder().id) == []
     # Another model: everything is embedded again.
     await index_global(store, HashingEmbedder(64), shelf)
-    assert await unfinished(store, HashingEmbedder(64).id) == []
+    assert await store.unfinished(HashingEmbedder(64).id) == []
 
 
 async def test_a_team_of_one_server_has_its_own_topics_beside_the_shared_ones(
-    store: EmbeddedStore, topics: Path, tmp_path: Path
+    store: DocumentStore, topics: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -254,7 +254,7 @@ async def test_a_team_of_one_server_has_its_own_topics_beside_the_shared_ones(
     assert held == [["refunds.txt", "shared/refunds.txt"], ["refunds.txt"]]
 
 
-async def test_the_documentation_tool_of_a_server_reads_that_server_s_collection_alone(store: EmbeddedStore) -> None:
+async def test_the_documentation_tool_of_a_server_reads_that_server_s_collection_alone(store: DocumentStore) -> None:
     for guild_id, said in ((None, "at noon"), (7, "at dawn"), (8, "at dusk")):
         text = f"# Gates\n\nThe gates of the harbour open {said}.\n"
         await index_global(store, None, Shelf(gates=text), guild_id=guild_id)

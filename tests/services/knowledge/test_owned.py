@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from clock import VirtualLoop
 from services.documents.indexing import index_global
-from services.documents.store import EmbeddedStore, Folders, protocol
-from services.documents.store.protocol import documents_in
+from services.documents.store import Folders, protocol, sqlite_store
 from services.knowledge import (
     IndexEntry,
     JoinedLibrary,
@@ -203,13 +202,13 @@ def test_the_mark_of_a_server_comes_off_as_it_went_on(source_id: str) -> None:
 
 async def test_the_document_tools_have_a_collection_for_each_server(tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("documents")
-    store = EmbeddedStore(Folders(root / "a", root / "b", root / "c"))
+    store = sqlite_store(Folders(root / "a", root / "b", root / "c"))
     servers = Servers({"kb:s.md": "# S\n\nsharedword"}, {"kb:s.md": "# S\n\naword"}, {"kb:s.md": "# S\n\nbword"})
     await index_global(store, None, servers.shared)
     for guild_id, library in servers.libraries.items():
         await index_global(store, None, library, guild_id=guild_id)
     held = {
-        guild_id: {doc.filename for doc in await documents_in(store, protocol.documentation(guild_id))}
+        guild_id: {doc.filename for doc in await store.documents(protocol.documentation(guild_id))}
         for guild_id in (None, A, B)
     }
     assert held == {None: {"s.md"}, A: {"s.md", f"@{A}/s.md"}, B: {"s.md", f"@{B}/s.md"}}

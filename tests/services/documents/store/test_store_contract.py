@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 
 from services.documents.indexing import fill
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import (
     ChunkSearch,
     Collection,
-    DocumentStore,
     LineWhere,
     NewDocument,
     Origin,
     SearchMode,
     State,
     Where,
-    unfinished,
 )
 from services.documents.store.schema import embedded_text, to_embed
 from tests.hashing import HashingEmbedder
@@ -107,7 +106,7 @@ async def test_vectors_of_another_embedder_are_never_compared(store: DocumentSto
     hits = await store.search(cases.case().name, ChunkSearch("card", (await other.embed(["card"]))[0], other.id))
     assert hits
     assert all(hit.score is None for hit in hits)
-    assert [doc.doc_id for _, doc in await unfinished(store, other.id)] == [document.doc_id]
+    assert [doc.doc_id for _, doc in await store.unfinished(other.id)] == [document.doc_id]
     assert await store.unembedded(cases.case().name, document.doc_id, other.id)
 
 
@@ -188,7 +187,7 @@ async def test_unfinished_work_is_told_at_the_start(store: DocumentStore) -> Non
     pending = await store.expect(cases.case(), Origin("later.log", attachment_id=5))
     (lexical,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     await cases.post(store, "done.log", cases.OTHER_LOG)
-    found = await unfinished(store, EMBEDDER.id)
+    found = await store.unfinished(EMBEDDER.id)
     assert {(name, doc.doc_id) for name, doc in found} == {
         (cases.case().name, pending.doc_id),
         (cases.case().name, lexical.doc_id),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.documents.results import Status, ToolContext
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
 from services.documents.tools.toolset import build
@@ -27,12 +27,12 @@ QUESTIONS = (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_nothing_of_one_thread_is_found_in_another(store: EmbeddedStore, question: str) -> None:
+async def test_nothing_of_one_thread_is_found_in_another(store: DocumentStore, question: str) -> None:
     await cases.post(store, "shop.log", cases.LOG, cases.THREAD)
     await cases.post(store, "deploy/compose.yaml", cases.COMPOSE, cases.THREAD)
     await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
@@ -46,7 +46,7 @@ async def test_nothing_of_one_thread_is_found_in_another(store: EmbeddedStore, q
         assert words not in tool.response(other)
 
 
-async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked_up(store: EmbeddedStore) -> None:
+async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked_up(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = cases.tools_over(store)
     allowed = await tools[libraries.CASE].ask(cases.context(), "What is on line 4 of shop.log?")
@@ -57,13 +57,13 @@ async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked
     assert not await tools[libraries.CASE].offered(ctx)
 
 
-async def test_a_thread_of_another_guild_is_denied(store: EmbeddedStore) -> None:
+async def test_a_thread_of_another_guild_is_denied(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     result = await cases.tools_over(store)[libraries.CASE].ask(cases.context(guild=8), "What is on line 4?")
     assert result.status is Status.DENIED
 
 
-async def test_runbooks_of_one_user_are_never_shown_to_another(store: EmbeddedStore) -> None:
+async def test_runbooks_of_one_user_are_never_shown_to_another(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     await cases.write_runbook(store, "# Restarts\n\nNever restart the ledger on Fridays.\n", cases.MARA, "Restarts")
     tools = cases.tools_over(store, embedder=HashingEmbedder())
@@ -74,7 +74,7 @@ async def test_runbooks_of_one_user_are_never_shown_to_another(store: EmbeddedSt
         assert others not in text
 
 
-async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_that(store: EmbeddedStore) -> None:
+async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_that(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     private, sharing = cases.tools_over(store), cases.tools_over(store, sharing=[cases.FRAN])
     question = "How do I restart the ledger?"
@@ -84,7 +84,7 @@ async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_
     assert await sharing[libraries.USER].offered(cases.context())
 
 
-async def team_notes(store: EmbeddedStore, guild: int = cases.GUILD) -> None:
+async def team_notes(store: DocumentStore, guild: int = cases.GUILD) -> None:
     collection = Collection(f"team_{guild}_kb", "team", str(guild), guild)
     await store.add(
         collection,
@@ -101,7 +101,7 @@ async def team_notes(store: EmbeddedStore, guild: int = cases.GUILD) -> None:
     ("team", "public", "seen"), [(False, True, False), (False, False, False), (True, False, True), (True, True, False)]
 )
 async def test_internal_topics_are_for_the_team_where_nobody_else_reads(
-    store: EmbeddedStore, team: bool, public: bool, seen: bool
+    store: DocumentStore, team: bool, public: bool, seen: bool
 ) -> None:
     await team_notes(store)
     ctx = cases.context(public=public, team=team)
@@ -112,7 +112,7 @@ async def test_internal_topics_are_for_the_team_where_nobody_else_reads(
     assert "three days" in text
 
 
-async def test_a_topic_is_hidden_as_soon_as_that_is_configured_whatever_is_indexed_still(store: EmbeddedStore) -> None:
+async def test_a_topic_is_hidden_as_soon_as_that_is_configured_whatever_is_indexed_still(store: DocumentStore) -> None:
     """Between a start with another configuration and the end of indexing, somebody may ask."""
     await team_notes(store)
     await store.add(
@@ -128,7 +128,7 @@ async def test_a_topic_is_hidden_as_soon_as_that_is_configured_whatever_is_index
     assert await tool.offered(insider)
 
 
-async def test_what_the_team_may_see_is_not_kept_for_others(store: EmbeddedStore) -> None:
+async def test_what_the_team_may_see_is_not_kept_for_others(store: DocumentStore) -> None:
     await team_notes(store)
     tool = cases.tools_over(store)[libraries.TEAM]
     assert "900 EUR" in await tool.run(
@@ -139,7 +139,7 @@ async def test_what_the_team_may_see_is_not_kept_for_others(store: EmbeddedStore
     )
 
 
-async def test_the_notes_of_one_guild_are_not_for_another(store: EmbeddedStore) -> None:
+async def test_the_notes_of_one_guild_are_not_for_another(store: DocumentStore) -> None:
     await team_notes(store)
     tool = cases.tools_over(store)[libraries.TEAM]
     assert (await tool.ask(cases.context(guild=8), "refunds?")).status is Status.NOT_INDEXED
