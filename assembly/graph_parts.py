@@ -227,7 +227,6 @@ def assemble(
         return None if each.curation is None else replace(each.curation, last_said=follower.last_said)
 
     def desk_of(guild_id: int, server: ServerParts) -> ServerContext:
-        internal = settings.kb.internal_topics | server.settings.kb.internal_topics
         usage = state.usage_of(guild_id)
         return ServerContext(
             assistant=server.assistant,
@@ -237,13 +236,7 @@ def assemble(
             pointing=point_rules(server.settings, settings),
             lookup=None
             if documents is None
-            else documents.lookup(
-                viewing,
-                usage,
-                internal,
-                server=guild_id,
-                reply_language=server.settings.ai_response.reply_language,
-            ),
+            else documents.lookup(viewing, usage, server.search, server=server.settings),
         )
 
     async def archived(capture: Capture) -> Outcome:
@@ -253,7 +246,7 @@ def assemble(
 
     evidence = lookup = None
     if documents is not None:
-        lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
+        lookup = documents.lookup(viewing, state.usage, search)
         notes = FileNotes(
             reply_language=settings.ai_response.reply_language,
             languages={guild_id: own.ai_response.reply_language for guild_id, own in settings.servers.items()},

@@ -46,6 +46,7 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
+from services.documents.tools import TEAM
 from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
 from services.privacy import (
@@ -156,17 +157,17 @@ class Privacy:
     @asynccontextmanager
     async def _without_copies(self, user_id: int, gone: Sequence[Settings]) -> AsyncGenerator[None]:
         """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
-        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError, StoreUnavailable.
+        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
             all_taught = self.taught, *self.servers
             written = [each for each in all_taught if await in_thread(has_archived_text, each.raw, user_id)]
-            dropped = await in_thread(forgotten_by_search, gone, user_id)
-            if (written or dropped) and self.documents is not None:
-                await stack.enter_async_context(self.documents.without_topics())
+            await in_thread(forgotten_by_search, gone, user_id)
             for each in written:
                 if each.search is not None:
                     await stack.enter_async_context(each.search.team_passages_dropped())
+            if written and self.documents is not None:
+                self.documents.answers.purge(TEAM)
             yield
 
 
@@ -386,7 +387,10 @@ def server_answerers(
 
     def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
         for_server = replace(rules, pointing=desk.pointing)
-        return Answerer(assistant, library, search, for_server, budget=desk.budget, usage=usage, lookup=desk.lookup)
+        lookup = desk.lookup
+        if lookup is not None and isinstance(search, LibrarySearch):
+            lookup = lookup.searching(search)
+        return Answerer(assistant, library, search, for_server, budget=desk.budget, usage=usage, lookup=lookup)
 
     for_everybody = answerer(desk.assistant, desk.library, desk.search)
     for_team = for_everybody if insiders is None else answerer(*insiders)

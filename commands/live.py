@@ -160,7 +160,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             knowledge_kept_current(settings, knowledge, state.usage, meters=meters),
             server_knowledge_kept_current(settings, knowledge, state, meters),
             search_kept_current(
-                settings, documents, library, search, lambda: {guild.id for guild in discord.client.guilds}, servers
+                [search, *(server.search for server in servers.values())], settings.kb.runtime_refresh_tick_seconds
             ),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +19,6 @@ from assembly.documents import documents_for
 from assembly.graph_parts import CaptureOptions, assemble, capture_parts, open_servers, server_libraries
 from assembly.knowledge import temporary_index
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
-from assembly.search_updates import IndexOnDemand
 from assembly.team import FailedCurations, curation_parts
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
@@ -84,11 +82,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         models = open_llms(settings, record=record, replay=recorded)
         answering, knowledge = await stack.enter_async_context(models)
         embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
-        # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
-        # (services.assistant.extractive.assistant).
         libraries = server_libraries(settings, library)
-        joined = {guild_id: both for guild_id, (_, both) in libraries.items()}
-        indexing = None if answering is None else partial(IndexOnDemand, settings, library, servers=joined)
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
@@ -98,7 +92,6 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 record=record,
                 replay=recorded,
                 rehearsed=True,
-                before_asking=indexing,
             )
         )
         search = await stack.enter_async_context(open_search(settings, library, embedder))

@@ -33,14 +33,12 @@ from transport.errors import ServerAway
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 
-FOLDERS = ((protocol.CASE_PREFIX, "evidence"), (protocol.USER_PREFIX, "runbooks"))
 _LEVEL, _READ_BYTES = 1, 1 << 20
 
 
-def object_name(name: str) -> str | None:
-    """Of a collection: its path below a data folder. None: it is kept in this process only, and made anew elsewhere."""
-    folder = next((folder for prefix, folder in FOLDERS if name.startswith(prefix)), None)
-    return None if folder is None else f"{folder}/{name}.sqlite"
+def object_name(name: str) -> str:
+    """Of a collection: its path below a data folder."""
+    return f"{'evidence' if name.startswith(protocol.CASE_PREFIX) else 'runbooks'}/{name}.sqlite"
 
 
 def collection_of(key: str) -> str | None:
@@ -117,7 +115,7 @@ class _Replica:
 
 class CollectionReplicas:
     """Collections in the bucket, worked on in replicas of this process: `SharedCollections`
-    (services.documents.store.document_store). Those without an `object_name` stay in this process.
+    (services.documents.store.document_store).
 
     A write changes the copy first; then the bucket gets the copy, if it still holds what the copy was made from. Where
     another process was faster, the copy is fetched anew and the write is done again: of two additions at once, none is
@@ -141,8 +139,6 @@ class CollectionReplicas:
 
     async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         """Read the copy as the bucket has it."""
-        if not is_in_bucket(name):
-            return await self._copies.read(name, work, nothing)
         copy = self._copy(name)
 
         async def looked() -> T:
@@ -186,8 +182,6 @@ class CollectionReplicas:
                 return result
             raise StoreUnavailable(f"{name} is written by other processes all the time")
 
-        if not is_in_bucket(name):
-            return await write()
         copy = self._copy(name)
         return await self._in_turn(copy, written)
 
@@ -195,8 +189,6 @@ class CollectionReplicas:
         """The summary of a collection; taken from the object's metadata where this process has no replica, since a
         sweep asks for every thread.
         """
-        if not is_in_bucket(name):
-            return await self._copies.describe(name)
         copy = self._copy(name)
 
         async def described() -> CollectionSummary | None:
@@ -211,8 +203,6 @@ class CollectionReplicas:
 
     async def delete(self, name: str) -> bool:
         """Whether it was there."""
-        if not is_in_bucket(name):
-            return await self._copies.delete(name)
         copy = self._copy(name)
 
         async def deleted() -> bool:
@@ -229,13 +219,11 @@ class CollectionReplicas:
             heads = await self._bucket.heads()
             await self._bucket.clear_orphans(heads, ORPHANED_SECONDS)
         there = {name for head in heads if (name := collection_of(head.name)) is not None}
-        copied = set(await self._copies.names())
-        own = {name for name in copied if not is_in_bucket(name)}
-        for name in copied - own - there:
+        for name in set(await self._copies.names()) - there:
             copy = self._copy(name)
             await self._in_turn(copy, lambda copy=copy: self._current(copy))
         begun = {name for name, copy in self._known.items() if copy.waiting}
-        return sorted(name for name in there | begun | own if name.startswith(prefix))
+        return sorted(name for name in there | begun if name.startswith(prefix))
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
         """Tell `heard` what is in the bucket, and what changes."""
@@ -263,7 +251,7 @@ class CollectionReplicas:
         except StoreUnavailable as error:
             log.error("documents: the last vectors are lost: %s", error)  # noqa: TRY400 (a line for the operator)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for name in filter(is_in_bucket, await self._copies.names()):
+        for name in await self._copies.names():
             await self._copies.delete(name)
         await self._copies.close()
 
@@ -377,9 +365,7 @@ class CollectionReplicas:
             task.exception()  # whoever waits for it has it; nobody else needs to
 
     def _copy(self, name: str) -> _Replica:
-        key = object_name(protocol.checked(name))
-        assert key is not None, "others are kept here only"  # noqa: S101 (tells the type checker)
-        return self._known.setdefault(name, _Replica(name, key))
+        return self._known.setdefault(name, _Replica(name, object_name(protocol.checked(name))))
 
 
 @contextlib.contextmanager
@@ -396,14 +382,9 @@ def _readable() -> Generator[None]:
 def open_bucket_store(
     streams: JetStreamContext, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
 ) -> SharedStore:
-    """Return a store whose collections are kept in the bucket `evidence`, with `copies` in this process; those of the
-    team and of the documentation each process makes for itself.
+    """Return a store whose collections are kept in the bucket `evidence`, with `copies` in this process.
 
     `streams`: of a connection on the loop on which the store is used. `folder`: of this process, for what is on its
     way; on the same disk as the folders of `copies`.
     """
     return SharedStore(CollectionReplicas(ObjectBucket(streams, EVIDENCE), folder, copies, soon_seconds))
-
-
-def is_in_bucket(name: str) -> bool:
-    return object_name(protocol.checked(name)) is not None

@@ -429,14 +429,8 @@ async def run_worker(
             if number in partition_worker.partitions
         }
 
-        def guild_ids() -> set[int]:
-            return {guild.id for guild in shared.discord.client.guilds}
-
-        await enter(
-            search_kept_current(
-                shared.settings, shared.documents, shared.library, shared.search, guild_ids, shared.servers
-            )
-        )
+        searches = [shared.search, *(server.search for server in shared.servers.values())]
+        await enter(search_kept_current(searches, shared.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep()):
             await stopping.wait()

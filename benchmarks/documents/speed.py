@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 
 
 async def show_speed(folder: Path) -> int:
-    store = sqlite_store(Folders(folder, folder, folder))
+    store = sqlite_store(Folders(folder, folder))
     embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
     try:
         fine = await _searching(store, embedder)
@@ -49,7 +49,8 @@ async def _searching(store: DocumentStore, embedder: Embedder) -> bool:
     whole = "\n".join(texts)
     made = Prepared("words.txt", DocumentKind.TEXT, 1.0, "0" * 64, len(whole), whole, PASSAGES, chunks)
     begun = time.perf_counter()
-    await store.add(Collection("global_kb", "global"), [NewDocument(Origin("words.txt"), made, vectors, embedder.id)])
+    (document,) = await store.add(Collection("user_1_kb", "user", "1"), [NewDocument(Origin("words.txt"), made)])
+    await store.embed("user_1_kb", document.doc_id, embedder.id, {at: vectors[at] for at in range(PASSAGES)})
     print(f"{PASSAGES} passages stored in {time.perf_counter() - begun:.1f} s")
     seconds: list[float] = []
     spent: list[float] = []
@@ -58,7 +59,7 @@ async def _searching(store: DocumentStore, embedder: Embedder) -> bool:
         question = " ".join(names[word] for word in words)
         begun, busy = time.perf_counter(), time.process_time()
         vector = (await embedder.embed([question]))[0]
-        await store.search("global_kb", ChunkSearch(f"{question} {number}", vector, embedder.id))
+        await store.search("user_1_kb", ChunkSearch(f"{question} {number}", vector, embedder.id))
         seconds.append(time.perf_counter() - begun)
         spent.append(time.process_time() - busy)
     first, *rest = seconds

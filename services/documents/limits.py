@@ -20,7 +20,6 @@ class DocumentKind(StrEnum):
     MARKDOWN = "markdown"
     CODE = "code"
     TEXT = "text"
-    TEAM_TOPIC = "team topic"
 
 
 class ChunkType(StrEnum):
@@ -31,7 +30,6 @@ class ChunkType(StrEnum):
     CODE = "code"
     ROWS = "rows"
     TEXT = "text"
-    TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True)

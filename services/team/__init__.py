@@ -21,7 +21,6 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 # pyright: reportUnusedImport=false
 from services.team import archive, archive_files, captures, corrections, library, rebuilding
 from services.team.archive import (
-    MARKER,
     REMOVED,
     Pair,
     PairTurn,

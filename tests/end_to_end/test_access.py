@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from model.outcomes import OutcomeKind
-from services.documents.indexing import index_team
 from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import PLAIN, Start, llm
@@ -66,15 +65,6 @@ async def offered(start: Start, server: DiscordServer, **sections: dict[str, Any
     return bot
 
 
-async def indexed(bot: RunningBot, server: DiscordServer) -> None:
-    """As the bot does beside everything else."""
-    assert bot.parts is not None
-    lookup, kb, guild_id = bot.parts.services.lookup, bot.settings.kb, server.guild.id
-    assert lookup is not None
-    topics = kb.team_topics_dir
-    await index_team(lookup.store, None, topics, team_id=str(guild_id), guild_id=guild_id, internal=kb.internal_topics)
-
-
 def leaking(server: DiscordServer) -> list[str]:
     return [post.content for post in server.posts if SECRET in post.content or "pricing" in post.content]
 
@@ -91,7 +81,6 @@ async def test_an_internal_topic_answers_the_team_in_ask_and_nobody_anywhere_els
         kb={"internal_topics": ["pricing"]},
         discord={"team_role_ids": [staff.id], "team_member_ids": [lou.id], "team_active_seconds": 1},
     )
-    await indexed(bot, discord_server)
     assert SECRET not in await said(discord_server, help_, ada, "ask", question=ASKED)
     await bot.until_ended(await discord_server.say(help_, ada, ASKED))
     file = await discord_server.say(help_, ada, f"{ASKED} See the log.", attachments=[UPLOAD])
@@ -155,7 +144,6 @@ async def test_a_model_is_shown_an_internal_topic_for_the_team_alone(
         ai_response={"llm": llm(llm_server)},
         discord={"team_member_ids": [kim.id], "team_active_seconds": 1},
     )
-    await indexed(bot, discord_server)
     for who in (ada, kim):
         await said(discord_server, help_, who, "kb add", text="Clean lanterns with a dry cloth.", title="Lanterns")
     await bot.until_ended(await discord_server.say(help_, ada, ASKED))

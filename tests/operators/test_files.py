@@ -54,7 +54,7 @@ class BrokenStore(DocumentStore):
     """The embedded one, of which single calls fail."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(SqliteCollections(Folders(folder, folder, folder)))
+        super().__init__(SqliteCollections(Folders(folder, folder)))
         self.broken: set[str] = set()
 
     def __getattribute__(self, name: str) -> Any:

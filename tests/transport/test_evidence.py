@@ -11,7 +11,6 @@ import pytest
 from nats.aio.client import Client
 
 from services.documents.store import (
-    Collection,
     CollectionSummary,
     DocumentStore,
     Origin,
@@ -192,15 +191,6 @@ async def test_who_follows_is_told_of_all_and_of_each_change(one: SharedStore, t
     assert await heard.get() == (protocol.user("311"), True)
     await one.delete_collection(NAME)
     assert await heard.get() == (NAME, False)
-
-
-async def test_what_all_share_stays_with_the_process(one: SharedStore, two: SharedStore) -> None:
-    team = Collection(protocol.team("7"), "team", "7", 7)
-    await one.add(team, [cases.new("topic.md", cases.RUNBOOK)])
-    assert await one.list_collections() == [team.name]
-    assert await two.list_collections() == []
-    assert await two.describe(team.name) is None
-    assert await one.delete_collection(team.name)
 
 
 async def test_killed_between_the_bytes_and_the_head_nothing_is_half(

@@ -344,7 +344,7 @@ class ChromaCollections:
         `connect`: makes another client than Chroma's own, for tests.
         """
         self._address = address
-        self._copies = SqliteCollections(Folders(folder, folder, folder))
+        self._copies = SqliteCollections(Folders(folder, folder))
         self._held: dict[str, KeptRecords] = {}  # what each copy that is up to date was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (

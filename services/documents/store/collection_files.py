@@ -30,18 +30,13 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The folders that collections are in: those of threads, those of people, and the team's and global ones
-    (`shared`).
-    """
+    """The folders that collections are in: those of threads, and all others."""
 
     cases: Path
     users: Path
-    shared: Path
 
     def of(self, name: str) -> Path:
-        if name.startswith(protocol.CASE_PREFIX):
-            return self.cases
-        return self.users if name.startswith(protocol.USER_PREFIX) else self.shared
+        return self.cases if name.startswith(protocol.CASE_PREFIX) else self.users
 
 
 @dataclass(slots=True)
@@ -231,7 +226,7 @@ class CollectionFiles:
     def names(self, prefix: str) -> list[str]:
         return sorted(
             path.name.removesuffix(SUFFIX)
-            for folder in {self._folders.cases, self._folders.users, self._folders.shared}
+            for folder in {self._folders.cases, self._folders.users}
             for path in folder.glob(f"*{SUFFIX}")
             if path.name.startswith(prefix)
         )

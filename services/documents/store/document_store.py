@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from services.documents.store import protocol, schema, searching, writing
+from services.documents.store import schema, searching, writing
 from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections
 from services.documents.store.protocol import (
     ChunkHit,
@@ -94,7 +94,7 @@ class DocumentStore:
         return document
 
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
-        """Add documents: searchable by words, and by meaning if they have vectors.
+        """Add documents: searchable by words.
 
         For a file that is there already, only its new origin is noted. A document that was expected for the same
         attachment becomes this one. Without `create`, nothing is written or returned if the collection does not exist.
@@ -210,14 +210,13 @@ class DocumentStore:
         def work(connection: sqlite3.Connection) -> list[Document]:
             for doc_id in drop:
                 writing.drop(connection, doc_id)
-            if private:
+            if drop:
                 writing.overwrite(connection)
             added = zip(docs, rows, strict=True)
             return [writing.add(connection, collection.name, doc, row) for doc, row in added]
 
-        private = bool(drop) and collection.name != protocol.GLOBAL  # documentation is published, and large
         made = collection if create else None
-        return await self.collections.change(collection.name, work, made, erase=private) or []
+        return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
 
 
 def sqlite_store(folders: Folders, *, read_only: bool = False) -> DocumentStore:

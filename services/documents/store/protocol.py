@@ -4,7 +4,6 @@ that several processes share say who reads what.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,13 +61,10 @@ def sliced(items: Sequence[T]) -> Slices[T]:
     return Slices(len(items), [pickle.dumps(items[at : at + _SLICE], pickle.HIGHEST_PROTOCOL) for at in starts])
 
 
-GLOBAL = "global_kb"
 CASE_PREFIX = "case_"
 USER_PREFIX = "user_"
-TEAM_PREFIX = "team_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
-_PLAIN = re.compile(r"[a-z0-9-]{1,40}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 
 
@@ -78,25 +74,6 @@ def case(thread_id: str) -> str:
 
 def user(user_id: str) -> str:
     return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
-
-
-def team(team_id: str) -> str:
-    """Name the collection of a team. `team_id`: a guild's id, or a team's name; a name that is no plain word is
-    hashed.
-    """
-    if not team_id.strip():
-        raise ValueError("a team is needed")
-    if _PLAIN.fullmatch(team_id):
-        return f"{TEAM_PREFIX}{team_id}_kb"
-    # A plain name holds no underscore: two teams never share a collection.
-    return f"{TEAM_PREFIX}x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
-
-
-def documentation(guild_id: int | None = None) -> str:
-    """Name the collection of the documentation that all servers share; with `guild_id`: of that together with the
-    server's own.
-    """
-    return GLOBAL if guild_id is None else f"global_{guild_id}_kb"
 
 
 def checked(name: str) -> str:
@@ -125,7 +102,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    name: str  # `case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.protocol)
+    name: str  # `case_<thread>`, `user_<user>_kb`
     kb_type: str
     scope_id: str | None = None
     guild_id: int | None = None
@@ -141,15 +118,13 @@ class Origin:
     attachment_id: int | None = None
     uploaded_at: str = ""  # RFC 3339, UTC
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Metadata of the whole document, which its chunks inherit: `title`, `topic`, `category`, `tags`, `internal`."""
+    """Metadata of the whole document, which its chunks inherit: `title`, `category`, `tags`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
     origin: Origin
     prepared: Prepared
-    vectors: Vectors | None = None  # of its embedded chunks, in their order; None: to come later
-    embedder_id: str = ""  # whose vectors they are
     rows: Rows | None = None  # made where the document was read, which then has neither text nor chunks here
 
 
@@ -204,11 +179,9 @@ class CollectionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter for chunks: all conditions that are set must hold."""
+    """A filter for chunks."""
 
     doc_ids: frozenset[str] | None = None  # None: the current revision of every document
-    types: frozenset[ChunkType] | None = None
-    internal: bool = True  # whether documents marked `internal` may be found
 
 
 @dataclass(frozen=True, slots=True)

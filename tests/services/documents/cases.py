@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
@@ -20,6 +20,7 @@ from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.toolset import build
+from services.knowledge.library_search import LibrarySearch
 from services.llm.endpoint import CallOptions, LLMError
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits
@@ -71,7 +72,7 @@ If more than forty are taken, restart the ledger with `ledgerctl restart`. If it
 
 
 def folders(root: Path) -> Folders:
-    return Folders(root / "evidence", root / "runbooks", root / "shared")
+    return Folders(root / "evidence", root / "runbooks")
 
 
 def new_store(root: Path) -> DocumentStore:
@@ -84,6 +85,13 @@ def new(filename: str, text: str, **extra: str) -> NewDocument:
 
 def case(thread: int = THREAD, guild: int = GUILD) -> Collection:
     return Collection(protocol.case(str(thread)), "case", str(thread), guild)
+
+
+async def keep_as_before(data: Path, name: str, text: str) -> None:
+    """A collection of documentation or topics as releases before this one made it in a data folder."""
+    store = sqlite_store(Folders(data / "documents", data / "documents"))
+    await store.add(Collection(name, "team"), [new("topic.md", text)])
+    await store.close()
 
 
 async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
@@ -100,6 +108,7 @@ async def write_runbook(store: DocumentStore, text: str, user: int, title: str =
 
 def tools_over(
     store: DocumentStore,
+    search: LibrarySearch | None = None,
     *,
     embedder: Embedder | None = None,
     asker: ScriptedAsker | None = None,
@@ -108,6 +117,7 @@ def tools_over(
 ) -> dict[str, DocumentQATool]:
     return build(
         store=store,
+        search=search,
         embedder=embedder,
         asker=asker,
         model="scripted",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import (
     ChunkSearch,
@@ -21,7 +21,6 @@ from services.documents.store.protocol import (
     State,
     Where,
 )
-from services.documents.store.schema import embedded_text, to_embed
 from tests.hashing import HashingEmbedder
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
@@ -255,20 +254,18 @@ async def test_what_has_no_time_is_neither_the_earliest_nor_the_latest(store: Do
 
 
 async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore) -> None:
-    collection = Collection("global_kb", "global")
+    collection = Collection("user_7_kb", "user", "7")
     (old,) = await store.add(collection, [cases.new("setup.md", "# Setup\n\nPress the green button.\n")])
     doc = cases.new("setup.md", "# Setup\n\nPress the blue button.\n")
-    texts = [embedded_text(doc.origin, chunk) for chunk in to_embed(doc.prepared)]
-    ready = NewDocument(doc.origin, doc.prepared, await EMBEDDER.embed(texts), EMBEDDER.id)
-    (fresh,) = await store.revise(collection, [ready], [old.doc_id])
-    assert fresh.state is State.READY
-    hits = await store.search("global_kb", ChunkSearch("button"))
+    (fresh,) = await store.revise(collection, [doc], [old.doc_id])
+    assert fresh.state is State.LEXICAL
+    hits = await store.search("user_7_kb", ChunkSearch("button"))
     assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
     assert any("blue" in hit.chunk.text for hit in hits)
 
 
 async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: DocumentStore) -> None:
-    collection = Collection("global_kb", "global")
+    collection = Collection("user_7_kb", "user", "7")
     setup, prices = (
         cases.new("setup.md", "# Setup\n\nPress the green button until it clicks.\n"),
         cases.new("prices.md", "# Prices\n\nA button costs a penny.\n"),
@@ -285,13 +282,6 @@ async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: Doc
     assert len(await store.search(collection.name, replace(asked, mode=SearchMode.HYBRID))) == 2
     literal = replace(asked, identifiers=("a penny",))
     assert [hit.chunk.doc_id for hit in await store.search(collection.name, literal)] == [second.doc_id, first.doc_id]
-
-
-async def test_internal_documents_can_be_left_out(store: DocumentStore) -> None:
-    collection = Collection("team_7_kb", "team", "7", 7)
-    await store.add(collection, [cases.new("secret.md", "# Keys\n\nThe spare key hangs left.\n", internal="true")])
-    assert await store.search("team_7_kb", ChunkSearch("spare key"))
-    assert await store.search("team_7_kb", ChunkSearch("spare key", where=Where(internal=False))) == []
 
 
 async def test_two_collections_know_nothing_of_each_other(store: DocumentStore) -> None:

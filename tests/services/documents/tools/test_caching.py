@@ -16,6 +16,7 @@ from services.documents.results import QAResult, Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
 from services.documents.tools.core import AnswerCache, DocumentQATool, normalised
+from services.documents.tools.scopes import FileShelf
 from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
@@ -117,7 +118,7 @@ class Slow(ExtractiveSynthesiser):
 async def test_equal_questions_at_one_time_share_one_answer(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     slow = Slow()
-    core = DocumentQATool(config=libraries.CASE_EVIDENCE, store=store, synthesiser=slow)
+    core = DocumentQATool(config=libraries.CASE_EVIDENCE, shelf=FileShelf(store), synthesiser=slow)
     results = await asyncio.gather(*(core.answer_question(QUESTION, "100") for _ in range(8)))
     assert len(slow.calls) == 1
     assert len({result.answer for result in results}) == 1

@@ -192,7 +192,7 @@ async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) ->
 async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, hangs: bool) -> None:
     """No text of an exception is ever shown."""
     _, tools = broken(tmp_path, hangs=hangs)
-    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
+    result = await ask(tools, "What happened?")
     assert result.status is Status.RETRIEVAL_ERROR
     assert "temporarily unavailable" in result.answer
     assert SECRET not in result.answer
@@ -201,14 +201,14 @@ async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, han
 async def test_a_store_that_stays_down_is_left_alone_for_a_minute(tmp_path: Path) -> None:
     store, tools = broken(tmp_path)
     for _ in range(5):
-        await ask(tools, "What happened?", tool=libraries.GLOBAL)
+        await ask(tools, "What happened?")
     asked = store.asked
-    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
+    result = await ask(tools, "What happened?")
     assert result.status is Status.RETRIEVAL_ERROR
     assert store.asked == asked
     store.failures = 0
     await asyncio.sleep(61)
-    assert (await ask(tools, "What happened?", tool=libraries.GLOBAL)).status is Status.NOT_INDEXED
+    assert (await ask(tools, "What happened?")).status is Status.NOT_INDEXED
 
 
 async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.results import QAResult, Status
 from services.documents.store import protocol
 from services.documents.store.document_store import DocumentStore

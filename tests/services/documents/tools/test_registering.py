@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection, SearchMode, Weights
 from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import LIBRARIES, KBConfig
+from services.documents.tools.scopes import FileShelf
 from services.documents.tools.toolset import Toolset, build
 from services.search.embedding import Vectors
 from tests.hashing import HashingEmbedder
+from tests.searching import by_words
 from tests.services.documents import cases
+from tests.world import Shelf
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ BY_MEANING = replace(GLOSSARY, search_mode=SearchMode.VECTOR)
 
 async def test_a_fifth_library_needs_no_change_of_the_core(store: DocumentStore) -> None:
     tools = cases.tools_over(store, embedder=HashingEmbedder())
-    tool = tools[GLOSSARY.name] = replace(tools[libraries.GLOBAL], config=GLOSSARY)
+    tool = tools[GLOSSARY.name] = replace(tools[libraries.CASE], config=GLOSSARY)
     await store.add(
         Collection("glossary", "glossary"),
         [cases.new("escrow.md", "# Escrow\n\nMoney that a third party keeps until both sides agree.\n", word="escrow")],
@@ -68,7 +71,7 @@ async def test_a_fifth_library_needs_no_change_of_the_core(store: DocumentStore)
 
 async def found(store: DocumentStore, config: KBConfig, question: str, embedder: HashingEmbedder | None) -> list[str]:
     """The words that a glossary has for a question, best first."""
-    tool = DocumentQATool(config=config, store=store, embedder=embedder)
+    tool = DocumentQATool(config=config, shelf=FileShelf(store), embedder=embedder)
     return list((await tool.answer_question(question, k=1)).sources)
 
 
@@ -103,7 +106,7 @@ async def test_the_four_libraries_are_searched_by_meaning_and_by_words(store: Do
 
 async def test_one_line_says_which_tools_there_are(store: DocumentStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tools = build(store=store, embedder=HashingEmbedder())
+        tools = build(store=store, search=by_words(Shelf()), embedder=HashingEmbedder())
     assert list(tools) == [libraries.CASE, libraries.TEAM, libraries.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
     names = f"{libraries.CASE}, {libraries.TEAM}, {libraries.GLOBAL}"
@@ -167,5 +170,5 @@ def test_each_description_says_what_for_and_what_else(config: KBConfig) -> None:
 async def test_filters_that_nobody_knows_are_refused(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG)
-    tool = DocumentQATool(config=GLOSSARY, store=store)
+    tool = DocumentQATool(config=GLOSSARY, shelf=FileShelf(store))
     assert (await tool.answer_question("what?", None, filters={"colour": "red"})).status is Status.INVALID
