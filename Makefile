@@ -13,13 +13,15 @@ LOWEST := .venv-lowest
 OTHERS := 3.11 3.12 3.13 3.14
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests coverage other-pythons all-pythons lowest benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests test-operators test-rest test-slow test-drill coverage other-pythons all-pythons lowest benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests"
+	@echo "make test-slow      the tests that cost most: three servers, the image, all patterns, the quality of answers"
+	@echo "make test-drill     many processes over NATS, killed and frozen, with few messages"
 	@echo "make coverage       how much of everything the tests reach"
-	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside; an hour or so"
+	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside, 500 cases of other properties; over an hour"
 	@echo "make mutants        which small changes of the product no test notices, on a sample (AREA, SAMPLE, SEED)"
 	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
@@ -43,8 +45,8 @@ $(DEMO_KNOWLEDGE)/index-cache.json:
 	@cp examples/knowledge-base/fetched.json $@
 
 check: $(VENV)/development
-	@$(MAKE) --no-print-directory -j2 types lint imports dependencies generated
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory -j2 types lint imports dependencies generated test-operators
+	@$(MAKE) --no-print-directory test-rest
 	@echo "All checks passed."
 
 lint: $(VENV)/development
@@ -67,12 +69,24 @@ generated: $(VENV)/development
 	$(BIN)/python examples/replies.py --check
 	$(BIN)/python -m benchmarks.scale_arithmetic --check
 
-# Every branch of the operators, by their own tests. Counting slows them, so the rest goes without:
-# `make coverage` counts everywhere.
-tests: $(VENV)/development
-	$(BIN)/pytest -n auto --dist worksteal tests/operators --cov=operators --cov=dataflow --cov-report=
+tests: test-operators test-rest
+
+# Every branch of the operators, by their own tests, in one process: they take seconds. Counting slows them, so the rest
+# goes without: `make coverage` counts everywhere.
+test-operators: $(VENV)/development
+	$(BIN)/pytest -p no:xdist tests/operators --cov=operators --cov=dataflow --cov-report=
 	$(BIN)/coverage report --fail-under=100
-	$(BIN)/pytest -n auto --dist worksteal --ignore=tests/operators
+
+test-rest: $(VENV)/development
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow" --ignore=tests/operators
+
+# What they look after seldom breaks alone, so they are no part of `make check`. CI runs them.
+test-slow: $(VENV)/development
+	$(BIN)/pytest -n auto --dist loadfile -m slow --ignore=tests/transport/test_drill.py
+
+# Waits for processes most of the time, some minutes; `make scale-drill` is the same with many messages.
+test-drill: $(VENV)/development
+	$(BIN)/pytest -n auto tests/transport/test_drill.py
 
 coverage: $(VENV)/development
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=
@@ -90,10 +104,10 @@ $(CHROMA)/server: requirements/development.txt
 	@$(CHROMA)/bin/python -m pip install -qq --disable-pip-version-check --no-deps $$(sed -n 's/^chromadb-client==/chromadb==/p' $<)
 	@touch $@
 
-# The same tests run with `make tests`, on fewer cases that are always the same (docs/testing.md).
+# All tests of properties run with `make tests`, on fewer cases that are always the same (docs/testing.md).
 .PHONY: fuzz
 fuzz: $(VENV)/development
-	MILLRACE_FUZZ=$(or $(CASES),10000) nice $(BIN)/pytest -n auto --dist worksteal -q --show-capture=no --tb=short -o faulthandler_timeout=0 tests/fuzzing
+	MILLRACE_FUZZ=$(or $(CASES),10000) nice $(BIN)/pytest -n auto --dist worksteal -q --show-capture=no --tb=short -o faulthandler_timeout=0 -m hypothesis
 
 # docs/testing.md says what it found. `nice`, as it takes a while.
 .PHONY: mutants

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
@@ -16,20 +15,20 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from assembly.redaction import redactor_of
 from assembly.sources import SourceSetup, source_kinds
 from model.conversations import Conversation, Role, Turn
+from model.servers import Servers
 from operators.pointing import PointRules
 from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
 from services.llm import (
-    ConcurrencyLimit,
     Endpoint,
     EndpointSettings,
     Limiter,
-    RecordingEndpoint,
+    Recording,
     RedactingEndpoint,
     ReplayEndpoint,
     StructuredLLM,
@@ -39,6 +38,7 @@ from services.llm import (
     open_endpoint,
     vectors_client,
 )
+from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.search.text import SiteGenerator
@@ -47,7 +47,7 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
-from streams.server_context import AnswerRules
+from streams.server_context import AnswerRules, ServerContext, unlimited
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """Beside the index of each; they can be deleted, and are made again."""
@@ -118,24 +118,23 @@ def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | No
         yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
 
 
-def point_rules(settings: Settings, shared: Settings | None = None) -> PointRules:
-    """Make the rules of pointing to pages where there is no sure answer. `shared`: as for `addresses_of`."""
-    answering = settings.ai_response
+def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
+    """Make the rules of pointing to pages where there is no sure answer in a server."""
+    server = settings.servers[guild_id]
+    answering = server.ai_response
     return PointRules(
         when_unsure=answering.when_unsure == "point",
-        by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
+        by_channel={channel: server.when_unsure_in(channel) == "point" for channel in server.discord.channels},
         reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
-        addresses=addresses_of(settings, shared),
+        addresses=addresses_of(settings, guild_id),
     )
 
 
-def addresses_of(settings: Settings, shared: Settings | None = None) -> Addresses:
-    """Make what turns source ids into web addresses. For one server's settings, `shared` are the settings that all
-    servers share.
-    """
-    if shared is not None:
-        return replace(addresses_of(shared), own=addresses_of(settings))
+def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
+    """Make what turns source ids into web addresses, in a server."""
+    if guild_id in settings.servers.own:
+        return replace(addresses_of(settings), own=addresses_of(settings.servers[guild_id]))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
     named = settings.kb.site_generator
@@ -163,19 +162,28 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
         left_out=() if for_team else kb.internal_topics,
-        redact=redactor_of(settings).documentation_text,
+        redact=Redactor(settings.secrets).documentation_text,
         documented=documented,
     )
 
 
-def server_library(
-    settings: Settings, guild_id: int, shared: Library | None = None, *, for_team: bool = False
-) -> tuple[OwnLibrary, JoinedLibrary]:
-    """Give a server's own library, and the one that joins it with the shared library. Questions of the server are
-    answered from the joined one only.
+class ServerLibrary(NamedTuple):
+    """The sources of one server: its `own`, and `all` from which its questions may be answered. They are one library
+    for all servers without their own.
     """
-    own = OwnLibrary(library_of(settings.servers[guild_id], for_team=for_team, documented=False), guild_id)
-    return own, JoinedLibrary(own, shared or library_of(settings, for_team=for_team))
+
+    own: Library
+    all: Library
+
+
+def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
+    """Give the libraries of each server; `for_team`: as for `library_of`."""
+    shared = library_of(settings, for_team=for_team)
+    found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
+    for guild_id, server in settings.servers.own.items():
+        own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
+        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, shared))
+    return Servers(found)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
@@ -192,7 +200,6 @@ def answer_rules(settings: Settings) -> AnswerRules:
         enable_verification=answering.enable_verification,
         speculate=answering.speculate,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
-        pointing=point_rules(settings),
     )
 
 
@@ -213,84 +220,76 @@ def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a run calls its models.
+
+    Attributes:
+        record: the file to which exchanges are appended.
+        replay: the file that answers instead of an endpoint, whether or not one is configured.
+        at_once: calls at a time of each model; None: as many as there are.
+    """
+
+    record: Path | None = None
+    replay: Path | None = None
+    observe: Observe | None = None
+    at_once: int | None = None
+
+
+AS_CONFIGURED = ModelOptions()
+
+
 @asynccontextmanager
 async def open_llm(
-    settings: Settings,
-    llm: LLMSettings | None,
-    *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
-    at_once: int | None = None,
+    settings: Settings, llm: LLMSettings | None, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[StructuredLLM | None]:
     """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
 
-    `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
-    appends the exchanges of either.
-
     Raises:
-        UnreadableExchanges: `replay` holds no exchange.
-        OSError: `record` cannot be written.
+        UnreadableExchanges: the file of a replay holds no exchange.
+        OSError: the file of a recording cannot be written.
     """
     endpoint: Endpoint
-    if replay is not None:
-        endpoint = ReplayEndpoint(replay)
+    if options.replay is not None:
+        endpoint = ReplayEndpoint(options.replay)
     elif llm is not None:
-        endpoint = open_endpoint(endpoint_settings(llm))
+        endpoint = open_endpoint(endpoint_settings(llm), options.at_once)
     else:
         yield None
         return
-    if at_once is not None:
-        endpoint = ConcurrencyLimit(endpoint, at_once)
-    redact = redactor_of(settings).documentation_text
-    endpoint = RedactingEndpoint(endpoint, redact)
-    if record is not None:
-        # The recording is to hold no secret either, neither of what is asked nor of what is replied.
-        endpoint = RedactingEndpoint(RecordingEndpoint(endpoint, record), redact)
+    recording = None if options.record is None else Recording(options.record)
+    endpoint = RedactingEndpoint(endpoint, Redactor(settings.secrets).documentation_text, recording)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)
-        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=observe)
+        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=options.observe)
 
 
 @asynccontextmanager
 async def open_llms(
-    settings: Settings,
-    *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
-    at_once: int | None = None,
+    settings: Settings, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
     """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
 
-    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. `at_once`: calls at a time of
-    each; None: as many as there are. Raises as `open_llm`.
+    They are one, unless `kb.llm` is set; in a replay always, and there is no network. Raises as `open_llm`.
     """
-
-    def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
-        return open_llm(settings, llm, record=record, replay=replay, observe=observe, at_once=at_once)
-
     async with AsyncExitStack() as stack:
-        answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))
-        if settings.kb.llm is not None and replay is None:
-            knowledge = await stack.enter_async_context(client(settings.kb.llm))
+        answering = knowledge = await stack.enter_async_context(open_llm(settings, settings.ai_response.llm, options))
+        if settings.kb.llm is not None and options.replay is None:
+            knowledge = await stack.enter_async_context(open_llm(settings, settings.kb.llm, options))
         yield answering, knowledge
 
 
 def assistant_of(
-    settings: Settings, search: Search, llm: StructuredLLM | None, shared: Settings | None = None
+    settings: Settings, search: Search, llm: StructuredLLM | None, guild_id: int | None = None
 ) -> Assistant:
-    """Make the assistant over `llm`, or the extractive assistant over `search` where there is no model. `shared`: as
-    for `addresses_of`.
-    """
+    """Make the assistant of a server over `llm`, or the extractive one over `search` where there is no model."""
+    answering = settings.servers[guild_id].ai_response
     if llm is None:
-        addresses = addresses_of(settings, shared)
-        return ExtractiveAssistant(search, addresses, reply_language=settings.ai_response.reply_language)
+        return ExtractiveAssistant(search, addresses_of(settings, guild_id), reply_language=answering.reply_language)
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
-    hint = settings.ai_response.out_of_scope_hint
-    return ModelAssistant(llm, tasks_of(settings.ai_response), limits, out_of_scope_hint=hint)
+    return ModelAssistant(llm, tasks_of(answering), limits, out_of_scope_hint=answering.out_of_scope_hint)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:
@@ -311,13 +310,12 @@ class OpenAnswering:
     """The open parts that answer single questions. None of them writes to the data folder.
 
     Attributes:
-        library: the sources that everybody may be answered from.
+        server: what is asked in.
         llm: None: there is no model.
     """
 
     answerer: Answerer
-    library: Library
-    search: Search
+    server: ServerContext
     embedder: Embedder | None
     llm: StructuredLLM | None
 
@@ -325,9 +323,8 @@ class OpenAnswering:
 @asynccontextmanager
 async def open_answering(
     settings: Settings,
+    options: ModelOptions = AS_CONFIGURED,
     *,
-    record: Path | None = None,
-    replay: Path | None = None,
     budget: Limiter | None = None,
     usage: Usage | None = None,
     guild_id: int | None = None,
@@ -336,32 +333,33 @@ async def open_answering(
     the answers (None: not counted). `guild_id`: the server in which questions are asked; None: a server without
     knowledge of its own.
     """
-    library = library_of(settings)
-    async with (
-        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
-        open_embedder(settings.search.embeddings) as embedder,
-        open_search(settings, library, embedder) as search,
-    ):
+    libraries = server_libraries(settings)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        llm = await enter(open_llm(settings, settings.ai_response.llm, options))
+        embedder = await enter(open_embedder(settings.search.embeddings))
+        search = await enter(open_search(settings, libraries.default.own, embedder))
         lacking = await search.unembedded()
         if lacking:
             lack = number_of(lacking, "passage has no vector yet", "passages have no vector yet")
             log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
-
-        def opened(assistant: Assistant, library: Library, search: Search, rules: AnswerRules) -> OpenAnswering:
-            answerer = Answerer(assistant, library, search, rules, budget=budget, usage=usage)
-            return OpenAnswering(answerer=answerer, library=library, search=search, embedder=embedder, llm=llm)
-
-        if guild_id is None:
-            yield opened(assistant_of(settings, search, llm), library, search, answer_rules(settings))
-            return
-        server = settings.servers[guild_id]
-        own, both = server_library(settings, guild_id, library)
-        rules = replace(answer_rules(server), pointing=point_rules(server, settings))
-        async with open_search(server, own, embedder, beside=search) as searching:
-            yield opened(assistant_of(server, searching, llm, settings), both, searching, rules)
+        if libraries[guild_id] is not libraries.default:
+            own = libraries[guild_id].own
+            search = await enter(open_search(settings.servers[guild_id], own, embedder, beside=search))
+        server = ServerContext(
+            assistant=assistant_of(settings, search, llm, guild_id),
+            library=libraries[guild_id].all,
+            search=search,
+            budget=budget or unlimited(),
+            usage=usage or Usage(),
+            pointing=point_rules(settings, guild_id),
+        )
+        yield OpenAnswering(
+            answerer=Answerer(server, answer_rules(settings)), server=server, embedder=embedder, llm=llm
+        )
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:
     """A conversation that is one question, without secrets."""
-    text = redactor_of(settings).text(question.strip())
+    text = Redactor(settings.secrets).text(question.strip())
     return Conversation((Turn(Role.USER, text, asked_now=True),))

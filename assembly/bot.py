@@ -21,7 +21,17 @@ from clock import now
 from dataflow import map_async, supervised
 from model.messages import Attachment, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep
-from services.discord import Access, CDNAttachments, Dispatch, DryRunPoster, Health, LookupFailed, Poster
+from services.discord import (
+    Access,
+    Attachments,
+    CDNAttachments,
+    Dispatch,
+    DryRunPoster,
+    Fetcher,
+    Health,
+    LookupFailed,
+    Poster,
+)
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
 from services.discord.wire import Decoder
@@ -37,12 +47,28 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscordParts:
+class DiscordEnds:
+    """Where replies go, and where more is read than what events tell.
+
+    Attributes:
+        fetcher: None: nothing can be looked up.
+        access: None: nothing keeps the bot from posting.
+        attachments: None: files and pictures stay placeholders.
+    """
+
+    poster: Poster
+    fetcher: Fetcher | None
+    access: Access | None
+    attachments: Attachments | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscordParts(DiscordEnds):
+    """The ends of a connected bot, with its client."""
+
     client: Client
     decoder: Decoder
     fetcher: RestFetcher
-    poster: Poster
-    access: Access
     attachments: CDNAttachments
     refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
 

@@ -24,7 +24,7 @@ from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, entries, newest
 from services.conversations import History
-from services.knowledge import AnyKind, Library, Record, Search, SourceFacts, cache
+from services.knowledge import AnyKind, Library, Record, SourceFacts, cache
 from services.llm import TokenDays
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
@@ -41,8 +41,6 @@ log = logging.getLogger(__name__)
 def dashboard_pages(
     settings: Settings,
     parts: Parts,
-    library: Library,
-    search: Search,
     meter: FlowMeter,
     *,
     pace: float = 1.0,
@@ -57,15 +55,16 @@ def dashboard_pages(
         OSError: the key of pseudonyms cannot be read or made.
     """
     state, history = parts.state, parts.services.history
-    curation = parts.services.curation
+    server = parts.servers.default
+    curation = server.captures.curation
     kept = ends or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
     key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
     sources = DashboardData(
         meter=meter,
         entries=kept.last,
         costs=partial(costs_of, kept, prices_of(settings)),
-        held=partial(known_sources, settings.kb, library),
-        search=search,
+        held=partial(known_sources, settings.kb, server.library),
+        search=server.search,
         team=DashboardTeam(settings, None if curation is None else curation.library, PairLinks(state.folder.places)),
         may_correct=curation is not None,
         now=now,

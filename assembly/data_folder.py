@@ -15,10 +15,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assembly.redaction import redactor_of
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
+from model.servers import Servers
 from services.conversations import (
     OptOutFile,
     OptOutRegistry,
@@ -43,6 +43,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
+from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
 from services.telemetry import number_of
@@ -61,10 +62,10 @@ def data_folder_locked(settings: Settings, command: str) -> Generator[None]:
     lead to them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
     """
     with lock(settings.app.data_dir, command):
-        for guild_id, server in settings.servers.items():
+        for guild_id, server in settings.servers.own.items():
             if settings.guilds[guild_id].kb.sources_dir is None:
                 server.kb.sources_dir.mkdir(parents=True, exist_ok=True)  # where its documents are put
-        kbs = [each.kb for each in (settings, *settings.servers.values())]
+        kbs = [each.kb for each in settings.servers.values()]
         documents = {path for kb in kbs for path in (kb.sources_dir, kb.links_file_path)}
         closed = make_private(private_paths(settings), documents)
         if closed:
@@ -98,7 +99,7 @@ def copy_order(settings: Settings) -> CopyOrder:
     """
     folder = DataFolder(settings.app.data_dir)
     first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
-    for each in (settings, *settings.servers.values()):
+    for each in settings.servers.values():
         own, kb = DataFolder(each.app.data_dir), each.kb
         first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
         first += (own.pending, kb.index_path, kb.index_cache_path)
@@ -138,8 +139,8 @@ def elsewhere(settings: Settings) -> Iterator[str]:
     for path in _secrets(settings):
         yield f"{path} (it holds secrets; keep it apart)"
     root = os.path.realpath(settings.app.data_dir)
-    for above, each in (("", settings), *((f"guilds.{name}.", server) for name, server in settings.servers.items())):
-        yield from _outside(root, each.kb, above)
+    for guild_id, each in settings.servers.items():
+        yield from _outside(root, each.kb, "" if guild_id is None else f"guilds.{guild_id}.")
     if settings.documents.store != "embedded":
         yield f"documents.store (what the server at {settings.documents.store} keeps)"
 
@@ -176,14 +177,6 @@ MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerUsage:
-    """Budget and usage of a server with limits of its own."""
-
-    budget: Limiter
-    usage: Usage
-
-
 LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
 """Gives what counts a group, by its name (`SHARED`, or the id of a server with limits of its own), its limits, and the
 key of the section that sets them."""
@@ -199,8 +192,8 @@ class RunState:
         seen: the catch-up marks; `seen_before`: as they were at the start. Those of places that are quiet for
             `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
-        usage: LLM calls and tokens of the run; they count against `budget`, and for reports (`token_days`).
-        servers: the same two of servers with limits of their own.
+        budgets, usages: of each server with limits of its own, and of all others. `usages` hold LLM calls and tokens of
+            the run; they count against `budgets`, and for reports (`token_days`).
         spent: what budgets have counted that are kept in the data folder, by their files.
         record: how parts ended, for reports.
         changed: set whenever there is something new to save.
@@ -212,24 +205,15 @@ class RunState:
     seen_before: Seen
     posts: Posts
     outbox: Outbox
-    budget: Limiter
-    usage: Usage
+    budgets: Servers[Limiter]
+    usages: Servers[Usage]
     token_days: TokenDays
     record: OutcomeRecord
     opt_outs: OptOutRegistry
     opt_out_marker: str
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
-    servers: Mapping[int, ServerUsage] = field(default_factory=dict[int, ServerUsage])
     spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
-
-    def budget_of(self, guild_id: int) -> Limiter:
-        own = self.servers.get(guild_id)
-        return self.budget if own is None else own.budget
-
-    def usage_of(self, guild_id: int) -> Usage:
-        own = self.servers.get(guild_id)
-        return self.usage if own is None else own.usage
 
     def opted_out(self, author_id: int, text: str) -> bool:
         """Tell whether a text must be neither recorded nor shown to a model: its author has opted out, or it contains
@@ -276,7 +260,7 @@ def read_state(
     Raises:
         OSError: something in the data folder cannot be read.
     """
-    folder, limits = DataFolder(settings.app.data_dir), settings.limits
+    folder = DataFolder(settings.app.data_dir)
     marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
@@ -287,14 +271,12 @@ def read_state(
         spent[path] = budget.spent
         return budget
 
-    budget = limiter(SHARED, limits, "limits", folder.usage)
-    token_days = read_token_days(folder.token_days)
-    own_counts: dict[int, ServerUsage] = {}
-    for guild_id, server in settings.servers.items():
+    counted: dict[int | None, Limiter] = {None: limiter(SHARED, settings.limits, "limits", folder.usage)}
+    for guild_id, server in settings.servers.own.items():
         if settings.guilds[guild_id].limits != GuildLimitSettings():
             path = DataFolder(server.app.data_dir).usage
-            own = limiter(str(guild_id), server.limits, f"guilds.{guild_id}.limits", path)
-            own_counts[guild_id] = ServerUsage(own, Usage(Spending(own, on_tokens, token_days)))
+            counted[guild_id] = limiter(str(guild_id), server.limits, f"guilds.{guild_id}.limits", path)
+    budgets, token_days = Servers(counted), read_token_days(folder.token_days)
     return RunState(
         folder=folder,
         durable=durable,
@@ -302,19 +284,18 @@ def read_state(
         seen_before=Seen(copy.deepcopy(marks)),
         posts=Posts(read_posts(folder.posts), folder.posts if durable else None),
         outbox=Outbox(folder.outbox if durable else None),
-        budget=budget,
-        usage=Usage(Spending(budget, on_tokens, token_days)),
+        budgets=budgets,
+        usages=budgets.map(lambda budget: Usage(Spending(budget, on_tokens, token_days))),
         token_days=token_days,
         record=OutcomeRecord(
             folder.outcomes if (durable if recorded is None else recorded) else None,
-            redactor_of(settings).text,
+            Redactor(settings.secrets).text,
             keep_days=settings.report.keep_days,
             on_change=changed.set,
         ),
         opt_outs=OptOutFile(folder.opt_outs),
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
-        servers=own_counts,
         spent=spent,
         marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * 60 * settings.discord.catch_up_minutes),
     )

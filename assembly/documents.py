@@ -8,12 +8,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import Observe, open_embedder, open_llm
-from assembly.redaction import secrets_of
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
 from clock import Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
@@ -190,7 +189,6 @@ class Documents:
     intake: Intake
     answers: AnswerCache
     background: Background
-    reply_language: str = "question"
     shared: Together | None = None
 
     def lookup(
@@ -199,12 +197,12 @@ class Documents:
         usage: Usage,
         search: Search,
         *,
-        server: Settings | None = None,
+        server: int | None,
+        reply_language: str,
     ) -> Lookup:
-        """The tools over the store and `search`; what they use counts towards `usage`. `server`: as it is set up for
-        the one that they are for, where it has knowledge of its own.
+        """The tools over the store and `search`; what they use counts towards `usage`. `server`: the one that they are
+        for, where it has knowledge of its own; and its `reply_language`.
         """
-        reply_language = self.reply_language if server is None else server.ai_response.reply_language
         tools = tools_over(
             self.settings,
             self.store,
@@ -260,10 +258,8 @@ async def documents_for(
     asker: StructuredLLM | None,
     attachments: Attachments,
     embedder: Embedder | None,
+    models: ModelOptions = AS_CONFIGURED,
     *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe | None = None,
     rehearsed: bool = False,
     shared: Together | None = None,
 ) -> AsyncGenerator[Documents | None]:
@@ -282,9 +278,7 @@ async def documents_for(
         llm = settings.ai_response.llm
         if chosen.synthesis_llm is not None:
             llm = chosen.synthesis_llm
-            asker = await stack.enter_async_context(
-                open_llm(settings, llm, record=record, replay=replay, observe=observe)
-            )
+            asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
         if chosen.embeddings is not None:
@@ -292,7 +286,7 @@ async def documents_for(
         background = Background(store=store, embedder=embedder)
         processes = Processes(seconds=READING_SECONDS)
         stack.push_async_callback(processes.close)
-        redactors = DocumentRedactors(secrets_of(settings))
+        redactors = DocumentRedactors(settings.secrets)
         answers = AnswerCache(
             max_entries=chosen.cache.max_entries,
             max_bytes=chosen.cache.max_bytes,
@@ -346,7 +340,6 @@ async def documents_for(
             ),
             answers=answers,
             background=background,
-            reply_language=settings.ai_response.reply_language,
             shared=shared,
         )
         stack.push_async_callback(documents.close)

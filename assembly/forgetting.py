@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
+from model.servers import Servers
 from services.knowledge import LibrarySearch
 from services.privacy import FolderContents, TeamData, has_archived_text
 from services.storage import DataFolder
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from streams.curation import CurationServices
+
+if TYPE_CHECKING:
+    from assembly.graph_parts import ServerParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +38,21 @@ class TeamKnowledgeFiles:
         return TeamData(self.folder, self.raw, library, self.internal_topics)
 
 
-def taught(settings: Settings, curation: CurationServices | None, search: LibrarySearch | None) -> TeamKnowledgeFiles:
-    """Collect the team knowledge files where these settings hold."""
-    folder, kb = DataFolder(settings.app.data_dir), settings.kb
-    return TeamKnowledgeFiles(folder, kb.team_raw_dir, curation, search, kb.internal_topics)
+def taught(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
+    """Collect the team knowledge files of each server."""
+
+    def of(server: ServerParts) -> TeamKnowledgeFiles:
+        folder, kb = DataFolder(server.settings.app.data_dir), server.settings.kb
+        return TeamKnowledgeFiles(folder, kb.team_raw_dir, server.captures.curation, server.search, kb.internal_topics)
+
+    return servers.map(of)
 
 
 def everywhere(settings: Settings) -> list[Settings]:
     """Give the shared settings, those of each server in `guilds`, and those of removed servers that still have a
     folder. Blocking. Raises OSError.
     """
-    return [settings, *settings.servers.values(), *settings_of_removed_servers(settings)]
+    return [*settings.servers.values(), *settings_of_removed_servers(settings)]
 
 
 def settings_of_removed_servers(settings: Settings) -> list[Settings]:

@@ -1,25 +1,22 @@
-"""Builds from the settings everything a graph is wired to: rules, services, sinks, and the parts that single servers
-have of their own.
-"""
+"""Builds from the settings everything a graph is wired to: rules, services, sinks, and the parts of each server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
-from assembly.answering import answer_rules, assistant_of, open_search, point_rules, server_library
+from assembly.answering import answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import knowledge_kept_current
-from assembly.redaction import redactor_of
 from assembly.running import Meters
-from assembly.team import capture_images, curation_parts, curation_rules
+from assembly.team import capture_images, curation_rules
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
-from operators.screen import ScreenRules
+from model.servers import Servers
+from operators.screen import ChannelLists, ScreenRules
 from services.assistant import Assistant
 from services.conversations import (
     Context,
@@ -37,8 +34,9 @@ from services.conversations import (
     TypingTracker,
 )
 from services.discord import Access, Fetcher, Poster
-from services.knowledge import JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search
-from services.llm import ImageSource, StructuredLLM
+from services.knowledge import Library, LibrarySearch
+from services.llm import ImageSource, StructuredLLM, Usage
+from services.redaction import Redactor
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -50,7 +48,7 @@ from streams.captures import Images
 from streams.conversations import WindowRules
 from streams.curation import CurationServices
 from streams.server_context import ServerContext
-from streams.wiring import EvidenceParts, Learning, Rules, Services, Sinks
+from streams.wiring import EvidenceParts, Rules, Services, Sinks
 
 
 def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rules:
@@ -58,12 +56,9 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
     return Rules(
         screen=ScreenRules(
             withheld=state.withheld,
-            allowed=discord.channel_allowlist,
-            denied=discord.channel_denylist,
-            servers={
-                guild_id: (server.discord.channel_allowlist, server.discord.channel_denylist)
-                for guild_id, server in settings.servers.items()
-            },
+            channels=settings.servers.map(
+                lambda each: ChannelLists(each.discord.channel_allowlist, each.discord.channel_denylist)
+            ),
             # As it was at the start: within a run, a late message is not an old one.
             ended=state.seen_before.has_outcome,
         ),
@@ -84,7 +79,7 @@ def context_rules(settings: Settings, state: RunState) -> ContextRules:
         reply_chain_max_depth=discord.reply_chain_max_depth,
         grouping_seconds=discord.message_grouping_window_seconds,
         withheld=state.withheld,
-        redact=redactor_of(settings).text,
+        redact=Redactor(settings.secrets).text,
     )
 
 
@@ -99,7 +94,6 @@ def route_rules(settings: Settings) -> RouteRules:
         },
         capture_channels=discord.capture_channels,
         team_active_seconds=discord.team_active_seconds,
-        servers={guild_id: route_rules(server) for guild_id, server in settings.servers.items()},
     )
 
 
@@ -109,26 +103,12 @@ def follow_rules(settings: Settings) -> TrackingRules:
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
 
 
-def teams(settings: Settings) -> dict[int, TeamIds]:
-    return {
-        guild_id: TeamIds(server.discord.team_member_ids, server.discord.team_role_ids)
-        for guild_id, server in settings.servers.items()
-    }
+def teams(settings: Settings) -> Servers[TeamIds]:
+    return settings.servers.map(lambda each: TeamIds(each.discord.team_member_ids, each.discord.team_role_ids))
 
 
 REMEMBERED_WEEKS = 2
 """Files of the archive in which a capture finds the conversation that it continues."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """All arguments of `streams.graph.graph`: services, sinks and rules, with the state behind them."""
-
-    services: Services
-    sinks: Sinks
-    rules: Rules
-    state: RunState
-    captures: Sequence[Captures]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,14 +150,14 @@ def capture_parts(
         keep=archive.keep,
         captures=captures,
         curation=curation,
-        images=capture_images(settings, curation, images, archive, state.opted_out, redactor_of(settings).text),
+        images=capture_images(settings, curation, images, archive, state.opted_out, Redactor(settings.secrets).text),
         to_the_end=to_the_end,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """The parts that one server of `guilds` has of its own.
+    """What is opened for one server of `guilds`, or for all others. Graphs over several folders may share it.
 
     Attributes:
         settings: as they hold there.
@@ -191,31 +171,36 @@ class ServerParts:
     captures: CaptureParts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """All arguments of `streams.graph.graph`: services, sinks and rules, with the state and the parts behind them."""
+
+    services: Services
+    sinks: Sinks
+    rules: Rules
+    state: RunState
+    servers: Servers[ServerParts]
+
+
 def assemble(
     settings: Settings,
     *,
     state: RunState,
-    assistant: Assistant,
-    library: Library,
-    search: Search,
+    servers: Servers[ServerParts],
     poster: Poster,
-    captures: CaptureParts,
     fetcher: Fetcher | None = None,
     access: Access | None = None,
     images: ImageSource | None = None,
     documents: Documents | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
-    servers: Mapping[int, ServerParts] = MappingProxyType({}),
 ) -> Parts:
     """Build everything that one run is wired to. Without `images`, pictures stay placeholders; without `documents`,
-    files and runbooks are ignored.
-
-    `results`: as in `Sinks`. `servers`: of each server of `settings.guilds`.
+    files and runbooks are ignored. `results`: as in `Sinks`.
     """
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
-    people = People(discord.team_member_ids, discord.team_role_ids, fetcher, teams(settings))
+    people = People(teams(settings), fetcher)
     follower = ConversationTracker(follow_rules(settings))
     team = TeamActivity(people, history)
     viewing = ThreadAccess(history, fetcher)
@@ -223,33 +208,36 @@ def assemble(
     def guild_of(place_id: int) -> int | None:
         return history.place(place_id).guild_id
 
-    def followed(each: CaptureParts) -> CurationServices | None:
-        return None if each.curation is None else replace(each.curation, last_said=follower.last_said)
-
-    def desk_of(guild_id: int, server: ServerParts) -> ServerContext:
-        usage = state.usage_of(guild_id)
+    def context_of(guild_id: int | None, server: ServerParts) -> ServerContext:
+        captures, lookup = server.captures, None
+        if documents is not None:
+            lookup = documents.lookup(
+                viewing,
+                state.usages[guild_id],
+                server.search,
+                server=guild_id,
+                reply_language=server.settings.ai_response.reply_language,
+            )
         return ServerContext(
             assistant=server.assistant,
             library=server.library,
             search=server.search,
-            budget=state.budget_of(guild_id),
-            pointing=point_rules(server.settings, settings),
-            lookup=None
-            if documents is None
-            else documents.lookup(viewing, usage, server.search, server=server.settings),
+            budget=state.budgets[guild_id],
+            usage=state.usages[guild_id],
+            pointing=point_rules(settings, guild_id),
+            lookup=lookup,
+            capture_images=captures.images,
+            curation=captures.curation and replace(captures.curation, last_said=follower.last_said),
         )
 
     async def archived(capture: Capture) -> Outcome:
         guild_id = None if capture.part is None else capture.part.guild_id
-        keeps = captures if guild_id is None or guild_id not in servers else servers[guild_id].captures
-        return await keeps.keep(capture)
+        return await servers[guild_id].captures.keep(capture)
 
-    evidence = lookup = None
+    evidence = None
     if documents is not None:
-        lookup = documents.lookup(viewing, state.usage, search)
         notes = FileNotes(
-            reply_language=settings.ai_response.reply_language,
-            languages={guild_id: own.ai_response.reply_language for guild_id, own in settings.servers.items()},
+            reply_languages=settings.servers.map(lambda each: each.ai_response.reply_language),
             poster=poster,
             history=history,
             people=people,
@@ -270,18 +258,15 @@ def assemble(
             gauge=gauge,
         )
     services = Services(
-        assistant=assistant,
-        library=library,
-        search=search,
+        servers=Servers({guild_id: context_of(guild_id, server) for guild_id, server in servers.items()}),
         history=history,
         people=people,
         team=team,
         follower=follower,
-        router=Router(people, history, team, posts, follower, route_rules(settings), state.outbox),
+        router=Router(people, history, team, posts, follower, settings.servers.map(route_rules), state.outbox),
         context=Context(history, people, follower, context_rules(settings, state)),
         posts=posts,
         outbox=state.outbox,
-        budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
         typists=TypingTracker(people, guild_of),
@@ -289,39 +274,27 @@ def assemble(
         access=access,
         images=images,
         evidence=evidence,
-        lookup=lookup,
-        capture_images=captures.images,
-        curation=followed(captures),
         gauge=gauge,
-        usage=state.usage,
-        servers={guild_id: desk_of(guild_id, server) for guild_id, server in servers.items()},
-        learning={
-            guild_id: Learning(capture_images=server.captures.images, curation=followed(server.captures))
-            for guild_id, server in servers.items()
-        },
-        usages={guild_id: state.usage_of(guild_id) for guild_id in state.servers},
     )
     replies = Replies(
         poster=poster,
         posts=posts,
         history=history,
         people=people,
-        budget=state.budget,
+        budgets=state.budgets,
         outbox=state.outbox,
         fetcher=fetcher,
         feedback=discord.feedback,
-        budgets={guild_id: state.budget_of(guild_id) for guild_id in state.servers},
     )
-    escalation = discord.escalation_emoji, discord.escalation_channel_id
     feedback = Feedback(
         state.folder,
         posts,
         people,
         poster,
-        *escalation,
+        discord.escalation_emoji,
+        settings.servers.map(lambda each: each.discord.escalation_channel_id),
         offered=discord.feedback,
         inferring=state.durable,
-        escalated_to={guild_id: own.discord.escalation_channel_id for guild_id, own in settings.servers.items()},
         guild_of=guild_of,
     )
     sinks = Sinks(
@@ -331,89 +304,24 @@ def assemble(
         finish=replies.finish,
         results=results,
     )
+    to_the_end = servers.default.captures.to_the_end
     return Parts(
         services=services,
         sinks=sinks,
-        rules=graph_rules(settings, state, to_the_end=captures.to_the_end),
+        rules=graph_rules(settings, state, to_the_end=to_the_end),
         state=state,
-        captures=(captures.captures, *(server.captures.captures for server in servers.values())),
+        servers=servers,
     )
 
 
-Libraries = Mapping[int, tuple[OwnLibrary, JoinedLibrary]]
-"""By server: its own library, and that together with the shared one."""
-
-
-def server_libraries(settings: Settings, shared: Library) -> Libraries:
-    return {guild_id: server_library(settings, guild_id, shared) for guild_id in settings.servers}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureOptions:
-    """Options for what is captured in servers.
-
-    Attributes:
-        asker: does knowledge work; None: the extractive curator does.
-        images: as for `assemble`.
-        rehearsal: nothing is written; to_the_end: as in `CaptureParts`.
-    """
-
-    asker: StructuredLLM | None = None
-    images: ImageSource | None = None
-    rehearsal: bool = False
-    to_the_end: bool = False
-
-
 @asynccontextmanager
-async def open_servers(
-    settings: Settings,
-    state: RunState,
-    libraries: Libraries,
-    search: LibrarySearch,
-    llm: StructuredLLM | None,
-    learners: CaptureOptions,
-    *,
-    read_only: bool = True,
-    alone: bool = True,
-) -> AsyncGenerator[dict[int, ServerParts]]:
-    """Open the parts of each server in `guilds` until the end of the block, by id. Each searches its own library
-    beside the shared `search`. Raises as `open_team`.
-    """
-    async with AsyncExitStack() as stack:
-        found: dict[int, ServerParts] = {}
-        for guild_id, (own, library) in libraries.items():
-            server = settings.servers[guild_id]
-            searching = await stack.enter_async_context(
-                open_search(server, own, search.embedder, read_only=read_only, alone=alone, beside=search)
-            )
-            usage = state.usage_of(guild_id)
-            curation = None if learners.rehearsal else curation_parts(server, learners.asker, usage)
-            found[guild_id] = ServerParts(
-                settings=server,
-                assistant=assistant_of(server, searching, llm, settings),
-                library=library,
-                search=searching,
-                captures=capture_parts(
-                    server,
-                    state,
-                    curation=curation,
-                    images=learners.images,
-                    rehearsal=learners.rehearsal,
-                    to_the_end=learners.to_the_end,
-                ),
-            )
-        yield found
-
-
-@asynccontextmanager
-async def server_knowledge_kept_current(
-    settings: Settings, asker: StructuredLLM | None, state: RunState, meters: Meters
+async def all_knowledge_kept_current(
+    settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
 ) -> AsyncGenerator[None]:
-    """Keep the knowledge base of each server current for as long as the block runs."""
+    """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
     uncounted = replace(meters, gauge=None)  # one operator of a name is measured, and it is that of the shared ones
     async with AsyncExitStack() as stack:
         for guild_id, server in settings.servers.items():
-            await stack.enter_async_context(
-                knowledge_kept_current(server, asker, state.usage_of(guild_id), meters=uncounted)
-            )
+            counted = meters if guild_id is None else uncounted
+            await stack.enter_async_context(knowledge_kept_current(server, asker, usages[guild_id], meters=counted))
         yield

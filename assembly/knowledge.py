@@ -10,7 +10,6 @@ from pathlib import Path
 
 import reactivex as rx
 
-from assembly.redaction import redactor_of
 from assembly.running import Meters
 from assembly.sources import SourceSetup, source_kinds, web_for
 from assembly.team import model_of
@@ -19,6 +18,7 @@ from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, SourceRecords, index_file
 from services.llm import StructuredLLM, Usage
+from services.redaction import Redactor
 from services.search.text import read
 from services.storage import OutsideFolder, files
 from settings import KnowledgeSettings, Settings
@@ -68,7 +68,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
         read=read,
-        redact=redactor_of(settings).documentation_text,
+        redact=Redactor(settings.secrets).documentation_text,
         usage=usage,
     )
 
@@ -109,11 +109,8 @@ def temporary_index(settings: Settings) -> Generator[Settings]:
     Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
     """
     with ExitStack() as stack:
-        indexed = stack.enter_context(_temporary_index(settings))
-        servers = {
-            guild_id: stack.enter_context(_temporary_index(server)) for guild_id, server in settings.servers.items()
-        }
-        yield indexed.with_servers(servers) if servers else indexed
+        indexed = settings.servers.map(lambda each: stack.enter_context(_temporary_index(each)))
+        yield indexed.default.with_servers(indexed.own) if indexed.own else indexed.default
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.answering import library_of, open_embedder, server_library
+from assembly.answering import open_embedder, server_libraries
 from assembly.running import in_background
 from assembly.team import team_places
 from clock import now, rfc3339, run_blocking
@@ -23,6 +23,7 @@ from reporting.document import summary
 from reporting.reading import TimeSpan, Voted
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught
 from reporting.report import report as build
+from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
 from services.knowledge import Library
@@ -53,7 +54,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
     pages, taught = list[str](), dict[str, Taught]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
-    for team in _teams(settings, guild_id):
+    for team in settings.servers.values() if guild_id is None else [settings.servers[guild_id]]:
         found = await in_thread(overview, team_places(team), team.kb.qa_raw_last_processed_id, now())
         taught |= {
             pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
@@ -83,18 +84,10 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
 
 def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
     """Give the libraries that a report counts pages of: shared and own ones of `guild_id`, or all."""
-    shared = library_of(settings, for_team=True)
-    own = {each: server_library(settings, each, shared, for_team=True)[0] for each in settings.servers}
+    own = server_libraries(settings, for_team=True).map(lambda each: each.own)
     if guild_id is None:
-        return [shared, *own.values()]
-    return [shared, own[guild_id]] if guild_id in own else [shared]
-
-
-def _teams(settings: Settings, guild_id: int | None) -> list[Settings]:
-    """Give the settings of each team whose conversations the report lists."""
-    if guild_id is None:
-        return [settings, *settings.servers.values()]
-    return [settings.servers.get(guild_id, settings)]
+        return list(own.values())
+    return [own.default, own[guild_id]] if guild_id in own else [own.default]
 
 
 def _about(votes: Sequence[Voted], ended: Sequence[PartOutcome], posts: Path) -> list[Voted]:
@@ -266,11 +259,16 @@ def posted(report: Report) -> str:
         said.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
             links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-            said.append(f"- {inert(gap.question[:150])} ({len(gap.asked)}) {links}".rstrip())
+            said.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
     if report.voted_down:
-        said.append(f"**Voted down**: {', '.join(inert(each.question[:100]) for each in report.voted_down[:3])}")
+        said.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
     if report.taught:
         said.append(f"**Taught by the team**: {len(report.taught)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
         said.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(said)
+
+
+def _quoted(question: str, most: int) -> str:
+    """The beginning of what somebody asked, without markup and without addresses: the bot posts it under its name."""
+    return inert(remove_foreign_links(question[:most], ()).strip())

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import discord
 
-from assembly.answering import assistant_of, for_team, library_of, server_library
+from assembly.answering import assistant_of, for_team, server_libraries
 from assembly.documents import Documents
 from assembly.forgetting import (
     TeamKnowledgeFiles,
@@ -24,15 +23,14 @@ from assembly.forgetting import (
     surroundings,
     taught,
 )
-from assembly.graph_parts import Parts, ServerParts
-from assembly.redaction import redactor_of
+from assembly.graph_parts import Parts
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, traits_of
-from services.assistant import Assistant
+from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
-from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.discord.slash import Call, Callback, CommandRefused, Commands
 from services.documents import (
     FileRefused,
     NoSuchRunbook,
@@ -40,6 +38,7 @@ from services.documents import (
     TooManyRunbooks,
     amount,
     check_file,
+    refusal_text,
     remove_file,
     shown,
     title_of,
@@ -47,8 +46,7 @@ from services.documents import (
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.documents.tools import TEAM
-from services.knowledge import Library, LibrarySearch, Search
-from services.llm import StructuredLLM, Usage
+from services.llm import StructuredLLM
 from services.privacy import (
     ForgetResult,
     add_document_counts,
@@ -57,13 +55,13 @@ from services.privacy import (
     forget_in_all_servers,
     has_archived_text,
 )
+from services.redaction import Redactor
 from services.search import language_of
 from services.storage import in_thread
 from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
-from streams.server_context import AnswerRules, ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +71,14 @@ class Privacy:
     """Does what /privacy opt-out, opt-in and forget ask for.
 
     Attributes:
-        taught: by the teams of all servers without knowledge of their own.
-        servers: by that of each other one.
+        taught: by the team of each server with knowledge of its own, and by those of all others.
         others: archives that are kept elsewhere, and tell what a person wrote.
         settings: of the data folder, whose other files are dealt with as well; None: it holds copies of what is
             another's besides.
     """
 
     parts: Parts
-    taught: TeamKnowledgeFiles
-    servers: Sequence[TeamKnowledgeFiles] = ()
+    taught: Servers[TeamKnowledgeFiles]
     documents: Documents | None = None
     others: Sequence[Path] = ()
     settings: Settings | None = None
@@ -129,19 +125,18 @@ class Privacy:
         services = self.parts.services
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)
-        for captures in self.parts.captures:
-            captures.forget(user_id, REMOVED)
+        for each in self.parts.servers.values():
+            each.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id)
-        counted = await services.budget.forget(user_id)
-        for own in self.parts.state.servers.values():
-            counted |= await own.budget.forget(user_id)
+        counted = False
+        for budget in self.parts.state.budgets.values():
+            counted |= await budget.forget(user_id)
         gone, about = list[Settings](), None
         if self.settings is not None:
             gone = await in_thread(settings_of_removed_servers, self.settings)
             about = await in_thread(surroundings, self.settings, running=True)
         alone = [await in_thread(open_learned_of_removed, each) for each in gone]
-        shared, servers = self.taught.learned, [server.learned for server in self.servers]
-        servers += [learned for learned, _ in alone]
+        shared, *servers = [*(each.learned for each in self.taught.values()), *(learned for learned, _ in alone)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.others)
         async with self._without_copies(user_id, gone):
             done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, about)
@@ -150,7 +145,7 @@ class Privacy:
         if self.documents is not None:
             add_document_counts(done, folder, *await self.documents.forget(user_id))
         if about is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, about.documents, done.left)
+            done.left += await in_thread(find_remaining_words, folder.root, texts, about, done.left)
         done.usage = done.usage or counted
         return done
 
@@ -160,8 +155,7 @@ class Privacy:
         before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
-            all_taught = self.taught, *self.servers
-            written = [each for each in all_taught if await in_thread(has_archived_text, each.raw, user_id)]
+            written = [each for each in self.taught.values() if await in_thread(has_archived_text, each.raw, user_id)]
             await in_thread(forgotten_by_search, gone, user_id)
             for each in written:
                 if each.search is not None:
@@ -210,18 +204,22 @@ class RunbookCommands:
     runbooks: Runbooks
     attachments: Attachments
 
-    async def add(self, call: Call, document: Attachment | str, title: str | None) -> str:
+    async def add(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> str:
+        if (file is None) == (text is None):
+            raise CommandRefused(phrases(call.language).file_or_text)
+        if text is not None and title is None:
+            raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            if isinstance(document, str):
-                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", document.encode()
+            if file is None:
+                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", (text or "").encode()
             else:
-                name = document.filename
-                check_file(name, document.size, self.runbooks.limits)
-                data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
+                name = file.filename
+                check_file(name, file.size, self.runbooks.limits)
+                data = await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
             with _store_errors(call):
                 kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except FileRefused as refused:
-            raise CommandRefused(inert(refused.message_in(call.language))) from refused
+            raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:
@@ -259,7 +257,9 @@ class RunbookCommands:
         said = phrases(call.language)
         return said.removed_title(said.removed_runbooks(count)) if count else said.no_runbooks
 
-    async def show_in_threads(self, call: Call, *, shown: bool) -> str:
+    async def show_in_threads(self, call: Call, where: str) -> str:
+        """Allow (`thread`) or forbid (`private`) answers in threads that are taken from the caller's runbooks."""
+        shown = where == "thread"
         with _store_errors(call):
             await self.runbooks.show_in_threads(call.user_id, shown=shown)
         said = phrases(call.language)
@@ -374,53 +374,25 @@ class Answerers(NamedTuple):
     reply_language: str
 
 
-def server_answerers(
-    desk: ServerContext,
-    settings: Settings,
-    usage: Usage,
-    rules: AnswerRules,
-    insiders: tuple[Assistant, Library, Search] | None,
-) -> Answerers:
-    """Make the answerers of one server. `insiders`: assistant, library and search for its team, where there are
-    internal topics.
-    """
-
-    def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
-        for_server = replace(rules, pointing=desk.pointing)
-        lookup = desk.lookup
-        if lookup is not None and isinstance(search, LibrarySearch):
-            lookup = lookup.searching(search)
-        return Answerer(assistant, library, search, for_server, budget=desk.budget, usage=usage, lookup=lookup)
-
-    for_everybody = answerer(desk.assistant, desk.library, desk.search)
-    for_team = for_everybody if insiders is None else answerer(*insiders)
-    return Answerers(for_everybody, for_team, settings.ai_response.reply_language)
-
-
-def all_answerers(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
-) -> tuple[Answerers, Mapping[int, Answerers]]:
-    """Make the shared answerers and those of each server with its own knowledge. What they open is closed with
-    `opened`.
-    """
-    services, rules = parts.services, parts.rules.answers
-    desk = services.desk(rules.pointing)
-    insiders = library = search = None
-    if isinstance(desk.search, LibrarySearch) and any(
-        each.kb.internal_topics for each in (settings, *settings.servers.values())
-    ):
-        library = library_of(settings, for_team=True)
-        search = opened.enter_context(for_team(desk.search, library))
-        insiders = assistant_of(settings, search, llm), library, search
-    servers: dict[int, Answerers] = {}
-    for guild_id, own in services.servers.items():
-        server, among = settings.servers[guild_id], None
-        if search is not None and isinstance(own.search, LibrarySearch):
-            its, both = server_library(settings, guild_id, library, for_team=True)
-            searching = opened.enter_context(for_team(own.search, its, search))
-            among = assistant_of(server, searching, llm, settings), both, searching
-        servers[guild_id] = server_answerers(own, server, services.usages.get(guild_id, services.usage), rules, among)
-    return server_answerers(desk, settings, services.usage, rules, insiders), servers
+def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
+    """Make the answerers of each server. What they open is closed with `opened`."""
+    rules, beside = parts.rules.answers, None
+    internal = any(each.kb.internal_topics for each in settings.servers.values())
+    libraries = server_libraries(settings, for_team=True) if internal else None
+    found: dict[int | None, Answerers] = {}
+    for guild_id, server in parts.servers.items():
+        context = parts.services.servers[guild_id]
+        everybody = team = Answerer(context, rules)
+        if libraries is not None:
+            own, library = libraries[guild_id]
+            search = opened.enter_context(for_team(server.search, own, beside))
+            beside = beside or search
+            assistant = assistant_of(settings, search, llm, guild_id)
+            lookup = context.lookup and context.lookup.searching(search)
+            context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
+            team = Answerer(context, rules)
+        found[guild_id] = Answerers(everybody, team, server.settings.ai_response.reply_language)
+    return Servers(found)
 
 
 def asking(
@@ -430,15 +402,15 @@ def asking(
     opens is closed with `opened`.
     """
     services, rules = parts.services, parts.rules.answers
-    shared, servers = all_answerers(settings, parts, llm, opened)
-    redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
+    answerers = answerers_of(settings, parts, llm, opened)
+    redactor, slots = Redactor(settings.secrets), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
         if parts.state.opted_out(call.user_id, question):
             raise CommandRefused(phrases(call.language).not_read)
         conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
         from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids), call.guild_id)
-        here = servers.get(call.guild_id, shared)
+        here = answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
         async with slots:
             result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
@@ -456,7 +428,6 @@ async def slash_commands(
     parts: Parts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
-    servers: Mapping[int, ServerParts] = MappingProxyType({}),
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
@@ -465,15 +436,24 @@ async def slash_commands(
     this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,
     commands speak the language that Discord speaks to the caller.
     """
-    search = parts.services.search
-    kept = search if isinstance(search, LibrarySearch) else None
-    shared = taught(settings, parts.services.curation, kept)
-    own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
-    privacy = Privacy(parts, shared, own, documents, settings=settings)
-    runbooks = evidence = None
+    privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
+    callbacks: dict[str, Callback] = {
+        "privacy opt-out": privacy.opt_out,
+        "privacy opt-in": privacy.opt_in,
+        "privacy forget": forget or privacy.forget,
+    }
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
         evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
+        callbacks |= {
+            "kb add": runbooks.add,
+            "kb list": runbooks.list,
+            "kb remove": runbooks.remove,
+            "kb forget": runbooks.forget,
+            "kb visibility": runbooks.show_in_threads,
+            "evidence list": evidence.list,
+            "evidence delete": evidence.delete,
+        }
 
     reply_language = settings.ai_response.reply_language
 
@@ -481,11 +461,8 @@ async def slash_commands(
         return phrases(in_language(reply_language, locale))
 
     with ExitStack() as opened:
-        ask = asking(settings, parts, llm, opened)
-        callbacks = Callbacks(
-            ask, privacy.opt_out, privacy.opt_in, forget or privacy.forget, speaks, runbooks, evidence
-        )
-        commands = Commands(client, callbacks)
+        callbacks["ask"] = asking(settings, parts, llm, opened)
+        commands = Commands(client, callbacks, speaks)
         try:
             yield commands
         finally:

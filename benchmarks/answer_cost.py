@@ -31,8 +31,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from pydantic import BaseModel, SecretStr
 
-from assembly.answering import answer_rules, assistant_of, endpoint_settings, library_of, open_embedder, open_search
-from assembly.redaction import redactor_of
+from assembly.answering import (
+    answer_rules,
+    assistant_of,
+    endpoint_settings,
+    library_of,
+    open_embedder,
+    open_search,
+    point_rules,
+)
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.kb_update import fill
@@ -43,8 +50,10 @@ from services.knowledge import IndexEntry
 from services.knowledge.index_file import render
 from services.llm import Endpoint, RedactingEndpoint, StructuredLLM, open_endpoint
 from services.llm.endpoint import Reply, Request
+from services.redaction import Redactor
 from settings import Settings
 from streams.answers import Answerer
+from streams.server_context import ServerContext
 
 MOST_TIMES = 1.4
 ANSWERS = 5
@@ -154,11 +163,14 @@ async def measured(
     asked = settings.ai_response.llm
     assert asked is not None
     told = endpoint_settings(asked)
-    discreet = RedactingEndpoint(open_endpoint(told), redactor_of(settings).documentation_text)
+    discreet = RedactingEndpoint(open_endpoint(told), Redactor(settings.secrets).documentation_text)
     noting, library = Noting(discreet), library_of(settings)
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))
-        ours = Answerer(assistant, library, search, answer_rules(settings))
+        ours = Answerer(
+            ServerContext(assistant=assistant, library=library, search=search, pointing=point_rules(settings)),
+            answer_rules(settings),
+        )
 
         async def embed(number: int) -> None:
             if embedder is not None:

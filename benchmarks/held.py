@@ -66,7 +66,7 @@ async def idle(_root: Path) -> None:
 async def regenerate(root: Path) -> None:
     """Without a model: nothing but our own work."""
     settings = Settings.model_validate({"app": {"data_dir": "data"}, "search": {"embeddings": "none"}}).placed(root)
-    await rebuild(settings, restart=True, record=None, replay=None)
+    await rebuild(settings, restart=True)
 
 
 def with_data(root: Path) -> None:

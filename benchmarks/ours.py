@@ -7,20 +7,23 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from assembly.data_folder import read_state
-from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
 from assembly.running import collect_garbage_less_often, play
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
+from model.servers import Servers
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import CaptureJob
 from services.assistant.prompts import Offered
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
+from services.knowledge import LibrarySearch
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
@@ -149,11 +152,18 @@ def assembled(configured: Settings, results: Sequence[Callable[[Result], object]
     parts = assemble(
         configured,
         state=state,
-        assistant=YesAssistant(),
-        library=OneShelf(),
-        search=FindsNothing(),
+        servers=Servers(
+            {
+                None: ServerParts(
+                    settings=configured,
+                    assistant=YesAssistant(),
+                    library=OneShelf(),
+                    search=cast("LibrarySearch", FindsNothing()),
+                    captures=capture_parts(configured, state),
+                )
+            }
+        ),
         poster=DryRunPoster(),
-        captures=capture_parts(configured, state),
         results=results,
     )
     return replace(parts, sinks=replace(parts.sinks, archive=archive))

@@ -28,7 +28,7 @@ from reactivex.subject import Subject
 from assembly.answering import library_of, open_search
 from assembly.data_folder import autosave, read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import assemble, capture_parts
+from assembly.graph_parts import ServerParts, assemble, capture_parts
 from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
 from assembly.sources import SourceSetup, source_kinds
 from assembly.team import curation_parts
@@ -40,6 +40,7 @@ from benchmarks.verdicts import verdict
 from clock import VirtualLoop, now, real_time
 from dataflow import supervised
 from model.outcomes import Result
+from model.servers import Servers
 from operators.screen import decode
 from services.assistant.extractive import ExtractiveDescriber
 from services.discord.dispatches import Dispatch
@@ -156,16 +157,23 @@ async def _soak(
         documents = await enter(documents_for(settings, None, Files(), None))
         search = await enter(open_search(settings, library, None, read_only=False))
         state = read_state(settings, on_tokens=metrics.tokens)
-        curation = curation_parts(settings, None, state.usage, metrics.gauge)
+        curation = curation_parts(settings, None, state.usages.default, metrics.gauge)
         results: Sequence[Callable[[Result], object]] = (tally.add, in_order.add, metrics.end)
         parts = assemble(
             settings,
             state=state,
-            assistant=MoodyAssistant(),
-            library=library,
-            search=search,
+            servers=Servers(
+                {
+                    None: ServerParts(
+                        settings=settings,
+                        assistant=MoodyAssistant(),
+                        library=library,
+                        search=search,
+                        captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+                    )
+                }
+            ),
             poster=server,
-            captures=capture_parts(settings, state, curation=curation, to_the_end=True),
             fetcher=Forgetful(),
             documents=documents,
             gauge=metrics.gauge,

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import answer_rules, assistant_of, library_of, open_embedder, open_search
+from assembly.answering import answer_rules, assistant_of, library_of, open_embedder, open_search, point_rules
 from benchmarks.day import sentence
 from benchmarks.evaluation.asking import ROOT, prepared
 from benchmarks.evaluation.questions import read
@@ -33,6 +33,7 @@ from services.assistant import Assistant, GatingResult
 from services.assistant.answering import AnswerResult, SelectionResult
 from settings import Settings, load
 from streams.answers import AIResult, Answerer
+from streams.server_context import ServerContext
 
 DOCUMENTS = ROOT / "examples" / "knowledge-base" / "sources"
 QUESTIONS = ROOT / "tests" / "evaluation" / "questions" / "questions.jsonl"
@@ -87,7 +88,10 @@ async def asked(settings: Settings, texts: Sequence[str], seconds: dict[str, flo
     async with open_embedder("packaged") as embedder, open_search(settings, library, embedder) as search:
         thinking = Thinking(assistant_of(settings, search, None), seconds, reworded)
         assistant: Any = thinking
-        answerer = Answerer(assistant, library, search, answer_rules(settings))
+        answerer = Answerer(
+            ServerContext(assistant=assistant, library=library, search=search, pointing=point_rules(settings)),
+            answer_rules(settings),
+        )
         answers, took = list[AIResult](), list[float]()
         for text in texts:
             began = asyncio.get_running_loop().time()

@@ -55,3 +55,44 @@ def shards_of(text: str) -> tuple[range, int]:
     if last >= count:
         raise argparse.ArgumentTypeError(f"shards are counted from 0: the last of {count} is {count - 1}")
     return range(first, last + 1), count
+
+
+def visible(text: str) -> str:
+    """Return `text` in one line of characters that every terminal shows, whatever a file is called."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def positive(text: str) -> float:
+    """A number above zero, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("write a number above 0, such as 1 or 60")
+    return number
+
+
+def days(text: str) -> float:
+    """A number of days from 7d, 12h or 4w, for argparse."""
+    unit = {"h": 1 / 24, "d": 1.0, "w": 7.0}.get(text[-1:])
+    if unit is None:
+        raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
+    return positive(text[:-1]) * unit
+
+
+def user_id(text: str) -> int:
+    """A Discord id, for argparse."""
+    return _id(text, "user")
+
+
+def server_id(text: str) -> int:
+    """Parse the id of a Discord server for argparse."""
+    return _id(text, "server")
+
+
+def _id(text: str, of: str) -> int:
+    # Not int() alone, which accepts signs, underscores and the digits of other scripts.
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
+        raise argparse.ArgumentTypeError(f"write the id of a Discord {of}, such as 1458745245675032710")
+    return int(text)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from assembly.answering import conversation_of, open_answering
+from assembly.answering import AS_CONFIGURED, ModelOptions, conversation_of, open_answering
 from assembly.knowledge import temporary_index
 from assembly.running import run_async
 from commands.arguments import DONE, FAILED
@@ -22,18 +21,16 @@ from streams.answers import AIResult, RequestContext
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--ask`. Gives the exit code."""
-    return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay, guild_id=options.guild)
+    return ask(settings, options.ask, ModelOptions(options.llm_record, options.llm_replay), guild_id=options.guild)
 
 
-def ask(
-    settings: Settings, question: str, *, record: Path | None, replay: Path | None, guild_id: int | None = None
-) -> int:
+def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
     """Print the answer, or that there is none, to stdout; then to stderr what the bot would do where nobody addressed
     it, and each step. Gives the exit code: 1 when a step failed. `guild_id`: the server in which it is asked; None: one
     that has nothing of its own.
     """
     with temporary_index(settings) as indexed:
-        result, unasked = run_async(_ask(indexed, question, record, replay, guild_id))
+        result, unasked = run_async(_ask(indexed, question, models, guild_id))
     print(result.reply_text if result.should_reply else "(no answer)", flush=True)  # noqa: T201 (as said)
     print(f"\n{_in_a_channel(result, unasked)}\n", file=sys.stderr)  # noqa: T201 (as said)
     for line in _path(result.debug):
@@ -42,10 +39,10 @@ def ask(
 
 
 async def _ask(
-    settings: Settings, question: str, record: Path | None, replay: Path | None, guild_id: int | None
+    settings: Settings, question: str, models: ModelOptions, guild_id: int | None
 ) -> tuple[AIResult, AIResult | None]:
     """The result where the bot is addressed, and where it is not; the latter is None where it would cost a model."""
-    async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
+    async with open_answering(settings, models, guild_id=guild_id) as answering:
         asked = conversation_of(settings, question)
         result = await answering.answerer.generate_reply(asked)
         if answering.llm is not None:

@@ -17,7 +17,7 @@ from assembly import Unusable
 from assembly.data_folder import copy_order, elsewhere
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.arguments import DONE, FAILED
+from commands.arguments import DONE, FAILED, visible
 from commands.progress import Count, counted
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up
@@ -74,10 +74,10 @@ def restore(settings: Settings, file: Path) -> int:
         with _showing_progress(count), lock(root, "app.py --restore"):
             held = restore_files(file, root, count)
     except FolderInUse as use:
-        there = f"{root} is not empty (it holds {_visible(str(use))})"
+        there = f"{root} is not empty (it holds {visible(str(use))})"
         raise Unusable(f"app.data_dir: {there}; move what is there away, or set another app.data_dir") from None
     except BadBackup as bad:
-        raise Unusable(f"--restore: {file} {_visible(str(bad))}") from None
+        raise Unusable(f"--restore: {file} {visible(str(bad))}") from None
     except KeyboardInterrupt:
         return _interrupted(f"nothing was restored to {root}")
     _print(f"{root}: {_sum(count)} restored, as of {held.made_at}.")
@@ -108,13 +108,8 @@ def _sum(count: CopyProgress) -> str:
 
 def _print_list(title: str, lines: Sequence[str]) -> None:
     if lines:
-        _print("\n".join([title, *(f"  {_visible(line)}" for line in lines)]))
+        _print("\n".join([title, *(f"  {visible(line)}" for line in lines)]))
 
 
 def _print(text: str) -> None:
     print(text)  # noqa: T201 (the command's output)
-
-
-def _visible(text: str) -> str:
-    """In one line, whatever a file is called."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -368,7 +368,8 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
         yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
-    for about, each in (("", settings), *((f"guilds.{guild_id}.", own) for guild_id, own in settings.servers.items())):
+    for guild_id, each in settings.servers.items():
+        about = "" if guild_id is None else f"guilds.{guild_id}."
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")
         yield replace(staff_row(each), about=f"{about}discord.team_member_ids")
 
@@ -486,7 +487,7 @@ def team_row(settings: Settings) -> Finding:
 
 def server_rows(settings: Settings) -> Iterator[Finding]:
     """Check what single servers have of their own, with the keys under `server_rows`."""
-    for guild_id, server in settings.servers.items():
+    for guild_id, server in settings.servers.own.items():
         named = settings.guilds[guild_id].kb.sources_dir is not None
         rows = [
             *server_document_rows(server, named=named),

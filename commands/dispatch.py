@@ -1,5 +1,5 @@
-"""The table of commands and of the options that each takes; runs the chosen command and turns errors into one line and
-an exit code.
+"""Checks what goes together on the command line; runs the chosen command and turns errors into one line and an exit
+code.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from assembly import Unusable
-from assembly.redaction import redactor_of
 from commands.arguments import FAILED, UNUSABLE
+from commands.table import BOT, COMMANDS, LOCAL, NATS, OPTIONS, flag
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -24,21 +24,6 @@ from services.storage import FolderBusy, remedy
 from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import EMBEDDED, Settings, SettingsError, load
-
-COMMANDS_ON_DATA_FOLDER = {
-    "ask",
-    "eval",
-    "import",
-    "regen",
-    "backup",
-    "restore",
-    "kb",
-    "report",
-    "usage",
-    "init_kb",
-    "mcp",
-}
-"""Commands that work on the data folder, which lies in the log where the transport is NATS."""
 
 
 def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
@@ -62,66 +47,26 @@ def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
 def check_transport(options: argparse.Namespace, command: str, settings: Settings) -> None:
     """Refuse a command, option or setting that does not work with the transport. Raises Unusable, with the remedy."""
     if settings.local:
-        for option in ("role", "shards", "export", "adopt"):
-            if getattr(options, option) is not None:
-                raise Unusable(f"--{option} needs servers of NATS: set transport to nats://…, or leave it out")
+        for name, each in {**OPTIONS, **COMMANDS}.items():
+            if each.transport == NATS and _given(options, name):
+                raise Unusable(f"{flag(name)} needs servers of NATS: set transport to nats://…, or leave it out")
         return
-    if command in COMMANDS_ON_DATA_FOLDER:
-        raise Unusable(
-            f"--{command.replace('_', '-')} works on files: take them out of NATS with --export DIR, and run it with "
-            "transport: local and app.data_dir: DIR; --adopt DIR brings them back"
-        )
-    if command == "bot" and (wrong := transport_problems(settings, rehearsal=options.dry_run or settings.app.dry_run)):
+    if command != BOT:
+        if COMMANDS[command].transport == LOCAL:
+            raise Unusable(
+                f"{flag(command)} works on files: take them out of NATS with --export DIR, and run it with "
+                "transport: local and app.data_dir: DIR; --adopt DIR brings them back"
+            )
+        return
+    if wrong := transport_problems(settings, rehearsal=options.dry_run or settings.app.dry_run):
         raise Unusable(wrong[0])
-    for option in ("record", "llm_record", "llm_replay"):
-        if command == "bot" and getattr(options, option) is not None:
-            raise Unusable(f"--{option.replace('_', '-')} needs transport: local; leave it out")
+    for name, option in OPTIONS.items():
+        if option.transport == LOCAL and _given(options, name):
+            raise Unusable(f"{flag(name)} needs transport: local; leave it out")
 
-
-COMMANDS = {
-    "check": "check",
-    "init": "setting_up",
-    "init_kb": "init_kb",
-    "replay": "replay",
-    "import": "import_captures",
-    "regen": "regen",
-    "ask": "ask",
-    "eval": "evaluating",
-    "report": "report",
-    "usage": "report",
-    "forget": "forget",
-    "backup": "backup",
-    "restore": "backup",
-    "export": "export",
-    "adopt": "export",
-    "kb": "kb",
-    "mcp": "mcp_server",
-    "bot": "live",
-}
-"""The module of each command. Without any of them, the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
 """The actions of `--kb`, and what each takes."""
-
-OPTION_COMMANDS = {
-    "data": ("replay", "report", "usage"),
-    "speed": ("replay",),
-    "json": ("replay", "eval"),
-    "since": ("report", "usage", "eval"),
-    "html": ("report",),
-    "restart": ("regen",),
-    "conflicts": ("kb",),
-    "baseline": ("eval",),
-    "save": ("eval",),
-    "from_votes": ("eval",),
-    "guild": ("ask", "eval", "import", "kb", "report"),
-    "record": ("bot",),
-    "role": ("bot",),
-    "shards": ("bot",),
-    "llm_record": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
-    "llm_replay": ("replay", "ask", "eval", "init_kb", "regen", "bot"),
-}
-"""The commands that heed an option."""
 
 
 class CommandModule(Protocol):
@@ -134,15 +79,15 @@ class CommandModule(Protocol):
 
 def command_of(options: argparse.Namespace) -> str:
     """The name of the chosen command; `bot` for none."""
-    return next((name for name in COMMANDS if name != "bot" and _given(options, name)), "bot")
+    return next((name for name in COMMANDS if _given(options, name)), BOT)
 
 
 def check_combination(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored. Raises Unusable, which names both."""
     command = command_of(options)
-    for option, commands in OPTION_COMMANDS.items():
-        if _given(options, option) and command not in commands:
-            raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
+    for name, option in OPTIONS.items():
+        if option.commands and command not in option.commands and _given(options, name):
+            raise Unusable(f"{flag(name)} works only {_with(option.commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
         raise Unusable('--ask needs a question: --ask "How do I install it?"')
     if options.eval is not None:
@@ -165,7 +110,7 @@ def check_eval(options: argparse.Namespace) -> None:
         raise Unusable("--eval: with --from-votes no file is read; write --eval --from-votes FILE")
     for option in ("json", "baseline", "save", "llm_record", "llm_replay"):
         if _given(options, option):
-            raise Unusable(f"--{option.replace('_', '-')} works only with --eval FILE; leave it out")
+            raise Unusable(f"{flag(option)} works only with --eval FILE; leave it out")
 
 
 def check_kb(action: str, *names: str) -> None:
@@ -194,7 +139,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
 def check_guild(settings: Settings, options: argparse.Namespace) -> None:
     """Refuse a `--guild` that is not in `guilds`. Raises Unusable."""
     if options.guild is not None and options.report is False and options.guild not in settings.servers:
-        known = ", ".join(map(str, settings.servers)) or "none"
+        known = ", ".join(map(str, settings.servers.own)) or "none"
         raise Unusable(f"--guild {options.guild}: no such server in guilds (there are: {known}); without it all others")
 
 
@@ -245,9 +190,9 @@ def _given(options: argparse.Namespace, name: str) -> bool:
 
 
 def _with(commands: tuple[str, ...]) -> str:
-    if commands == ("bot",):
+    if commands == (BOT,):
         return "while the bot runs"
-    return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")
+    return "with " + " or ".join(flag(name) for name in commands if name != BOT)
 
 
 USER_ERRORS = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
@@ -262,9 +207,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         check_combination(options)
         settings = load(options.config, setting_up=_given(options, "init"))
-        redact = redactor_of(settings).text
+        redact = Redactor(settings.secrets).text
         with private_umask():
-            configure_logging(settings, redact, bot=command_of(options) == "bot")
+            configure_logging(settings, redact, bot=command_of(options) == BOT)
             check_files(settings, options)
             check_guild(settings, options)
             check_transport(options, command_of(options), settings)
@@ -312,8 +257,9 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
     """Only the module of the chosen command is imported: discord.py alone takes over a second."""
-    module = cast("CommandModule", importlib.import_module(f"commands.{COMMANDS[command_of(options)]}"))
-    return module.run(settings, options)
+    chosen = command_of(options)
+    name = "live" if chosen == BOT else COMMANDS[chosen].module
+    return cast("CommandModule", importlib.import_module(f"commands.{name}")).run(settings, options)
 
 
 def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:

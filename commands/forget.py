@@ -21,7 +21,7 @@ from assembly.forgetting import (
     surroundings,
 )
 from assembly.running import run_async
-from commands.arguments import DONE, requires_nats_extra
+from commands.arguments import DONE, requires_nats_extra, visible
 from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
@@ -84,7 +84,7 @@ def forget(settings: Settings, user_id: int) -> int:
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
         alone = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
-        learned = [open_learned(each) for each in (settings, *settings.servers.values())]
+        learned = [open_learned(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in alone]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
@@ -93,7 +93,7 @@ def forget(settings: Settings, user_id: int) -> int:
             add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
-        done.left += find_remaining_words(root, texts, about.documents, done.left)
+        done.left += find_remaining_words(root, texts, about, done.left)
         show(Console(), user_id, done)
     return DONE
 
@@ -166,4 +166,4 @@ def show(
     )
     for title, lines in sections:
         if lines:
-            console.print(Text("\n".join(["", title, *(f"  {line}" for line in lines)])), soft_wrap=True)
+            console.print(Text("\n".join(["", title, *(f"  {visible(line)}" for line in lines)])), soft_wrap=True)

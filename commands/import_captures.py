@@ -25,6 +25,7 @@ from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, counted, kept_when_interrupted
 from model.outcomes import REASONS, OutcomeKind
+from model.servers import Servers
 from services.discord import DryRunPoster
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
@@ -50,7 +51,7 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
     """
     archives = [path for path in files if path.is_file() and archive_files.is_archive(path)]
     talks = [path for path in files if path not in archives]
-    teams = [each.discord for each in (settings, *settings.servers.values())]
+    teams = [each.discord for each in settings.servers.values()]
     if talks and not any(team.team_member_ids or team.team_role_ids for team in teams):
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*talks) if talks else time.time()
@@ -117,36 +118,18 @@ def assembled(
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
     assistant, imported = assistant_of(settings, search, None), dict[int | None, ImportArchive]()
 
-    def captured(guild_id: int | None, within: Settings) -> CaptureParts:
+    def captured(guild_id: int | None, within: Settings) -> ServerParts:
         raw = within.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
         # All of them, however many: a conversation of long ago may go on in these files.
         captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
-        return CaptureParts(keep=imported[guild_id].keep, captures=captures)
+        keeping = CaptureParts(keep=imported[guild_id].keep, captures=captures)
+        return ServerParts(settings=within, assistant=assistant, library=library, search=search, captures=keeping)
 
-    parts = assemble(
-        settings,
-        state=state,
-        assistant=assistant,
-        library=library,
-        search=search,
-        poster=DryRunPoster(),
-        captures=captured(None, settings),
-        results=[tally.add],
-        servers={
-            guild_id: ServerParts(
-                settings=server,
-                assistant=assistant,
-                library=library,
-                search=search,
-                captures=captured(guild_id, server),
-            )
-            for guild_id, server in settings.servers.items()
-        },
-    )
-    return parts, imported
+    servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})
+    return assemble(settings, state=state, servers=servers, poster=DryRunPoster(), results=[tally.add]), imported
 
 
 def show(console: Console, run: ImportRun) -> None:

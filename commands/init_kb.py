@@ -6,12 +6,18 @@ import argparse
 import asyncio
 import os
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of, open_embedder, open_llm, open_search, server_library
+from assembly.answering import (
+    AS_CONFIGURED,
+    ModelOptions,
+    open_embedder,
+    open_llm,
+    open_search,
+    server_libraries,
+)
 from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.knowledge import knowledge_parts
 from assembly.reports import prices_of
@@ -48,14 +54,13 @@ NAMED = 20
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--init-kb`. Gives the exit code."""
-    return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
+    return init_kb(settings, ModelOptions(options.llm_record, options.llm_replay))
 
 
-def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
+def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
     """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
     the index is empty afterwards.
     """
-    check_writable(settings.kb)
     for server in settings.servers.values():
         check_writable(server.kb)
     collect_garbage_less_often()
@@ -65,7 +70,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         data_folder_locked(settings, "app.py --init-kb"),
         kept_when_interrupted(lambda: work.progress),
     ):
-        reports = run_async(_init_kb(settings, work, record, replay))
+        reports = run_async(_init_kb(settings, work, models))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     for guild_id, report in reports.items():
         out.print(report.text if guild_id is None else f"server {guild_id}: {report.text}")
@@ -124,20 +129,18 @@ class KnowledgeWork:
         return f"done and kept are {' and '.join(done)}{cost}; the same command goes on from there"
 
 
-async def _init_kb(
-    settings: Settings, work: KnowledgeWork, record: Path | None, replay: Path | None
-) -> dict[int | None, UpdateReport]:
+async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions) -> dict[int | None, UpdateReport]:
     """Of what all servers share (None), and of each that has its own."""
     llm = settings.kb.llm or settings.ai_response.llm
     reports: dict[int | None, UpdateReport] = {}
     async with (
         tokens_counted(settings) as usage,
-        open_llm(settings, llm, record=record, replay=replay) as asker,
+        open_llm(settings, llm, models) as asker,
     ):
         work.spent = replace(work.spent, usage=usage)
-        reports[None] = await _brought_up_to_date(settings, work, asker, usage)
         for guild_id, server in settings.servers.items():
-            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, f"guilds.{guild_id}.")
+            above = "" if guild_id is None else f"guilds.{guild_id}."
+            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, above)
     await make_searchable(settings, work)
     return reports
 
@@ -160,10 +163,8 @@ async def _brought_up_to_date(
 async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Prepare what has changed for searching, and give it vectors."""
     async with open_embedder(settings.search.embeddings) as embedder:
-        await _make_searchable(settings, library_of(settings), embedder, work)
-        for guild_id, server in settings.servers.items():
-            own, _ = server_library(settings, guild_id)
-            await _make_searchable(server, own, embedder, work)
+        for guild_id, library in server_libraries(settings).items():
+            await _make_searchable(settings.servers[guild_id], library.own, embedder, work)
 
 
 async def _make_searchable(

@@ -26,8 +26,7 @@ _DAY, _MINUTE = 10, 16
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--kb`. Gives the exit code."""
-    within = settings if options.guild is None else settings.servers[options.guild]
-    return team_knowledge(within, *options.kb, conflicts=options.conflicts, locked=settings)
+    return team_knowledge(settings.servers[options.guild], *options.kb, conflicts=options.conflicts, locked=settings)
 
 
 def team_knowledge(

@@ -6,22 +6,14 @@ import argparse
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
 from assembly.data_folder import autosave, data_folder_locked, read_state
-from assembly.documents import documents_for
-from assembly.graph_parts import (
-    CaptureOptions,
-    assemble,
-    capture_parts,
-    open_servers,
-    server_knowledge_kept_current,
-    server_libraries,
-)
-from assembly.knowledge import knowledge_kept_current
+from assembly.graph_parts import all_knowledge_kept_current
+from assembly.opening import LIVE, REHEARSAL, open_bot
 from assembly.reports import reporting_weekly
 from assembly.running import (
     GraphRun,
@@ -36,12 +28,11 @@ from assembly.running import (
 )
 from assembly.search_updates import search_kept_current
 from assembly.slash_commands import slash_commands
-from assembly.team import curation_parts
 from clock import now
 from commands.arguments import DONE, FAILED, ROLES, requires_nats_extra
 from operators.screen import decode
 from services.discord import Health
-from services.llm import AttachedImages, import_client
+from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
 from settings import Settings, usable_token
 from sinks.results import journal
@@ -55,15 +46,16 @@ log = logging.getLogger(__name__)
 class LiveOptions:
     dry_run: bool = False
     record: Path | None = None
-    llm_record: Path | None = None
-    llm_replay: Path | None = None
+    models: ModelOptions = AS_CONFIGURED
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run the bot, or its roles over NATS. Gives the exit code."""
     if not settings.local:
         return play_roles(settings, options)
-    return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
+    return live(
+        settings, LiveOptions(options.dry_run, options.record, ModelOptions(options.llm_record, options.llm_replay))
+    )
 
 
 def live(settings: Settings, options: LiveOptions) -> int:
@@ -94,73 +86,43 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     it has seen; knowledge base and files of threads are kept up to date as ever.
     """
     rehearsal = options.dry_run or settings.app.dry_run
-    record, replay = options.llm_record, options.llm_replay
-    library, health = library_of(settings), Health(now())
+    health = Health(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
         meters = meters_of(settings)
-        answering, knowledge = await enter(open_llms(settings, record=record, replay=replay, observe=meters.observe))
-        embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
-        images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
-        documents = await enter(
-            documents_for(
-                settings, answering, discord.attachments, embedder, record=record, replay=replay, observe=meters.observe
-            )
-        )
-        search = await enter(open_search(settings, library, embedder, read_only=rehearsal, alone=False))
-        libraries = server_libraries(settings, library)
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
-        curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=rehearsal)
-        servers = await enter(
-            open_servers(settings, state, libraries, search, answering, learners, read_only=rehearsal, alone=False)
-        )
-        parts = assemble(
-            settings,
-            state=state,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
-            poster=discord.poster,
-            captures=capture_parts(settings, state, curation=curation, images=images, rehearsal=rehearsal),
-            fetcher=discord.fetcher,
-            access=discord.access,
-            images=images,
-            documents=documents,
-            gauge=meters.gauge,
-            results=[*meters.results, journal, state.record.add],
-            servers=servers,
-        )
+        role, models = REHEARSAL if rehearsal else LIVE, replace(options.models, observe=meters.observe)
+        bot = await enter(open_bot(settings, role, state, discord, models, meters.gauge))
+        parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash = None
         if not rehearsal:
             await enter(autosave(state))
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher))
-            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents, servers))
+            slash = await enter(slash_commands(discord.client, settings, parts, bot.llm, bot.documents))
         add_pages = None
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
-            add_pages = dashboard_pages(settings, parts, library, search, meters.flow)
+            add_pages = dashboard_pages(settings, parts, meters.flow)
             log.info("the dashboard is at %s", address_of(settings.metrics))
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            evidence_maintained(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
+            evidence_maintained(settings.documents, bot.documents, discord.client, discord.fetcher, state.withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(recorded(observable(gateway), options.record, settings, discord, parts))
-        if replay is None and (answering or knowledge):
+        if models.replay is None and (bot.llm or bot.knowledge_llm):
             await enter(in_background(asyncio.to_thread(import_client)))
         await enter(in_background(warn_if_unreachable(settings)))
         events = dispatches.pipe(decode(discord.decoder))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
-            knowledge_kept_current(settings, knowledge, state.usage, meters=meters),
-            server_knowledge_kept_current(settings, knowledge, state, meters),
+            all_knowledge_kept_current(settings, bot.knowledge_llm, state.usages, meters),
             search_kept_current(
-                [search, *(server.search for server in servers.values())], settings.kb.runtime_refresh_tick_seconds
+                [server.search for server in bot.servers.values()], settings.kb.runtime_refresh_tick_seconds
             ),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)

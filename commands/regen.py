@@ -9,13 +9,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import open_llm
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_llm
 from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
@@ -93,11 +92,10 @@ class RebuildReport:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--regen`. Gives the exit code."""
-    record, replay = options.llm_record, options.llm_replay
-    return regen(settings, restart=options.restart, record=record, replay=replay)
+    return regen(settings, ModelOptions(options.llm_record, options.llm_replay), restart=options.restart)
 
 
-def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> int:
+def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: bool) -> int:
     """Rebuild tier 2, swap it in, and print the result. Gives the exit code: 1 if a pair failed, or if the library was
     left unchanged, since the model or the disk failed.
 
@@ -116,10 +114,8 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
             )
         ),
     ):
-        for guild_id, each in {None: settings, **settings.servers}.items():
-            work = rebuild(
-                each, restart=restart, record=record, replay=replay, counted_in=settings, on_begun=begun.append
-            )
+        for guild_id, each in settings.servers.items():
+            work = rebuild(each, models, restart=restart, counted_in=settings, on_begun=begun.append)
             report = run_async(work)
             if guild_id is None or report.plan.read:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
@@ -129,10 +125,9 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
 
 async def rebuild(
     settings: Settings,
+    models: ModelOptions = AS_CONFIGURED,
     *,
     restart: bool,
-    record: Path | None,
-    replay: Path | None,
     counted_in: Settings | None = None,
     on_begun: Callable[[RebuildReport], object] = lambda _: None,
 ) -> RebuildReport:
@@ -142,7 +137,7 @@ async def rebuild(
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
         tokens_counted(counted_in or settings) as usage,
-        open_llm(settings, llm, record=record, replay=replay) as asker,
+        open_llm(settings, llm, models) as asker,
     ):
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())

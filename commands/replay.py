@@ -13,17 +13,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import AS_CONFIGURED, ModelOptions
+from assembly.bot import DiscordEnds
 from assembly.data_folder import read_state
-from assembly.documents import documents_for
-from assembly.graph_parts import CaptureOptions, assemble, capture_parts, open_servers, server_libraries
 from assembly.knowledge import temporary_index
+from assembly.opening import REPLAY, open_bot
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
-from assembly.team import FailedCurations, curation_parts
+from assembly.team import FailedCurations
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from services.discord import DryRunPoster, RecordedAttachments
-from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
 from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
@@ -47,14 +46,13 @@ class ReplayOptions:
     data: Path | None = None
     speed: float | None = None
     as_json: bool = False
-    llm_record: Path | None = None
-    llm_replay: Path | None = None
+    models: ModelOptions = AS_CONFIGURED
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--replay`. Gives the exit code."""
     chosen = ReplayOptions(
-        options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+        options.replay, options.data, options.speed, options.json, ModelOptions(options.llm_record, options.llm_replay)
     )
     with terminated_as_interrupted():  # so that its temporary folder is removed
         return replay(settings, chosen)
@@ -74,52 +72,21 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    library, tally, count = library_of(settings), ResultCounts(), FailedCurations()
+    tally, count = ResultCounts(), FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
-    images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
-    record, recorded = options.llm_record, options.llm_replay
+    discord = DiscordEnds(poster=DryRunPoster(), fetcher=None, access=None, attachments=attachments)
+    # Somebody can look on only where time passes.
+    meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
+    state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
     async with AsyncExitStack() as stack:
-        models = open_llms(settings, record=record, replay=recorded)
-        answering, knowledge = await stack.enter_async_context(models)
-        embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
-        libraries = server_libraries(settings, library)
-        documents = await stack.enter_async_context(
-            documents_for(
-                settings,
-                answering,
-                attachments,
-                embedder,
-                record=record,
-                replay=recorded,
-                rehearsed=True,
-            )
-        )
-        search = await stack.enter_async_context(open_search(settings, library, embedder))
-        # Somebody can look on only where time passes.
-        meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
-        state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
-        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
-        learners = CaptureOptions(asker=knowledge, images=images, to_the_end=True)
-        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, answering, learners))
-        parts = assemble(
-            settings,
-            state=state,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
-            poster=DryRunPoster(),
-            captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
-            images=images,
-            documents=documents,
-            gauge=meters.gauge,
-            servers=servers,
-        )
-        answers_by = backend(settings, recorded)
+        bot = await stack.enter_async_context(open_bot(settings, REPLAY, state, discord, options.models, meters.gauge))
+        parts = bot.assemble(state)
+        answers_by = backend(settings, options.models.replay)
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
             pace = options.speed or 1
-            add_pages = dashboard_pages(settings, parts, library, search, meters.flow, pace=pace)
+            add_pages = dashboard_pages(settings, parts, meters.flow, pace=pace)
             shown = serving(settings.metrics, meters, lambda: None, add_pages=add_pages, pace=pace)
             await stack.enter_async_context(shown)
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
@@ -137,8 +104,8 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         )
         in_order.flush()
         out.finish(tally)
-        all_filed = await count.all_of(curation)
-        for server in servers.values():
+        all_filed = True
+        for server in bot.servers.values():
             all_filed = await count.all_of(server.captures.curation) and all_filed
         if options.data is not None:
             await state.save()

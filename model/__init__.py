@@ -6,7 +6,8 @@ batches        what one author wrote until falling quiet; parts, the pieces rout
 conversations  the history that the answering steps see
 conversation_ids  the kinds of captured conversations, and the form of their ids
 outcomes       what became of each part
+servers        values that servers of Discord may have of their own
 steps          the steps of the graph: one table of what is told of each
-words          numbers in words
+words          numbers in words, and text from outside without what nobody sees
 processes      what a process reports of itself, and the version of the program
 """

@@ -1,6 +1,29 @@
-"""Words about numbers, the same in every place that people read."""
+"""Words about numbers, the same in every place that people read; and text from outside without what nobody sees."""
+
+import re
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # hidden, or turning direction
+    "\U000e0000-\U000e007f]"  # tags: an invisible copy of ASCII
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def number_of(count: int, thing: str, things: str = "") -> str:
     """Return a number with its noun: `1 file`, `2 files`. `things`: the plural, if adding an s is not enough."""
     return f"{count} {thing if count == 1 else things or f'{thing}s'}"
+
+
+def clean(text: str) -> str:
+    r"""`text` with `\n` as its only line break, and without invisible characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _SURROGATE.sub("\ufffd", text)
+    return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
+
+
+def one_line(text: str) -> str:
+    """`clean`, in one line: for names and ids."""
+    return " ".join(clean(text).split("\n"))

@@ -410,23 +410,56 @@ def load(
     return loaded
 
 
+def read_again(
+    library: Library, search: Search, max_chars: int
+) -> Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]]:
+    """Show sections of what is loaded that its excerpts left out, by their headings. None: there are no such sections,
+    or they were shown.
+    """
+
+    async def read(inquiry: Inquiry, headings: Sequence[str]) -> Inquiry | None:
+        shown = inquiry.sources
+        try:
+            sources = [await library.load(source.id) for source in shown]
+        except SourceUnavailable as error:
+            log.warning("generate: not read again: %s", error)
+            return None
+        again = tuple(await excerpts.within(sources, inquiry.query, search, max_chars, headings[:MOST_HEADINGS]))
+        return None if again == shown else inquiry._replace(sources=again)
+
+    return read
+
+
+MOST_HEADINGS = 3
+"""Of sections that are shown on request: what else fits the question needs room as well."""
+
+
 def generate(
     assistant: Assistant,
     max_chars: int,
     require_citations: bool,
     addresses: Addresses | None = None,
     finished: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
+    reread: Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Draft an answer and check its length, then its citations, then its links.
 
-    An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
+    Where the model misses a section that excerpts left out, it is asked once more with that section (`reread`). An
+    answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
     quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
     asker has given are removed. `addresses`: where the relative links of sources lead. `finished`: the last look at it.
     """
     published = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        answer = text_of(await ask(inquiry, shorten=False))
+        result = await ask(inquiry, shorten=False)
+        fuller = await reread(inquiry, result.to_read) if reread is not None and result.to_read else None
+        if fuller is not None:
+            log.info("generate: asking again with the sections %.200r", result.to_read)
+            again = await ask(fuller, shorten=False)
+            if text_of(again) is not None:
+                inquiry, result = fuller, again
+        answer = text_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)
             answer = text_of(await ask(inquiry, shorten=True))

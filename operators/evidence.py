@@ -26,6 +26,7 @@ from services.documents import (
     fill,
     ingested,
     is_closed,
+    refusal_text,
     shown,
 )
 from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, protocol
@@ -126,14 +127,14 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             # As above: deleting the file waits for what is being written of it.
             stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
-        await store.fail(collection.name, expected.doc_id, str(refusal))
+        await store.fail(collection.name, expected.doc_id, refusal_text(refusal))
         return _refused(job, refusal)
 
     return taken_in
 
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
-    return IngestResult(job=job, failure=str(refusal), refusal=refusal)
+    return IngestResult(job=job, failure=refusal_text(refusal), refusal=refusal)
 
 
 async def finish_even_if_cancelled(work: Coroutine[Any, Any, T]) -> T:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -17,6 +16,7 @@ from dataflow.serialize_by_key import serialize_by_key
 from model.batches import Batch, Destination, Key, Part
 from model.messages import Message
 from model.outcomes import Ignored, Outcome, Reason
+from model.servers import Servers
 from operators.step import failure_of
 from services.assistant import CaptureJob, Inquiry, skipped
 from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
@@ -67,10 +67,7 @@ Routed = Inquiry | CaptureJob | Ignored | Outcome
 
 
 def route(
-    router: Router,
-    usage: Usage | None = None,
-    gauge: Gauge | None = None,
-    usages: Mapping[int, Usage] = MappingProxyType({}),
+    router: Router, usages: Servers[Usage], gauge: Gauge | None = None
 ) -> Callable[[Observable[Part]], Observable[Routed]]:
     """Send each part where the routing table says; one person's parts in one place stay in order.
 
@@ -78,15 +75,13 @@ def route(
         [ route               ]
         ---q1-c2-----i3-------|      an inquiry, a capture job, an `Ignored`
 
-    `usage` adds up what all inquiries use of the LLM, but for those of servers that have their own in `usages`. A part
-    whose look-up fails ends as `failed`.
+    `usages` add up what the inquiries of each server use of the LLM. A part whose look-up fails ends as `failed`.
     """
 
     async def routed(part: Part) -> tuple[Key, Routed]:
         about.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
-        counted = usage if part.guild_id is None else usages.get(part.guild_id, usage)
-        return part.key, sent(part, await router.route(part), counted)
+        return part.key, sent(part, await router.route(part), usages[part.guild_id])
 
     def failed(part: Part, error: Exception) -> tuple[Key, Routed]:
         return part.key, failure_of(part, "route", error)

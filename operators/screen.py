@@ -4,8 +4,9 @@ message, let each message through once, and turn typing, edits and deletions int
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -16,6 +17,7 @@ from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Typing
 from model.messages import Author, AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
+from model.servers import Servers
 from services.conversations import (
     TYPING_SECONDS,
     ConversationTracker,
@@ -82,28 +84,28 @@ DEDUPLICATED = 50_000
 Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 
+class ChannelLists(NamedTuple):
+    """The ids of channels that are read (empty: all), and of those that are not."""
+
+    allowed: frozenset[int] = frozenset()
+    denied: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class ScreenRules:
     """The rules by which messages are let through: opted-out authors, allowed and denied channels, duplicates.
 
     Attributes:
         withheld: whether the author of a message has opted out, or has marked this one.
-        allowed: ids of channels; empty: all. `denied`: likewise; empty: none.
-        servers: both, for servers in which they differ.
         ended: whether a message (ids of place and message) had its outcome before this process began.
     """
 
     withheld: Callable[[Message], bool]
-    allowed: frozenset[int]
-    denied: frozenset[int]
-    servers: Mapping[int, tuple[frozenset[int], frozenset[int]]] = field(
-        default_factory=dict[int, tuple[frozenset[int], frozenset[int]]]
-    )
+    channels: Servers[ChannelLists] = field(default_factory=lambda: Servers({None: ChannelLists()}))
     ended: Callable[[int, int], bool] | None = None
 
     def lets_read(self, channel_id: int, guild_id: int | None) -> bool:
-        common = self.allowed, self.denied
-        allowed, denied = common if guild_id is None else self.servers.get(guild_id, common)
+        allowed, denied = self.channels[guild_id]
         return channel_id not in denied and (not allowed or channel_id in allowed)
 
 

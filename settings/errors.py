@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from pydantic import SecretStr, ValidationError
@@ -111,7 +112,7 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
     for name, field in model.model_fields.items():
         path = (*above, name)
         section, nullable, by_id = _section_of(field.annotation)
-        says = next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
+        says = _help_of(field)
         kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
@@ -136,6 +137,15 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
             )
         if section is not None:
             yield from _below(section, path)
+
+
+def _help_of(field: FieldInfo) -> ValueHelp | None:
+    choices = get_args(field.annotation)
+    if NoneType in choices and not field.metadata:
+        marks = (mark for choice in choices for mark in getattr(choice, "__metadata__", ()))
+        says = next((mark for mark in marks if isinstance(mark, ValueHelp)), None)
+        return None if says is None else replace(says, kind=f"{says.kind}, or null")
+    return next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
 
 
 def _of_what(section: type[SettingsSection] | None) -> str:

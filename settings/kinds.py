@@ -236,30 +236,17 @@ QaIdOrEmpty = Annotated[
     ValueHelp("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
 ]
 
+# Where nothing else is said, the help of `Kind | None` is that of the kind, "or null".
 AddressesOrNone = Annotated[
-    str | Mapping[str, str] | None,
-    BeforeValidator(lambda given: None if given is None else _addresses(given)),
+    Addresses | None,
     ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
 ]
-TextOrNone = Annotated[str | None, BeforeValidator(_no_bytes), ValueHelp("text, or null", as_text=True)]
-WordOrNone = Annotated[
-    Annotated[str, Field(min_length=1)] | None,
-    BeforeValidator(_no_bytes),
-    ValueHelp("text that is not empty, or null", as_text=True),
-]
-LimitOrNull = Annotated[
-    Annotated[int, Field(ge=1, strict=True)] | None, ValueHelp("a whole number of 1 or more, or null")
-]
-LimitOrOffOrNull = Annotated[Annotated[int, Field(ge=0, strict=True)] | None, ValueHelp("a whole number, or null")]
+TextOrNone = Annotated[Text | None, ValueHelp("text, or null", as_text=True)]
+LimitOrOffOrNull = Annotated[CountOrNone | None, ValueHelp("a whole number, or null")]
 
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
     ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
-]
-
-TopicNamesOrNone = Annotated[
-    frozenset[Annotated[str, BeforeValidator(_topic)]] | None,
-    ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"], or null'),
 ]
 
 Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), ValueHelp("text in quotes", as_text=True)]
@@ -281,8 +268,7 @@ OwnToken = Annotated[
 _Id = Annotated[int, BeforeValidator(_snowflake)]
 Snowflake = Annotated[_Id, ValueHelp("a Discord id, such as 1458745245675032710")]
 Snowflakes = Annotated[frozenset[_Id], ValueHelp("a list of Discord ids, such as [1458745245675032710]")]
-SnowflakesOrNone = Annotated[frozenset[_Id] | None, ValueHelp("a list of Discord ids, such as [311], or null")]
-SnowflakeOrNone = Annotated[_Id | None, ValueHelp("a Discord id, such as 1458745245675032710, or null")]
+SnowflakesOrNone = Annotated[Snowflakes | None, ValueHelp("a list of Discord ids, such as [311], or null")]
 
 PathBeside = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", as_text=True)]
 PathOrNone = Annotated[
@@ -308,19 +294,16 @@ Level = Annotated[
     ValueHelp("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
 ]
 LogFormat = Annotated[Literal["text", "json"], ValueHelp("one of `text`, `json`", as_text=True)]
-_Mode = Annotated[
+ReplyMode = Annotated[
     Literal["all", "mention", "off"],
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
+    ValueHelp("one of `all`, `mention`, `off`", as_text=True),
 ]
-ReplyMode = Annotated[_Mode, ValueHelp("one of `all`, `mention`, `off`", as_text=True)]
-ReplyModeOrNone = Annotated[_Mode | None, ValueHelp("one of `all`, `mention`, `off`, or null", as_text=True)]
-_Unsure = Literal["silent", "point"]
-WhenUnsure = Annotated[_Unsure, ValueHelp("one of `silent`, `point`", as_text=True)]
-WhenUnsureOrNone = Annotated[_Unsure | None, ValueHelp("one of `silent`, `point`, or null", as_text=True)]
-_Language = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
-_LANGUAGES = "one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`"
-ReplyLanguage = Annotated[_Language, ValueHelp(_LANGUAGES, as_text=True)]
-ReplyLanguageOrNone = Annotated[_Language | None, ValueHelp(f"{_LANGUAGES}, or null", as_text=True)]
+WhenUnsure = Annotated[Literal["silent", "point"], ValueHelp("one of `silent`, `point`", as_text=True)]
+ReplyLanguage = Annotated[
+    Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"],
+    ValueHelp("one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`", as_text=True),
+]
 OutputMethod = Annotated[
     Literal["function_calling", "json_schema"], ValueHelp("one of `function_calling`, `json_schema`", as_text=True)
 ]

@@ -247,7 +247,9 @@ def overlapping_paths(settings: Settings, where: Callable[[Sequence[object]], st
     """One for each two owners of which a folder or list of one lies in those of the other: what is in both would be
     told in both. `settings`: placed; `where`: which line names a key.
     """
-    owners = [_places(settings), *(_places(server, str(guild_id)) for guild_id, server in settings.servers.items())]
+    owners = [
+        _places(server, "" if guild_id is None else str(guild_id)) for guild_id, server in settings.servers.items()
+    ]
     for mine, others in itertools.combinations(owners, 2):
         pairs = (pair for pair in itertools.product(mine, others) if _meet(*pair))
         for first, second in itertools.islice(pairs, 1):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
+from model.servers import Servers
 from settings import prompts
 from settings.kinds import (
     LOCAL,
@@ -25,7 +26,6 @@ from settings.kinds import (
     KnowledgePath,
     LearnedPath,
     Level,
-    LimitOrNull,
     LimitOrOffOrNull,
     LogFormat,
     Minutes,
@@ -42,31 +42,25 @@ from settings.kinds import (
     Renderer,
     Replicas,
     ReplyLanguage,
-    ReplyLanguageOrNone,
     ReplyMode,
-    ReplyModeOrNone,
     Seconds,
     Secret,
     SettingsSection,
     Share,
     SiteGenerator,
     Snowflake,
-    SnowflakeOrNone,
     Snowflakes,
     SnowflakesOrNone,
     Store,
     Text,
     TextOrNone,
     TopicNames,
-    TopicNamesOrNone,
     Transport,
     Url,
     ValueHelp,
     Weight,
     WhenUnsure,
-    WhenUnsureOrNone,
     Word,
-    WordOrNone,
     Words,
     commented_out,
     section,
@@ -118,8 +112,8 @@ class LoggingSettings(SettingsSection):
 class ChannelSettings(SettingsSection):
     """What differs in one channel; null: what holds elsewhere."""
 
-    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this channel.")
-    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this channel.")
+    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this channel.")
+    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this channel.")
 
 
 class DiscordSettings(SettingsSection):
@@ -168,7 +162,7 @@ class DiscordSettings(SettingsSection):
         False, "Add 👍 and 👎 below answers and keep the votes, and those inferred from what askers say."
     )
     escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
-    escalation_channel_id: SnowflakeOrNone = setting(
+    escalation_channel_id: Snowflake | None = setting(
         None, "Where a link to an escalated thread is posted; null: nowhere."
     )
 
@@ -215,7 +209,7 @@ class McpSettings(SettingsSection):
 class ReportSettings(SettingsSection):
     """What is told to who runs the bot."""
 
-    channel_id: SnowflakeOrNone = setting(
+    channel_id: Snowflake | None = setting(
         None,
         "Where a report of the week is posted, which quotes questions of all its server's channels; null: nowhere.",
     )
@@ -447,24 +441,24 @@ class GuildDiscordSettings(SettingsSection):
     channel_allowlist: SnowflakesOrNone = setting(None, "Replaces discord.channel_allowlist in this server.")
     channel_denylist: SnowflakesOrNone = setting(None, "Replaces discord.channel_denylist in this server.")
     capture_channels: SnowflakesOrNone = setting(None, "Replaces discord.capture_channels in this server.")
-    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this server.")
+    reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this server.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
     )
-    escalation_channel_id: SnowflakeOrNone = setting(None, "Replaces discord.escalation_channel_id in this server.")
+    escalation_channel_id: Snowflake | None = setting(None, "Replaces discord.escalation_channel_id in this server.")
 
 
 class GuildAnswerSettings(SettingsSection):
     """How questions of one server are answered."""
 
-    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this server.")
-    reply_language: ReplyLanguageOrNone = setting(None, "Replaces ai_response.reply_language in this server.")
+    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this server.")
+    reply_language: ReplyLanguage | None = setting(None, "Replaces ai_response.reply_language in this server.")
     out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
     project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
-    gating_prompt: WordOrNone = setting(None, "Replaces ai_response.gating_prompt in this server.")
-    selection_prompt: WordOrNone = setting(None, "Replaces ai_response.selection_prompt in this server.")
-    answer_prompt: WordOrNone = setting(None, "Replaces ai_response.answer_prompt in this server.")
-    verification_prompt: WordOrNone = setting(None, "Replaces ai_response.verification_prompt in this server.")
+    gating_prompt: Word | None = setting(None, "Replaces ai_response.gating_prompt in this server.")
+    selection_prompt: Word | None = setting(None, "Replaces ai_response.selection_prompt in this server.")
+    answer_prompt: Word | None = setting(None, "Replaces ai_response.answer_prompt in this server.")
+    verification_prompt: Word | None = setting(None, "Replaces ai_response.verification_prompt in this server.")
 
 
 class GuildKnowledgeSettings(SettingsSection):
@@ -479,13 +473,13 @@ class GuildKnowledgeSettings(SettingsSection):
     source_base_url: AddressesOrNone = setting(
         None, "Where the files of its own folder are published, as kb.source_base_url says of the shared ones."
     )
-    internal_topics: TopicNamesOrNone = setting(None, "Replaces kb.internal_topics for what its team has taught.")
+    internal_topics: TopicNames | None = setting(None, "Replaces kb.internal_topics for what its team has taught.")
 
 
 class GuildLimitSettings(SettingsSection):
     """Limits of one server. Where any is set it is counted by itself; what is left out is as in `limits`."""
 
-    chains_per_user_per_hour: LimitOrNull = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
+    chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
     answers_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
     tokens_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
 
@@ -543,9 +537,11 @@ class Settings(SettingsSection):
     _servers: Mapping[int, Settings] = PrivateAttr(default_factory=dict[int, "Settings"])
 
     @property
-    def servers(self) -> Mapping[int, Settings]:
-        """Give the settings of each server in `guilds`, with its own team, knowledge, limits and data folder."""
-        return self._servers
+    def servers(self) -> Servers[Settings]:
+        """Give the settings that hold in each server: one of `guilds` has its own team, knowledge, limits and data
+        folder; in all others, these settings hold.
+        """
+        return Servers({None: self, **self._servers})
 
     def with_servers(self, servers: Mapping[int, Settings]) -> Self:
         """Copy the settings with other settings for the servers."""
@@ -557,6 +553,11 @@ class Settings(SettingsSection):
         """Give the settings of a server that was removed from `guilds` and may still have a folder."""
         entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
         return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
+
+    @property
+    def secrets(self) -> list[str]:
+        """Give the values of all secrets, which must show up nowhere."""
+        return list(_secrets_in(self))
 
     @property
     def local(self) -> bool:
@@ -612,13 +613,22 @@ class Settings(SettingsSection):
         return moved.with_servers(
             {
                 guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
-                for guild_id, server in self.servers.items()
+                for guild_id, server in self._servers.items()
             }
         )
 
 
 T = TypeVar("T")
 S = TypeVar("S", bound=SettingsSection)
+
+
+def _secrets_in(section: BaseModel) -> Iterator[str]:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+        elif isinstance(value, BaseModel):
+            yield from _secrets_in(value)
 
 
 def _first(own: T | None, common: T) -> T:

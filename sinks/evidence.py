@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable
+from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
+from model.servers import Servers
 from operators.evidence import IngestResult
 from services.conversations import History, People, in_language, phrases
 from services.discord import Poster, PostFailed, inert, split
-from services.documents import IngestJob, Tombstones
+from services.documents import IngestJob, Tombstones, refusal_text
 from services.search import language_of
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
@@ -25,16 +26,14 @@ class FileNotes:
     """Shows under each file's message how far it is. Nothing waits for it, and its failures are only logged.
 
     Attributes:
-        reply_language: `question`: as people write in the thread; else the code of a fixed language.
-        languages: the same for servers in which it differs.
+        reply_languages: `question`: as people write in the thread; else the code of a fixed language.
     """
 
     poster: Poster
     history: History
     people: People
     gone: Tombstones
-    reply_language: str = "question"
-    languages: Mapping[int, str] = field(default_factory=dict[int, str])
+    reply_languages: Servers[str]
 
     async def begun(self, job: IngestJob) -> None:
         """The reading of a file begins: shown for large ones only."""
@@ -52,7 +51,7 @@ class FileNotes:
         await _tried(self.poster.react(file.place_id, file.message_id, FAILED if result.failure else DONE))
         # In a channel the answer itself says so: there is no thread to write to yet.
         if result.refusal is not None and file.place_id == file.case_id:
-            told = result.refusal.message_in(self._language(file.place_id, file.uploader_id))
+            told = refusal_text(result.refusal, self._language(file.place_id, file.uploader_id))
             (text, *_) = split(f"{FAILED} {inert(told)}")
             await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
@@ -70,8 +69,7 @@ class FileNotes:
         """What is written there, by one person or by all."""
         people = [message for message in self.history.recent(place_id) if not message.author.is_bot]
         texts = [message.text for message in people if author_id in {None, message.author.id}]
-        guild_id = self.history.place(place_id).guild_id
-        chosen = self.reply_language if guild_id is None else self.languages.get(guild_id, self.reply_language)
+        chosen = self.reply_languages[self.history.place(place_id).guild_id]
         return in_language(chosen, language_of("\n".join(texts)))
 
     async def _send(self, place_id: int, text: str, nonce: str) -> None:

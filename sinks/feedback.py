@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
+from model.servers import Servers
 from operators.inferred_votes import InferredVote
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
@@ -32,7 +32,7 @@ class Feedback:
     `withdrawn`), and `inferred: true` where it is taken from what the asker said. The last one of a voter about a
     message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
 
-    `escalated_to`: by server, where calls for help are posted otherwise; `guild_of`: the server of a place. `offered`:
+    `escalation_channels`: where calls for help are posted, if anywhere; `guild_of`: the server of a place. `offered`:
     votes are kept; `inferring`: inferred ones as well, since people see the answers.
     """
 
@@ -43,11 +43,10 @@ class Feedback:
         people: People,
         poster: Poster,
         escalation_emoji: str,
-        escalation_channel_id: int | None,
+        escalation_channels: Servers[int | None],
         *,
         offered: bool,
         inferring: bool,
-        escalated_to: Mapping[int, int | None] = MappingProxyType({}),
         guild_of: Callable[[int], int | None] = lambda _place_id: None,
     ) -> None:
         self._folder = folder
@@ -55,8 +54,7 @@ class Feedback:
         self._people = people
         self._poster = poster
         self._emoji = escalation_emoji
-        self._channel_id = escalation_channel_id
-        self._escalated_to = escalated_to
+        self._escalation_channels = escalation_channels
         self._guild_of = guild_of
         self._offered = offered
         self._inferring = offered and inferring
@@ -123,8 +121,7 @@ class Feedback:
 
     async def _escalate(self, post: Post) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)
-        guild_id = self._guild_of(post.place_id)
-        channel_id = self._channel_id if guild_id is None else self._escalated_to.get(guild_id, self._channel_id)
+        channel_id = self._escalation_channels[self._guild_of(post.place_id)]
         if channel_id is None:
             return
         nonce = f"{post.message_id:x}-help"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clock import now
 from clock.timeouts import Backoff
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind
+from model.servers import Servers
 from services.assistant import Inquiry, links_block, replied
 from services.conversations import History, Outbox, People, Post, Posts, StartedReply
 from services.discord import (
@@ -47,7 +47,6 @@ class Replies:
     Attributes:
         outbox: keeps what was started over a crash.
         fetcher: tells which pieces are there; None: nothing is ever posted for real.
-        budgets: of servers with limits of their own; all others share `budget`.
         feedback: offer 👍 and 👎 under the last piece.
     """
 
@@ -55,11 +54,10 @@ class Replies:
     posts: Posts
     history: History
     people: People
-    budget: Limiter
+    budgets: Servers[Limiter]
     outbox: Outbox = field(default_factory=Outbox)
     fetcher: Fetcher | None = None
     feedback: bool = False
-    budgets: Mapping[int, Limiter] = field(default_factory=dict[int, Limiter])
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, opened on the part's last message where there is none yet.
@@ -148,8 +146,7 @@ class Replies:
         last_id = there[-1]
         await self.posts.add(reply.posted(last_id))
         await self.outbox.end(reply)
-        budget = self.budget if reply.guild_id is None else self.budgets.get(reply.guild_id, self.budget)
-        budget.answered(now())
+        self.budgets[reply.guild_id].answered(now())
         if self.feedback:
             await self._offer_votes(reply.place_id, last_id)
 

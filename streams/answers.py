@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import reactivex as rx
@@ -23,6 +22,7 @@ from model.conversations import Conversation
 from model.events import Event, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
+from model.servers import Servers
 from operators.answering import (
     Ask,
     announce,
@@ -33,6 +33,7 @@ from operators.answering import (
     load,
     load_unless_loaded,
     permit,
+    read_again,
     retrieve,
     select,
     select_unless_guessed,
@@ -41,14 +42,12 @@ from operators.answering import (
 )
 from operators.pointing import add_links, point, remember_replies
 from operators.step import Step, failure_of, in_order, step
-from services.assistant import Assistant, Inquiry, Unanswered, end, links_block, skipped
+from services.assistant import Inquiry, RecentReplies, Unanswered, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
-from services.knowledge import Library, Search
-from services.llm import Budget, BudgetLimits, Limiter, Spending, Usage
+from services.llm import Usage
 from streams.server_context import AnswerRules, ServerContext, for_server
 
 if TYPE_CHECKING:
-    from services.documents import Lookup
     from streams.wiring import Services
 
 log = logging.getLogger(__name__)
@@ -73,8 +72,7 @@ def answers(
     reply      ---a-------b------o-----------|
     """
     s = services
-    desk = s.desk(rules.pointing)
-    replying = for_server(lambda at: remember_replies(reply, at.repeats), desk, s.servers)
+    replying = for_server(lambda at: remember_replies(reply, at.repeats), s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
     async def publish_gathered(inquiry: Inquiry) -> Inquiry:
@@ -85,7 +83,7 @@ def answers(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         step("permit", permit(s.access), rules.max_concurrent, s.gauge),
         step("tell", publish_gathered, rules.max_concurrent),
-        chain(desk, rules, s.servers, s.gauge),
+        chain(s.servers, rules, s.gauge),
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
         step("reply", replying, rules.max_concurrent, s.gauge),
     )
@@ -105,16 +103,13 @@ def answers(
 
 
 def chain(
-    desk: ServerContext,
+    servers: Servers[ServerContext],
     rules: AnswerRules,
-    servers: Mapping[int, ServerContext] = MappingProxyType({}),
     gauge: Gauge | None = None,
     *,
     public: bool = True,
 ) -> Step:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason.
-
-    `servers`: the desks of those that have their own; either all desks have a `lookup` or none. `public`: others than
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `public`: others than
     the asker read the answer.
 
     gathered  --q1--q2--q3---------|
@@ -127,10 +122,10 @@ def chain(
     point     ------q1------p------|      but whoever asked the bot is told where to look
     verify    -------q1------p-----|      (with `enable_verification`)
     """
-    most = rules.max_concurrent
+    most, looks_up = rules.max_concurrent, servers.default.lookup is not None
 
     def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
-        return step(name, for_server(make, desk, servers), most, gauge)
+        return step(name, for_server(make, servers), most, gauge)
 
     def selected(at: ServerContext) -> Ask:
         return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
@@ -154,20 +149,21 @@ def chain(
     def generated(at: ServerContext) -> Ask:
         addresses = at.pointing.addresses
         finished = add_links(at.search, at.repeats, addresses)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)
+        reread = read_again(at.library, at.search, rules.max_source_chars)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished, reread)
 
     def announced(at: ServerContext) -> Ask:
-        assert at.lookup is not None, "all desks have one, or none"  # noqa: S101 (for the type checker)
+        assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
         return announce(at.lookup, public=public)
 
     steps = (
-        run("announce", announced) if desk.lookup is not None else None,
+        run("announce", announced) if looks_up else None,
         run("gate", gated),
         run("select", chosen),
         run("load", read),
-        step("retrieve", retrieve, most, gauge) if desk.lookup is not None else None,
+        step("retrieve", retrieve, most, gauge) if looks_up else None,
         run("generate", generated),
-        step("point", for_server(pointed, desk, servers), most, gauge, passing=(Outcome, Inquiry)),
+        step("point", for_server(pointed, servers), most, gauge, passing=(Outcome, Inquiry)),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
     return in_order(*(each for each in steps if each is not None))
@@ -203,31 +199,10 @@ class AIResult:
 class Answerer:
     """Runs the operators of the live graph for one conversation at a time: for `--ask` and `/ask`."""
 
-    def __init__(
-        self,
-        assistant: Assistant,
-        library: Library,
-        search: Search,
-        rules: AnswerRules,
-        *,
-        budget: Limiter | None = None,
-        usage: Usage | None = None,
-        lookup: Lookup | None = None,
-    ) -> None:
-        """`budget`: what the answers count against; `usage`: of the whole run; `lookup`: searches the files of the
-        thread and the asker's runbooks. Only the asker reads the answers.
-        """
-        self._budget: Limiter = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
-        self._usage = usage or Usage(Spending(self._budget))
-        desk = ServerContext(
-            assistant=assistant,
-            library=library,
-            search=search,
-            budget=self._budget,
-            pointing=rules.pointing,
-            lookup=lookup,
-        )
-        self._chain = chain(desk, rules, public=False)
+    def __init__(self, server: ServerContext, rules: AnswerRules) -> None:
+        """`server`: the one in which is asked. Only the asker reads the answers, whatever others were told there."""
+        self._budget, self._usage = server.budget, server.usage
+        self._chain = chain(Servers({None: replace(server, repeats=RecentReplies())}), rules, public=False)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""

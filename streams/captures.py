@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import reactivex as rx
@@ -19,6 +18,7 @@ from dataflow import map_async, pass_through, unfold
 from dataflow.metering import Gauge, named, watched
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome
+from model.servers import Servers
 from operators.capturing import Extracted, extract, retry_pending
 from operators.step import failure_of
 from services.assistant import CaptureJob
@@ -54,13 +54,15 @@ class Images:
     tick_seconds: float = 300.0
 
 
+NO_IMAGES = Servers[Images | None]({None: None})
+
+
 def captures(
     parts: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
-    images: Images | None = None,
+    images: Servers[Images | None] = NO_IMAGES,
     gauge: Gauge | None = None,
-    servers: Mapping[int, Images | None] = MappingProxyType({}),
     *,
     patient: bool = True,
 ) -> Observable[Outcome | Pair]:
@@ -72,13 +74,11 @@ def captures(
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
 
-    `servers`: those with an archive of their own, and how the images of what is captured there are described.
-
     While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
     catch-up brings their messages again. Unless this is `patient`, as it is not in a replay or an import: they fail.
     """
-    outcomes = fresh(parts, context, archive, gauge, {None: images, **servers}, patient=patient)
-    described = [each for each in (images, *servers.values()) if each is not None]
+    outcomes = fresh(parts, context, archive, gauge, images, patient=patient)
+    described = [each for each in images.values() if each is not None]
     if not described:
         return outcomes
     shared = outcomes.pipe(ops.share())
@@ -114,16 +114,15 @@ def fresh(
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     gauge: Gauge | None,
-    by_server: Mapping[int | None, Images | None],
+    images: Servers[Images | None],
     *,
     patient: bool,
 ) -> Observable[Outcome]:
     async def worded(extracted: Extracted) -> Extracted | Outcome:
-        guild_id = extracted.job.part.guild_id
-        images = by_server[guild_id if guild_id in by_server else None]
-        if images is None or not extracted.pictures:
+        here = images[extracted.job.part.guild_id]
+        if here is None or not extracted.pictures:
             return extracted
-        capture = await images.summarised(PendingCapture(now(), extracted.capture, extracted.pictures))
+        capture = await here.summarised(PendingCapture(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
     async def store(extracted: Extracted) -> Outcome:

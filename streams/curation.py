@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Never, TypeVar, cast
@@ -28,6 +28,7 @@ from dataflow import unfold
 from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
+from model.servers import Servers
 from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
@@ -136,8 +137,7 @@ def curation(
 
 def curations(
     captures: Observable[Outcome | Pair],
-    parts: CurationServices | None,
-    servers: Mapping[int, CurationServices | None],
+    servers: Servers[CurationServices | None],
     rules: CurationRules,
     on_decided: Callable[[Decided], None] | None = None,
 ) -> list[Observable[Never]]:
@@ -153,10 +153,10 @@ def curations(
 
         return belongs
 
-    if not servers:
-        return [curation(captures, parts, rules, on_decided)]
-    kept: dict[int | None, CurationServices | None] = {None: parts, **servers}
-    return [curation(captures.pipe(ops.filter(is_for(each))), kept[each], rules, on_decided) for each in kept]
+    return [
+        curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules, on_decided)
+        for guild_id, parts in servers.items()
+    ]
 
 
 class CurationQueue:

@@ -68,17 +68,17 @@ def graph(
     screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.typists, rules.window, s.gauge)
     pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
-    parts = pieces.pipe(route(s.router, s.usage, s.gauge, s.usages), fork("parts"))
+    parts = pieces.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
-    pictures = {guild_id: each.capture_images for guild_id, each in s.learning.items()}
-    capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, pictures, patient=patient)
+    pictures = s.servers.map(lambda each: each.capture_images)
+    capturing = captures(jobs, s.context, sinks.archive, pictures, s.gauge, patient=patient)
     captured = rx.merge(capturing, store_remote_captures(handed, sinks.archive)).pipe(fork("captures"))
-    sorters = {guild_id: each.curation for guild_id, each in s.learning.items()}
-    curated = curations(stored(captured), s.curation, sorters, rules.curation, sinks.decided)
+    sorters = s.servers.map(lambda each: each.curation)
+    curated = curations(stored(captured), sorters, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,

@@ -44,7 +44,9 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     )
     spoken = batches(screened, s.typists, rules.window, s.gauge)
     parts = spoken.pipe(cut(s.people, s.history, s.follower, s.in_flight), fork("parts"))
-    routed = parts.pipe(ops.filter(is_of_the_team), route(s.router, s.usage, s.gauge), fork("routed"))
+    routed = parts.pipe(
+        ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
+    )
 
     results = rx.merge(
         captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, patient=False).pipe(

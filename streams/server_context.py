@@ -1,17 +1,20 @@
-"""What the questions of a server are answered with (`ServerContext`), and the limits of answering (`AnswerRules`).
-`for_server` picks the context by the server of the part.
+"""What a server is served with (`ServerContext`), and the limits of answering (`AnswerRules`). `for_server` picks the
+context by the server of the part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from model.servers import Servers
 from operators.pointing import PointRules
 from services.assistant import Assistant, Inquiry, RecentReplies, Unanswered
 from services.knowledge import Library, Search
-from services.llm import Limiter
+from services.llm import Budget, BudgetLimits, Limiter, Usage
+from streams.captures import Images
+from streams.curation import CurationServices
 
 if TYPE_CHECKING:
     from services.documents import Lookup
@@ -32,45 +35,49 @@ class AnswerRules:
     enable_verification: bool = False
     speculate: bool = False
     thread_reuse_seconds: float = 900.0
-    pointing: PointRules = field(default_factory=PointRules)
 
 
 T = TypeVar("T", bound=Inquiry | Unanswered)
 R = TypeVar("R")
 
 
+def unlimited() -> Budget:
+    return Budget(BudgetLimits(chains_per_user_per_hour=0))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """The services that answer questions of one server, or of all servers without their own.
+    """The services of one server, or of all servers without their own.
 
     Attributes:
         library, search: hold what may be told there, and nothing else.
+        usage: the LLM calls and tokens of all answers.
+        lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
         repeats: what people have been told there, and are not told again.
+        capture_images: None: images stay placeholders in captures.
+        curation: None: captures are stored and not filed under topics.
     """
 
     assistant: Assistant
     library: Library
     search: Search
-    budget: Limiter
+    budget: Limiter = field(default_factory=unlimited)
+    usage: Usage = field(default_factory=Usage)
     pointing: PointRules = field(default_factory=PointRules)
     lookup: Lookup | None = None
     repeats: RecentReplies = field(default_factory=RecentReplies)
+    capture_images: Images | None = None
+    curation: CurationServices | None = None
 
 
 def for_server(
-    make: Callable[[ServerContext], Callable[[T], Coroutine[Any, Any, R]]],
-    shared: ServerContext,
-    servers: Mapping[int, ServerContext],
+    make: Callable[[ServerContext], Callable[[T], Coroutine[Any, Any, R]]], servers: Servers[ServerContext]
 ) -> Callable[[T], Coroutine[Any, Any, R]]:
     """Make a step for each server's context, and choose among them by the server of the inquiry."""
-    common = make(shared)
-    if not servers:
-        return common
-    own = {guild_id: make(desk) for guild_id, desk in servers.items()}
+    steps = servers.map(make)
 
     def for_item(item: T) -> Coroutine[Any, Any, R]:
         inquiry = item.inquiry if isinstance(item, Unanswered) else item
-        guild_id = inquiry.part.guild_id
-        return (common if guild_id is None else own.get(guild_id, common))(item)
+        return steps[inquiry.part.guild_id](item)
 
     return for_item

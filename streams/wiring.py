@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,11 @@ from dataflow.metering import Gauge
 from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
+from model.servers import Servers
 from operators.evidence import IngestResult, Intake
 from operators.inferred_votes import InferredVote
-from operators.pointing import PointRules
 from operators.screen import ScreenRules
-from services.assistant import Assistant, Inquiry
+from services.assistant import Inquiry
 from services.conversations import (
     Context,
     ConversationTracker,
@@ -31,14 +31,12 @@ from services.conversations import (
     TypingTracker,
 )
 from services.discord import Access
-from services.documents import IngestJob, Lookup, ThreadFiles
-from services.knowledge import Library, Search
-from services.llm import ImageSource, Limiter, Usage
+from services.documents import IngestJob, ThreadFiles
+from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture
-from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation import CurationRules, CurationServices, Decided
+from streams.curation import CurationRules, Decided
 from streams.server_context import AnswerRules, ServerContext
 
 
@@ -85,29 +83,16 @@ class EvidenceParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learning:
-    """The services that learn from the team of one server; see `Services`."""
-
-    capture_images: Images | None = None
-    curation: CurationServices | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The services that the graph uses. Live, replay and tests differ in these arguments alone.
 
     Attributes:
         access: None: nothing keeps the bot from posting.
-        images, capture_images: None: images stay placeholders in questions, and in captures.
-        evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
-        curation: None: captures are stored and not filed under topics.
-        usage: LLM calls and tokens of the whole run, but for servers with limits of their own.
-        servers, learning, usages: of servers that have their own, by id; all others share the above.
+        images: None: images stay placeholders in questions.
+        evidence: None: files are ignored.
     """
 
-    assistant: Assistant
-    library: Library
-    search: Search
+    servers: Servers[ServerContext]
     history: History
     people: People
     follower: ConversationTracker
@@ -116,7 +101,6 @@ class Services:
     context: Context
     posts: Posts
     outbox: Outbox
-    budget: Limiter
     in_flight: InFlight
     seen: Seen
     typists: TypingTracker
@@ -124,25 +108,7 @@ class Services:
     access: Access | None = None
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
-    lookup: Lookup | None = None
-    capture_images: Images | None = None
-    curation: CurationServices | None = None
     gauge: Gauge | None = None
-    usage: Usage = field(default_factory=Usage)
-    servers: Mapping[int, ServerContext] = field(default_factory=dict[int, ServerContext])
-    learning: Mapping[int, Learning] = field(default_factory=dict[int, Learning])
-    usages: Mapping[int, Usage] = field(default_factory=dict[int, Usage])
-
-    def desk(self, pointing: PointRules) -> ServerContext:
-        """The context of servers without their own."""
-        return ServerContext(
-            assistant=self.assistant,
-            library=self.library,
-            search=self.search,
-            budget=self.budget,
-            pointing=pointing,
-            lookup=self.lookup,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ marked `virtual_sockets` on a virtual one that waits for sockets.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 
 import hypothesis
@@ -13,8 +14,11 @@ import pytest
 from clock import VirtualLoop
 from tests.loopback.patient_loop import PatientLoop
 
-# A machine that is busy is no failure.
-hypothesis.settings.register_profile("millrace", deadline=None)
+# A machine that is busy is no failure. The ordinary run tries few cases, always the same; `make fuzz` many new ones.
+FUZZING = "MILLRACE_FUZZ" in os.environ
+hypothesis.settings.register_profile(
+    "millrace", deadline=None, max_examples=500 if FUZZING else 25, derandomize=not FUZZING
+)
 hypothesis.settings.load_profile("millrace")
 
 

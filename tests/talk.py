@@ -19,8 +19,9 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
+from model.servers import Servers
 from services.conversations.history import History
-from services.conversations.people import People, TeamActivity
+from services.conversations.people import People, TeamActivity, TeamIds
 from services.conversations.tracking import ConversationTracker
 from services.discord.protocols import Fetcher
 
@@ -48,6 +49,11 @@ def snowflake(seconds: float) -> int:
     return (round((START + seconds) * 1000) - DISCORD_EPOCH_MS) << 22
 
 
+def people_of(members: frozenset[int], roles: frozenset[int], fetcher: Fetcher | None) -> People:
+    """People with one team for all servers."""
+    return People(Servers({None: TeamIds(members, roles)}), fetcher)
+
+
 class Talk:
     """Messages go into a real history, and their conversations are followed, as the stream would bring them."""
 
@@ -59,7 +65,7 @@ class Talk:
         team_roles: frozenset[int] = frozenset(),
     ) -> None:
         self.history = History(fetcher)
-        self.people = People(team, team_roles, fetcher)
+        self.people = people_of(team, team_roles, fetcher)
         self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.people, self.history)
         self.follower = ConversationTracker()

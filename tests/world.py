@@ -17,25 +17,27 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel
 from reactivex.subject import Subject
 
 from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
 from assembly.running import GraphRun
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
+from model.servers import Servers
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.assistant.prompts import Offered
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.documents.tools.toolset import Toolset
+from services.knowledge import LibrarySearch
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable
 from services.knowledge.library_search import Search
@@ -354,11 +356,18 @@ class World:
         parts = assemble(
             placed,
             state=state,
-            assistant=assistant or script,
-            library=library or shelf,
-            search=search or ScriptedSearch(),
+            servers=Servers(
+                {
+                    None: ServerParts(
+                        settings=placed,
+                        assistant=assistant or script,
+                        library=library or shelf,
+                        search=cast("LibrarySearch", search or ScriptedSearch()),
+                        captures=capture_parts(placed, state),
+                    )
+                }
+            ),
             poster=board,
-            captures=capture_parts(placed, state),
             fetcher=fetcher,
             images=images,
             documents=documents,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Mapping
@@ -24,8 +25,10 @@ from typing import Annotated, NamedTuple, Self
 from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
+from clock import cancelled
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
-from transport.key_value import KeyBucket, patience
+from transport.connection import PATIENCE_SECONDS
+from transport.key_value import KeyBucket
 from transport.streams import BUDGETS
 
 BUCKET = BUDGETS
@@ -70,7 +73,7 @@ class SharedBudgets:
 
     def __init__(self, streams: JetStreamContext, bucket: str = BUCKET) -> None:
         """`bucket`: is there, with a history of 1, and lets single keys expire."""
-        self._bucket = KeyBucket(streams, bucket)
+        self._bucket = KeyBucket(streams, bucket, math.inf)
         self._budgets: dict[str, SharedBudget] = {}
 
     def of(self, group: str, limits: BudgetLimits, key: str = "limits") -> SharedBudget:
@@ -148,10 +151,9 @@ class SharedBudget:
 
     async def forget(self, user_id: int) -> bool:
         """As `Limiter`; also when they began in other processes."""
-        key = self._chains_of(user_id)
-        async with patience():
-            value, _ = await self._bucket.get(key)
-            await self._bucket.remove(key)
+        key, bucket = self._chains_of(user_id), self._bucket.within(PATIENCE_SECONDS)
+        value, _ = await bucket.get(key)
+        await bucket.remove(key)
         return bool(value)
 
     @property
@@ -173,8 +175,7 @@ class SharedBudget:
     async def stop(self) -> None:
         """Stop writing to the bucket; what is not written is lost."""
         if self._reporting is not None:
-            self._reporting.cancel()
-            await asyncio.gather(self._reporting, return_exceptions=True)
+            await cancelled(self._reporting)
 
     def _count(self, answers: int, tokens: int, now: float) -> None:
         self._turn_day(now)
@@ -252,13 +253,12 @@ async def write(streams: JetStreamContext, group: str, spent: Spent, bucket: str
         OSError: the server does not answer, or has no such bucket.
     """
     to = KeyBucket(streams, bucket)
-    async with patience():
-        await to.remove(f"{group}.>")
-        day = _Day(spent.day, {EARLIER: (spent.answers, spent.tokens)})
-        await to.put(f"{group}.day", _DAY.dump_json(day))
-        for user_id, begun in spent.chains.items():
-            chains = {f"{EARLIER}-{number}": at for number, at in enumerate(begun)}
-            await to.put(f"{group}.chains.{user_id}", _CHAINS.dump_json(chains), seconds=KEPT_SECONDS)
+    await to.remove(f"{group}.>")
+    day = _Day(spent.day, {EARLIER: (spent.answers, spent.tokens)})
+    await to.put(f"{group}.day", _DAY.dump_json(day))
+    for user_id, begun in spent.chains.items():
+        chains = {f"{EARLIER}-{number}": at for number, at in enumerate(begun)}
+        await to.put(f"{group}.chains.{user_id}", _CHAINS.dump_json(chains), seconds=KEPT_SECONDS)
 
 
 def _day(group: str, value: bytes) -> _Day:

@@ -21,10 +21,11 @@ from nats.errors import Error, NoServersError, SecureConnWantedError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
-from clock import cancelled
+from clock import RetryDeadline, cancelled
+from clock.timeouts import Backoff
 from services.telemetry import connection_problem
 from transport.address import Address
-from transport.errors import ServersUnusable
+from transport.errors import ServerAway, ServersUnusable
 
 OLDEST = (2, 12)
 """Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
@@ -174,6 +175,13 @@ RETRY_SECONDS = 0.2
 AWAY = (Error, TimeoutError, APIError)
 """What calls of a server raise that is away, or cannot do it now."""
 
+TRY_SECONDS = 2.0
+"""How long one try may take, and the longest pause before the next."""
+PATIENCE_SECONDS = 10.0
+"""How long a look or a write waits for a server that is away."""
+FILE_SECONDS = 60.0
+"""How long a file waits for it; then it fails, like one on a disk that is gone."""
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -230,6 +238,37 @@ def shown(client: Client) -> str:
     """The server that a connection leads to, without a password."""
     url = client.connected_url
     return "no server" if url is None else f"{url.hostname}:{url.port}"
+
+
+async def retry(
+    work: Callable[[], Awaitable[T]],
+    for_seconds: float | None = None,
+    *,
+    per_try: float | None = TRY_SECONDS,
+    unless: type[Exception] | tuple[()] = (),
+    on_failure: Callable[[Exception], object] = lambda _error: None,
+) -> T:
+    """Await `work()`, again where the server does not answer or cannot do it now.
+
+    `for_seconds`: how long it is tried, PATIENCE_SECONDS where it is not said; `per_try`: how long one try may take.
+    `unless`: an answer of the server, which is raised at once. `on_failure`: called before each further try.
+
+    Raises ServerAway, and what else `work` raises.
+    """
+    backoff = Backoff(0.1, TRY_SECONDS)
+    deadline = RetryDeadline(PATIENCE_SECONDS if for_seconds is None else for_seconds)
+    while True:
+        try:
+            async with asyncio.timeout(per_try):
+                return await work()
+        except unless:
+            raise
+        except (*AWAY, ConnectionError) as error:
+            if deadline.is_over():
+                why = str(error).removeprefix("nats: ") or type(error).__name__
+                raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
+            on_failure(error)
+        await asyncio.sleep(backoff.pause())
 
 
 def streams_of(client: Client) -> JetStreamContext:

@@ -12,6 +12,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,8 +26,7 @@ from nats.js.errors import APIError
 from clock import rfc3339
 from services.discord import BadLine, Dispatch, parse_line, render_line
 from transport.connection import streams_of
-from transport.fenced_log import read_stream
-from transport.streams import PLACES, partition_of
+from transport.streams import PLACES, partition_of, read_stream, watch
 
 LARGEST = 64 * 1024 * 1024
 """Of a line, in bytes: a server of 250,000 members, whose channels and roles Discord sends at once, takes a tenth."""
@@ -292,12 +292,10 @@ class PlacesFollower:
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self._last + 1, inactive_threshold=30
         )
-        listening = await streams_of(self._client).subscribe(ALL, stream=PLACES, ordered_consumer=True, config=config)
-        try:
-            async for message in listening.messages:
-                self._take(message)
-        finally:
-            await listening.unsubscribe()
+        async with aclosing(watch(self._client, PLACES, ALL, config)) as messages:
+            async for message in messages:
+                if message is not None:
+                    self._take(message)
 
     def _take(self, message: Msg) -> None:
         before, number = self._last, message.metadata.sequence.stream

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nats.js import JetStreamContext
+from nats.aio.client import Client
 from pydantic import TypeAdapter
 
 from clock.timeouts import Backoff
@@ -29,6 +29,7 @@ from services.documents.store import (
     protocol,
 )
 from services.storage import in_thread
+from transport.connection import streams_of
 from transport.errors import ServerAway
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
@@ -127,15 +128,16 @@ class CollectionReplicas:
     """
 
     def __init__(
-        self, bucket: ObjectBucket, folder: Path, copies: SqliteCollections, soon_seconds: float = SOON_SECONDS
+        self, client: Client, folder: Path, copies: SqliteCollections, soon_seconds: float = SOON_SECONDS
     ) -> None:
         """`folder`: for what is on its way, on the same disk as the folders of `copies`."""
-        self._bucket, self._folder, self._copies, self._soon = bucket, folder, copies, soon_seconds
+        self._client, self._watching = client, contextlib.AsyncExitStack()
+        self._bucket = ObjectBucket(streams_of(client), EVIDENCE)
+        self._folder, self._copies, self._soon = folder, copies, soon_seconds
         self._known: dict[str, _Replica] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._transfers = asyncio.Semaphore(AT_ONCE)
         self._closing = asyncio.Event()
-        self._ends: list[Callable[[], Awaitable[None]]] = []
 
     async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         """Read the copy as the bucket has it."""
@@ -226,15 +228,14 @@ class CollectionReplicas:
         return sorted(name for name in there | begun if name.startswith(prefix))
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
-        """Tell `heard` what is in the bucket, and what changes."""
+        """Tell `heard` what is in the bucket, and what changes, until `close`."""
 
-        def on_head(head: ObjectInfo) -> None:
-            name = collection_of(head.name)
-            if name is not None:
-                heard(name, head.there)
+        def on_object(key: str, there: bool) -> None:
+            if (name := collection_of(key)) is not None:
+                heard(name, there)
 
         with _readable():
-            self._ends.append(await self._bucket.follow(on_head))
+            await self._watching.enter_async_context(self._bucket.watching(self._client, on_object))
 
     async def flush(self) -> None:
         """Bring all that waits into the bucket; what cannot be sent goes on waiting."""
@@ -243,8 +244,7 @@ class CollectionReplicas:
 
     async def close(self) -> None:
         """Flush, and leave no copies. What cannot be sent now is given up, and said."""
-        for end in self._ends:
-            await end()
+        await self._watching.aclose()
         self._closing.set()
         try:
             await self.flush()
@@ -380,11 +380,11 @@ def _readable() -> Generator[None]:
 
 
 def open_bucket_store(
-    streams: JetStreamContext, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
+    client: Client, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
 ) -> SharedStore:
     """Return a store whose collections are kept in the bucket `evidence`, with `copies` in this process.
 
-    `streams`: of a connection on the loop on which the store is used. `folder`: of this process, for what is on its
-    way; on the same disk as the folders of `copies`.
+    `client`: on the loop on which the store is used. `folder`: of this process, for what is on its way; on the same
+    disk as the folders of `copies`.
     """
-    return SharedStore(CollectionReplicas(ObjectBucket(streams, EVIDENCE), folder, copies, soon_seconds))
+    return SharedStore(CollectionReplicas(client, folder, copies, soon_seconds))

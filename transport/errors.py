@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from model.outcomes import Reason
 from services.conversations import WorkCancelled
 
@@ -23,5 +25,11 @@ class Fenced(WorkCancelled):
         return f"{self.scope} belongs to another process now"
 
 
-class ServerAway(Exception):
-    """The servers do not answer, or refuse: one readable line."""
+class ServerAway(OSError):
+    """The servers do not answer, or refuse: one readable line. For a caller it is like a disk that is gone."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EIO, why)
+
+    def __str__(self) -> str:
+        return str(self.strerror)

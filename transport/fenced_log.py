@@ -1,5 +1,5 @@
-"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. Reads of a
-whole stream, and the secure deletion of messages.
+"""A log with one writer at a time per scope: the server refuses an append that does not name the last entry. And the
+secure deletion of messages.
 
 What a newer message replaces, or a purge takes out, stays in the server's block files until the server writes them
 anew. What is deleted by its number (`erase`) is overwritten at once, on each replica.
@@ -19,19 +19,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import cast
 
 from nats.aio.msg import Msg
-from nats.errors import Error
-from nats.js import JetStreamContext, api
+from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from clock import RetryDeadline, rfc3339
-from clock.timeouts import Backoff
+from transport.connection import FILE_SECONDS, TRY_SECONDS, retry
 from transport.errors import Fenced
-from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST
-
-TRY_SECONDS = 2.0
-PATIENCE_SECONDS = 60.0
-"""How long a write waits for a server that is away; then it fails, like one to a disk that is gone."""
-READ_SECONDS = 10.0
+from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST, read_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +119,7 @@ class FencedLog:
 
     async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
         """What is kept in the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
-        async for entry in read_all(self.streams, f"log.{self.scope}.{branch}", since):
+        async for entry in read_stream(self.streams, LOG, f"log.{self.scope}.{branch}", since):
             yield entry
 
     async def _state(self) -> tuple[int, Epoch | None]:
@@ -142,27 +135,24 @@ class FencedLog:
 
     async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         async with self._turn:
-            message_id, backoff = uuid.uuid4().hex, Backoff(0.1, TRY_SECONDS)
-            sent = {**headers, MESSAGE_ID: message_id, LAST: str(self._last), LAST_OF: self.all}
-            patience = RetryDeadline(PATIENCE_SECONDS)
-            while True:
-                try:
-                    stored = await self.streams.publish(subject, data, timeout=TRY_SECONDS, stream=LOG, headers=sent)
-                except APIError as error:
-                    if error.err_code not in WRONG_LAST:
-                        raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+            sent = {**headers, MESSAGE_ID: uuid.uuid4().hex, LAST_OF: self.all}
+
+            async def stored() -> int:
+                while True:
+                    sent[LAST] = str(self._last)
                     try:
-                        if await self._stored(message_id):
+                        answer = await self.streams.publish(subject, data, TRY_SECONDS, LOG, sent)
+                    except APIError as error:
+                        if error.err_code not in WRONG_LAST:
+                            raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
+                        if await self._stored(sent[MESSAGE_ID]):
                             return self._last
-                        sent[LAST] = str(self._last)
-                    except (Error, TimeoutError) as silent:
-                        await _wait(patience, backoff, silent)
-                except (Error, TimeoutError) as error:
-                    await _wait(patience, backoff, error)
-                else:
-                    # A repeat is our own entry whose answer was lost.
-                    self._last = stored.seq
-                    return stored.seq
+                    else:
+                        # A repeat is our own entry whose answer was lost.
+                        self._last = answer.seq
+                        return answer.seq
+
+            return await retry(stored, FILE_SECONDS, per_try=None)
 
     async def _stored(self, message_id: str) -> bool:
         """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
@@ -179,13 +169,6 @@ class FencedLog:
         return mine
 
 
-async def _wait(patience: RetryDeadline, backoff: Backoff, error: Exception) -> None:
-    """Raises OSError: it was long enough."""
-    if patience.is_over():
-        raise OSError(errno.EIO, "NATS does not answer") from error
-    await asyncio.sleep(backoff.pause())
-
-
 def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) -> Epoch:
     """The epoch after another; a new beginning where everything is done that its lost owners can have seen."""
     if before is None or waiting is None:
@@ -194,35 +177,6 @@ def _next(before: Epoch | None, owner: str, at: float, waiting: Backlog | None) 
     if before.trying or waiting.oldest < before.seen:
         return replace(before, owner=owner, at=at, crashes=before.crashes + lost)
     return Epoch(owner, at, crashes=1, seen=waiting.lost) if lost else Epoch(owner, at)
-
-
-async def read_all(
-    streams: JetStreamContext, subject: str, since: float | None = None, *, headers_only: bool = False
-) -> AsyncIterator[Msg]:
-    """Everything that the log holds of a subject now, oldest first."""
-    async for entry in read_stream(streams, LOG, subject, since, headers_only=headers_only):
-        yield entry
-
-
-async def read_stream(
-    streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
-) -> AsyncIterator[Msg]:
-    config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
-    if since is not None:
-        start = rfc3339(since, digits=6)
-        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
-    reading = await streams.subscribe(
-        subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
-    )
-    try:
-        info = await reading.consumer_info()
-        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        while left:
-            entry = await reading.next_msg(timeout=READ_SECONDS)
-            left = entry.metadata.num_pending
-            yield entry
-    finally:
-        await reading.unsubscribe()
 
 
 def _read(data: bytes) -> Epoch:

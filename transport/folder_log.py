@@ -18,11 +18,12 @@ import binascii
 import errno
 import hashlib
 import logging
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -33,31 +34,22 @@ from nats.errors import ConnectionClosedError
 from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
-from clock import RetryDeadline, from_rfc3339, now
+from clock import from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
-from transport.connection import AWAY, FileConnection
+from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import PATIENCE_SECONDS, READ_SECONDS, TRY_SECONDS, FencedLog, erase, erase_entry, read_all
+from transport.fenced_log import FencedLog, erase, erase_entry
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
-from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL
+from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch
 
 T = TypeVar("T")
 
 
-async def retry_reads(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do it again where the server is away. Raises OSError: for a minute."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
-    while True:
-        try:
-            return await work()
-        except ObjectNotFoundError:
-            raise
-        except AWAY as error:
-            if patience.is_over():
-                raise OSError(errno.EIO, "NATS does not answer") from error
-            await asyncio.sleep(backoff.pause())
+async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """`retry`, for as long as a file waits. Raises ServerAway, and ObjectNotFoundError at once."""
+    return await retry(work, FILE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
 OWN_ENDINGS = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
@@ -194,17 +186,14 @@ async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileC
         return ""
     name = f"{scope}/{change.path}/{content_digest(change.data)}"
     bucket = ObjectBucket(streams, BLOBS)
-    try:
-        while True:
-            there = await bucket.look(name)
-            # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
-            if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
-                return name
-            with suppress(ObjectChanged):  # it was swept at this moment
-                await bucket.put(there, change.data, {})
-                return name
-    except ServerAway as error:
-        raise OSError(errno.EIO, str(error)) from error
+    while True:
+        there = await bucket.look(name)
+        # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
+        if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
+            return name
+        with suppress(ObjectChanged):  # it was swept at this moment
+            await bucket.put(there, change.data, {})
+            return name
 
 
 async def drop_blob(streams: JetStreamContext, name: str) -> None:
@@ -275,23 +264,19 @@ class SupersededEntries:
             erased = self._erased
             self.add(())
             assert self._task is not None  # noqa: S101 (for the type checker: something is left)
-            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+            await asyncio.wait([self._task], timeout=FILE_SECONDS)
             if self._erased == erased:
                 raise OSError(errno.EIO, "NATS does not erase what was replaced")
 
     async def _erase(self) -> None:
-        backoff = Backoff(0.1, TRY_SECONDS)
-        while self._left:
-            try:
-                await erase_entry(self._streams, LOG, self._left[0])
-            except ConnectionClosedError:
-                return  # whoever writes the scope next finds them
-            except AWAY:
-                await asyncio.sleep(backoff.pause())
-                continue
-            backoff.reset()
-            self._left.popleft()
-            self._erased += 1
+        def erase_next() -> Coroutine[Any, Any, None]:
+            return erase_entry(self._streams, LOG, self._left[0])
+
+        with suppress(ConnectionClosedError):  # whoever writes the scope next finds them
+            while self._left:
+                await retry(erase_next, math.inf, per_try=None, unless=ConnectionClosedError)
+                self._left.popleft()
+                self._erased += 1
 
 
 class Writer:
@@ -315,8 +300,8 @@ class Writer:
         known = await self.recorded_files()
         file = known.setdefault(change.path, KnownFile())
         if _wants_all(change, file):
-            change = await retry_reads(lambda: _as_a_whole(streams, self._log.scope, change))
-        blob = await retry_reads(lambda: put_blob_if_large(streams, self._log.scope, change))
+            change = await retry_file(lambda: _as_a_whole(streams, self._log.scope, change))
+        blob = await retry_file(lambda: put_blob_if_large(streams, self._log.scope, change))
         number = await self._log.append(
             f"{FILES}.{token}", b"" if blob else change.data, headers_of(change, blob, digest)
         )
@@ -332,7 +317,7 @@ class Writer:
         if change.kind == "remove":
             del known[change.path]
         for each in unused:  # only now: until the entry was in, they were the content
-            await retry_reads(lambda each=each: drop_blob(streams, each))
+            await retry_file(lambda each=each: drop_blob(streams, each))
         # After the objects that they name: where this process is killed, its successor finds both.
         self._superseded.add(superseded)
 
@@ -341,9 +326,9 @@ class Writer:
         async with self._reading:
             if self._recorded is None:
                 streams = self._log.streams
-                recorded = await retry_reads(lambda: _recorded(streams, self._log.scope))
+                recorded = await retry_file(lambda: _recorded(streams, self._log.scope))
                 for each in recorded.unused:
-                    await retry_reads(lambda each=each: drop_blob(streams, each))
+                    await retry_file(lambda each=each: drop_blob(streams, each))
                 self._superseded.add(recorded.superseded)
                 self._recorded = recorded.files
             return self._recorded
@@ -384,11 +369,10 @@ class LogJournal:
 
 async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
     """The same, as a file that is replaced: read from the log, which may be ahead of the disk."""
-    content = bytearray()
-    async for message in read_all(streams, f"log.{scope}.{FILES}.{path_token(change.path)}"):
-        entry = parse_entry(message)
-        if entry is not None:
-            (await entry.whole(streams)).apply(content)
+    contents = ScopeContents()  # which bears that some entries before a replacement are erased already
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.{path_token(change.path)}"):
+        contents.add(message)
+    content = bytearray(await contents.content(streams, change.path))
     change.apply(content)
     return FileChange("replace", change.path, bytes(content))
 
@@ -400,7 +384,7 @@ async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, Kno
 
 async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
     found = RecordedFiles()
-    async for message in read_all(streams, f"log.{scope}.{FILES}.>", headers_only=True):
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.>", headers_only=True):
         entry = parse_entry(message)
         if entry is None:
             continue
@@ -494,17 +478,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-async def publish(
-    scope: FencedLog,
-    root: Path,
-    subfolders: Collection[str],
-    last: Collection[str] = (),
-    on_file: Callable[[str], object] = lambda _: None,
-) -> Published:
-    """Once: as `FolderPublisher.publish`."""
-    return await FolderPublisher(scope, root, subfolders, last).publish(on_file)
-
-
 # Restoring: copies of a scope
 
 RESTORE_TRIES = 8
@@ -531,9 +504,9 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Nothing where there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         content = bytearray()
-        for entry in self._files[path]:
+        for entry in self._files.get(path, ()):
             (await entry.whole(streams)).apply(content)
         return bytes(content)
 
@@ -561,9 +534,9 @@ async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()
         OSError: the disk, or NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
-        contents = await retry_reads(lambda: _contents(scope))
+        contents = await retry_file(lambda: _contents(scope))
         try:
-            return await retry_reads(lambda contents=contents: contents.settle(scope.streams, root, subfolders))
+            return await retry_file(lambda contents=contents: contents.settle(scope.streams, root, subfolders))
         except ObjectNotFoundError:  # somebody writes it meanwhile
             continue
     raise OSError(errno.EIO, f"the files of {scope.scope} in NATS change faster than they can be read", str(root))
@@ -585,7 +558,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
     """
     for _ in range(RESTORE_TRIES):
         found: dict[str, ScopeContents] = {}
-        async for message in read_all(streams, f"log.*.{FILES}.{path_token(path)}"):
+        async for message in read_stream(streams, LOG, f"log.*.{FILES}.{path_token(path)}"):
             found.setdefault(message.subject.split(".")[1], ScopeContents()).add(message)
         try:
             there = {scope: contents for scope, contents in found.items() if path in contents.paths()}
@@ -626,11 +599,6 @@ def _clear_others(root: Path, subfolders: Collection[str], wanted: Collection[st
 
 
 # Following: a copy that is kept up to date
-
-LOOK_SECONDS = 0.25
-"""How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
-LOOKS = 20
-"""After so many without a change the server is asked whether it knows."""
 
 Tell = Callable[[Collection[str]], None]
 
@@ -688,57 +656,27 @@ class FolderFollower:
         """Returns once the server may have forgotten it."""
         streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
-        connects = client.stats["reconnects"]
-        reading = await streams.subscribe(
-            f"log.{self._scope}.{FILES}.>", stream=LOG, ordered_consumer=True, config=_everything()
-        )
-        looks, changed = 0, list[str]()
-        try:
-            await self._fill(streams, reading, tell)
-            while client.stats["reconnects"] == connects:
-                try:
-                    message = await reading.next_msg(timeout=LOOK_SECONDS)
-                except TimeoutError:
-                    # What seemed to follow was a beat of the server, which no one is given.
-                    tell(changed)
-                    changed = []
-                    looks += 1
-                    if looks == LOOKS:
-                        await reading.consumer_info()
-                        looks = 0
-                    continue
-                entry = parse_entry(message)
-                if entry is not None:
-                    change = await entry.whole(streams)
-                    if await asyncio.to_thread(_apply, self._root, change):
-                        changed.append(change.path)
-                if not reading.pending_msgs:
-                    tell(changed)
-                    changed = []
-        finally:
-            tell(changed)
-            await reading.unsubscribe()
-
-    async def _fill(
-        self,
-        streams: JetStreamContext,
-        reading: JetStreamContext.PushSubscription,
-        tell: Tell,
-    ) -> None:
-        info = await reading.consumer_info()
-        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        contents = ScopeContents()
-        while left:
-            message = await reading.next_msg(timeout=READ_SECONDS)
-            left = message.metadata.num_pending
-            contents.add(message)
-        tell(await contents.settle(streams, self._root, self._subfolders))
-        if not self._caught_up.done():
-            self._caught_up.set_result(None)
-
-
-def _everything() -> api.ConsumerConfig:
-    return api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+        subject, everything = f"log.{self._scope}.{FILES}.>", api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+        contents: ScopeContents | None = ScopeContents()
+        changed: list[str] = []
+        async with aclosing(watch(client, LOG, subject, everything)) as messages:
+            try:
+                async for message in messages:
+                    if message is None:
+                        if contents is not None:
+                            changed, contents = await contents.settle(streams, self._root, self._subfolders), None
+                        tell(changed)
+                        changed = []
+                        if not self._caught_up.done():
+                            self._caught_up.set_result(None)
+                    elif contents is not None:
+                        contents.add(message)
+                    elif (entry := parse_entry(message)) is not None:
+                        change = await entry.whole(streams)
+                        if await asyncio.to_thread(_apply, self._root, change):
+                            changed.append(change.path)
+            finally:
+                tell(changed)
 
 
 def _apply(root: Path, change: FileChange) -> bool:
@@ -784,9 +722,8 @@ class OrphanedBlobs:
     async def sweep(self) -> int:
         """Gives how many were deleted. Raises ServerAway, or as the client."""
         heads = await self._bucket.heads()  # first: what comes after it is not looked at
-        named = {
-            (entry.headers or {}).get(BLOB, "") async for entry in read_all(self.streams, "log.>", headers_only=True)
-        }
+        entries = read_stream(self.streams, LOG, "log.>", headers_only=True)
+        named = {(entry.headers or {}).get(BLOB, "") async for entry in entries}
         alone = {head.name: head for head in heads if head.name not in named and _is_old(head)}
         again = [head for head in alone.values() if self._suspects.get(head.name) == head.revision]
         gone = [head.name for head in again if await self._bucket.delete_if_unchanged(head)]

@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 
-from clock import now
+from clock import cancelled, now
 from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from streams.gateway import Gateway
@@ -36,9 +36,8 @@ from transport.dispatches import (
     rendered,
     strip_guild,
 )
-from transport.fenced_log import read_stream
 from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
-from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL
+from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL, read_stream
 from transport.watermarks import PublishWatermarks
 
 _LISTS = ("roles", "channels", "threads")
@@ -363,6 +362,4 @@ async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> Non
     try:
         await asyncio.gather(*running)
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await cancelled(*running)

@@ -1,4 +1,4 @@
-"""Key-value buckets of NATS: read, compare-and-set with retries, and watch all changes of a bucket or stream."""
+"""Key-value buckets of NATS: read, compare-and-set with retries, and watch the values of subjects."""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -6,107 +6,41 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import RetryDeadline, timeout_ignoring_pauses
-from clock.timeouts import Backoff
-from transport.connection import AWAY, streams_of
+from clock import cancelled, timeout_ignoring_pauses
+from transport import connection
+from transport.connection import AWAY, TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import READ_SECONDS, TRY_SECONDS, read_stream
-from transport.streams import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST
-
-PATIENCE_SECONDS = 10.0
-"""How long a look or a write waits for a server that is away."""
-
-HEARTBEAT_SECONDS = 1.0
+from transport.streams import LAST, NO_MESSAGE, OPERATION, PURGE, REASON, ROLLUP, WRONG_LAST, read_stream, watch
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-async def patiently(work: Callable[[], Awaitable[T]], seconds: float | None = TRY_SECONDS) -> T:
-    """Do `work`, again where the server does not answer; `seconds`: how long one try may take. Raises ServerAway."""
-    backoff, patience = Backoff(0.1, TRY_SECONDS), RetryDeadline(PATIENCE_SECONDS)
-    while True:
-        try:
-            async with asyncio.timeout(seconds):
-                return await work()
-        except (Error, OSError, TimeoutError) as error:
-            if patience.is_over():
-                why = str(error).removeprefix("nats: ") or type(error).__name__
-                raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
-            await asyncio.sleep(backoff.pause())
-
-
-async def unsubscribe_quietly(subscription: JetStreamContext.PushSubscription) -> None:
-    """Unsubscribe; errors are ignored, since a server that is away has dropped the subscription anyway."""
-    try:
-        await subscription.unsubscribe()
-    except (Error, OSError, TimeoutError):
-        return
-
-
-async def follow(
-    streams: JetStreamContext, stream: str, subject: str, heard: Callable[[Msg], None]
-) -> Callable[[], Awaitable[None]]:
-    """Tell `heard` of the last message of each subject, then of each new one; gives what ends it.
-
-    Returns when it has been told of all that there is. Raises ServerAway.
-    """
-    caught_up = asyncio.Event()
-
-    async def on_message(message: Msg) -> None:
-        try:
-            heard(message)
-        except Exception:
-            # The client would swallow it.
-            log.exception("%s: a change is left out", message.subject)
-        if message.metadata.num_pending == 0:
-            caught_up.set()
-
-    async def subscribed() -> JetStreamContext.PushSubscription:
-        # A server that was restarted has forgotten who follows: after two beats that are missing the client asks again.
-        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT, idle_heartbeat=HEARTBEAT_SECONDS)
-        return await streams.subscribe(subject, stream=stream, cb=on_message, ordered_consumer=True, config=config)
-
-    reading = await patiently(subscribed)
-    info = await patiently(reading.consumer_info)
-    if not info.num_pending and not (info.delivered and info.delivered.consumer_seq):
-        caught_up.set()
-    try:
-        await asyncio.wait_for(caught_up.wait(), READ_SECONDS)
-    except TimeoutError:
-        await unsubscribe_quietly(reading)
-        raise ServerAway(f"NATS does not send what {stream} holds; look into its log") from None
-    return lambda: unsubscribe_quietly(reading)
-
-
-ANSWER_SECONDS = 2.0
-"""How long the server has to answer, before it is asked again."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0
-"""How long somebody waits who is there and can ask again."""
-
-
 class KeyBucket:
-    """Read and write values by key, with their revisions. Every call is repeated until the server answers; the log says
-    once that it does not.
+    """Read and write values by key, with their revisions. Where the server does not answer, the log says so once, and
+    the call is repeated; after `for_seconds` (PATIENCE_SECONDS) it raises ServerAway.
     """
 
-    def __init__(self, streams: JetStreamContext, name: str) -> None:
+    def __init__(self, streams: JetStreamContext, name: str, for_seconds: float | None = None) -> None:
         self._streams, self.name, self._stream, self._prefix = streams, name, f"KV_{name}", f"$KV.{name}."
+        self._for_seconds = for_seconds
         self._away = False
+
+    def within(self, seconds: float) -> KeyBucket:
+        """The same, which is asked no longer than so."""
+        return KeyBucket(self._streams, self.name, seconds)
 
     async def get(self, key: str) -> tuple[bytes, int]:
         """The value and its revision: nothing and 0 where there is none."""
@@ -168,22 +102,17 @@ class KeyBucket:
             raise OSError(errno.EIO, f"the bucket {self.name} cannot be read: {error}") from error
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        while True:
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    answer = await ask()
-            except (Error, OSError) as error:
-                if not self._away:
-                    why = str(error) or "too late"
-                    log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
-                self._away = True
-                await asyncio.sleep(backoff.pause())
-            else:
-                if self._away:
-                    log.info("%s: the NATS server answers again", self.name)
-                self._away = False
-                return answer
+        def on_failure(error: Exception) -> None:
+            if not self._away:
+                why = str(error) or "too late"
+                log.warning("%s: no answer from the NATS server, which is asked again: %s", self.name, why)
+            self._away = True
+
+        answer = await retry(ask, self._for_seconds, per_try=TRY_SECONDS, on_failure=on_failure)
+        if self._away:
+            log.info("%s: the NATS server answers again", self.name)
+        self._away = False
+        return answer
 
 
 async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
@@ -201,97 +130,71 @@ async def values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dic
     return found
 
 
-@contextlib.asynccontextmanager
-async def patience() -> AsyncGenerator[None]:
-    """Raises OSError: it took too long."""
-    try:
-        async with timeout_ignoring_pauses(PATIENCE_SECONDS):
-            yield
-    except TimeoutError as error:
-        raise OSError(errno.ETIMEDOUT, "the NATS server does not answer") from error
-
-
-LOOK_SECONDS = 0.25
-"""How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
-LOOKS = 20
-"""After so many without a change the server is asked whether it knows."""
 AGAIN_SECONDS = 0.2
 
 Heard = Callable[[str, bytes], object]
-"""Called with a key and its value; nothing: it is gone. Must not raise."""
+"""Called with a key and its value; nothing: it is gone."""
 
 
-class BucketWatcher:
-    """Calls `heard` with every value of the bucket, then with each change, also those made while it was away."""
+class SubjectWatcher:
+    """Calls `heard` with the last value of each subject below a prefix, then with each change, also those made while
+    the server was away; then some of what has not changed is said again.
+    """
 
-    def __init__(self, client: Client, bucket: str, heard: Heard) -> None:
-        self._client, self._bucket, self._heard = client, bucket, heard
+    def __init__(self, client: Client, stream: str, prefix: str, heard: Heard) -> None:
+        """`prefix`: of the subjects, with the dot; what follows it is the key."""
+        self._client, self._stream, self._prefix, self._heard = client, stream, prefix, heard
         self._known: set[str] = set()
         self._caught_up = asyncio.Event()
         self._ended = False
 
-    async def caught_up(self) -> None:
-        """Wait until everything has been told that was there at some moment after the begin of `following`."""
-        await self._caught_up.wait()
-
     @asynccontextmanager
-    async def following(self) -> AsyncGenerator[None]:
-        """For as long as the block runs."""
+    async def watching(self) -> AsyncGenerator[None]:
+        """For as long as the block runs, which begins when all is said that there is. Raises ServerAway."""
         task = asyncio.create_task(self._run())
         try:
+            try:
+                async with timeout_ignoring_pauses(connection.PATIENCE_SECONDS):
+                    await self._caught_up.wait()
+            except TimeoutError:
+                raise ServerAway(
+                    f"NATS does not serve what {self._stream} holds; start the server, or look into its log"
+                ) from None
             yield
         finally:
             # The client takes a message that comes at this very moment for an answer, and the cancelling for done.
             self._ended = True
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancelled(task)
 
     async def _run(self) -> None:
         while not self._ended:
             try:
-                await self._follow()
+                await self._watch()
             except AWAY as error:
-                log.debug("%s: out of reach: %s", self._bucket, error)
+                log.debug("%s: out of reach: %s", self._stream, error)
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _follow(self) -> None:
-        """Returns once the server may have forgotten it."""
-        connects = self._client.stats["reconnects"]
+    async def _watch(self) -> None:
         config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.LAST_PER_SUBJECT)
-        reading = await streams_of(self._client).subscribe(
-            f"$KV.{self._bucket}.>", stream=f"KV_{self._bucket}", ordered_consumer=True, config=config
-        )
+        found: set[str] | None = set()
+        async with aclosing(watch(self._client, self._stream, f"{self._prefix}>", config)) as messages:
+            async for message in messages:
+                if self._ended:
+                    return
+                if message is not None:
+                    key = message.subject.removeprefix(self._prefix)
+                    self._tell(key, message.data)
+                    if found is not None:
+                        found.add(key)
+                elif found is not None:
+                    for key in self._known - found:
+                        self._tell(key, b"")
+                    found = None
+                    self._caught_up.set()
+
+    def _tell(self, key: str, value: bytes) -> None:
+        (self._known.add if value else self._known.discard)(key)
         try:
-            await self._fill(reading)
-            looks = 0
-            while not self._ended and self._client.stats["reconnects"] == connects:
-                try:
-                    message = await reading.next_msg(timeout=LOOK_SECONDS)
-                except TimeoutError:
-                    looks += 1
-                    if looks == LOOKS:
-                        await reading.consumer_info()
-                        looks = 0
-                    continue
-                self._tell(message)
-        finally:
-            await reading.unsubscribe()
-
-    async def _fill(self, reading: JetStreamContext.PushSubscription) -> None:
-        before, self._known = self._known, set()
-        info = await reading.consumer_info()
-        left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
-        while left:
-            if self._ended:
-                return
-            message = await reading.next_msg(timeout=READ_SECONDS)
-            left = message.metadata.num_pending
-            self._tell(message)
-        for key in before - self._known:
-            self._heard(key, b"")
-        self._caught_up.set()
-
-    def _tell(self, message: Msg) -> None:
-        key = message.subject.removeprefix(f"$KV.{self._bucket}.")
-        (self._known.add if message.data else self._known.discard)(key)
-        self._heard(key, message.data)
+            self._heard(key, value)
+        except Exception:
+            log.exception("%s%s: a change is left out", self._prefix, key)

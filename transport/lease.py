@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from nats.aio.client import Client
@@ -69,13 +69,21 @@ class Lease:
         info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
         return info.num_ack_pending or 0
 
-    async def take(self, deliver: Callable[[Msg], Awaitable[None]]) -> bool:
-        """Whether it was free. From then on `deliver` is awaited for each message, in order. Raises as the client."""
+    @property
+    def lease(self) -> Lease:
+        """Itself: a `Holder` where there are no messages."""
+        return self
+
+    async def take(self, deliver: Callable[[Msg], Awaitable[None]] | None = None) -> bool:
+        """Whether it was free. From then on `deliver` is awaited for each message, in order; None: nothing is ever sent
+        there. Raises as the client.
+        """
 
         async def delivered(message: Msg) -> None:
             # The client would hand what this raises to whoever hears of lost connections.
             try:
-                await deliver(message)
+                if deliver is not None:
+                    await deliver(message)
             except Fenced:
                 log.info("%s: belongs to another process now", self.subject)
             except Exception:
@@ -213,9 +221,11 @@ async def evict(
     return silent
 
 
-async def wait_for_any(seconds: float, *events: asyncio.Event) -> None:
-    """Wait until one of the events is set, but no longer."""
+async def wait_for_any(
+    seconds: float | None, *events: asyncio.Event, ended: Collection[asyncio.Future[None]] = ()
+) -> None:
+    """Wait until one of the events is set or something has `ended`, but no longer than so many seconds."""
     waiting = [asyncio.ensure_future(each.wait()) for each in events]
-    await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([*waiting, *ended], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for each in waiting:
         each.cancel()

@@ -17,10 +17,8 @@ Recordings of models and collections that are made from knowledge are left where
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import os
-import re
 import secrets
 import shutil
 import zlib
@@ -35,23 +33,25 @@ from typing import Any, cast
 
 from nats.errors import TimeoutError as NothingHeard
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError, ObjectNotFoundError
+from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
-from nats.js.object_store import ObjectStore
 from pydantic import TypeAdapter, ValidationError
 
 from clock import now
 from services.conversations import Watermark, read_posts, read_started, read_watermarks, render_watermarks
+from services.documents import CLOSED, GONE, SHOWN, tombstone_flags, tombstones_of
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text
 from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
+from transport.document_store import collection_of, pack
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
 from transport.key_value import values
 from transport.members import Members, Peer
-from transport.people import FORGET
+from transport.object_store import ObjectBucket
+from transport.people import FEEDBACK_KEY, FORGET, OPT_OUTS
 from transport.streams import (
     CAPTURES,
     EVIDENCE,
@@ -345,28 +345,22 @@ def _reach(mark: Watermark) -> tuple[int, int]:
 
 # What all processes share, in buckets
 
-OPT_OUTS, SHOWN, FEEDBACK_KEY = "opt-outs.", "shown.", "feedback-key"
-GONE, CLOSED = "gone.", "closed."
 TOGETHER = "shared"
 """The group of budgets of the servers without limits of their own."""
-COLLECTIONS = ("evidence", "runbooks")
-SUFFIX = ".sqlite"
-_COLLECTION = re.compile(r"(?:evidence|runbooks)/[^/\0]+\.sqlite")
-LEVEL = 1
 
 
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
     people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
-    notes = dict(_tombstones(await asyncio.to_thread(json_state.read_object, folder.tombstones)))
-    for prefix, path in ((OPT_OUTS, folder.opt_outs), (SHOWN, folder.shown_runbooks)):
+    notes = tombstone_flags(await asyncio.to_thread(json_state.read_object, folder.tombstones))
+    for prefix, path in ((f"{OPT_OUTS}.", folder.opt_outs), (SHOWN, folder.shown_runbooks)):
         ids = await asyncio.to_thread(json_state.read_ids, path)
         notes |= {f"{prefix}{user_id}": b"true" for user_id in ids}
     for key, value in notes.items():
         if known.get(key) != value:
             await people.put(key, value)
     for key in known:
-        if key.startswith((OPT_OUTS, SHOWN, GONE, CLOSED)) and key not in notes:
+        if key.startswith((f"{OPT_OUTS}.", SHOWN, GONE, CLOSED)) and key not in notes:
             await people.purge(key)
     if folder.feedback_key.exists():
         await people.put(FEEDBACK_KEY, folder.feedback_key.read_bytes())
@@ -376,41 +370,20 @@ async def download_people(streams: JetStreamContext, folder: DataFolder, parts: 
     """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
     known = await values(streams, PEOPLE)
     for prefix, path, own in (
-        (OPT_OUTS, folder.opt_outs, [part.opt_outs for part in parts]),
+        (f"{OPT_OUTS}.", folder.opt_outs, [part.opt_outs for part in parts]),
         (SHOWN, folder.shown_runbooks, [part.shown_runbooks for part in parts]),
     ):
         ids = {int(key.removeprefix(prefix)) for key in known if key.startswith(prefix)}
         ids = ids.union(*(json_state.read_ids(each) for each in own))
         if ids:
             files.replace_derived(path, json_state.render_ids(ids), flush=False)
-    gone = _gone(known)
+    gone = tombstones_of(known)
     if any(gone.values()):
         files.replace_derived(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
     keys = [each.feedback_key.read_bytes() for each in parts if each.feedback_key.exists()]
     key = known.get(FEEDBACK_KEY) or next(iter(keys), None)
     if key is not None:
         files.replace_derived(folder.feedback_key, key, flush=False)
-
-
-def _tombstones(kept: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Files that must not be read again, as `services.documents.thread_files` notes them by key."""
-    for message_id, marks in kept.get("files", {}).items():
-        for mark in marks:
-            yield f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}", b"true"
-    for case_id, closed in kept.get("closed", {}).items():
-        yield f"{CLOSED}{case_id}", json.dumps(closed).encode()
-
-
-def _gone(notes: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The other way round."""
-    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
-    for key, value in sorted(notes.items()):
-        if key.startswith(GONE):
-            message_id, _, mark = key.removeprefix(GONE).partition(".")
-            found["files"].setdefault(message_id, []).append(base64.urlsafe_b64decode(mark).decode())
-        elif key.startswith(CLOSED):
-            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
-    return found
 
 
 async def upload_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:
@@ -463,40 +436,30 @@ async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> i
     Raises:
         OSError, DamagedDatabase: a file cannot be read.
     """
-    bucket, paths = await streams.object_store(EVIDENCE), collections_in(folder)
+    bucket, paths = ObjectBucket(streams, EVIDENCE), collections_in(folder)
     for path in paths:
-        await bucket.put(path, await asyncio.to_thread(_packed, folder.root / path))
-    for name in await _objects(bucket):
-        if name not in paths:
-            await bucket.delete(name)
+        content = await asyncio.to_thread(_packed, folder.root / path)
+        await bucket.put(await bucket.look(path), content, {})
+    for head in await bucket.heads():
+        if head.name not in paths and collection_of(head.name) is not None:
+            await bucket.delete(head.name)
     return len(paths)
 
 
 async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
     """Gives how many."""
-    bucket, count = await streams.object_store(EVIDENCE), 0
-    for name in await _objects(bucket):
-        try:
-            content = (await bucket.get(name)).data or b""
-        except ObjectNotFoundError:
-            continue  # deleted meanwhile
-        await asyncio.to_thread(_unpack, folder.root / name, content)
-        count += 1
+    bucket, count = ObjectBucket(streams, EVIDENCE), 0
+    for name in [head.name for head in await bucket.heads() if collection_of(head.name) is not None]:
+        content = await bucket.read(name)
+        if content is not None:  # else it was deleted meanwhile
+            await asyncio.to_thread(_unpack, folder.root / name, content)
+            count += 1
     return count
-
-
-async def _objects(bucket: ObjectStore) -> Sequence[str]:
-    """The names of collections; others are nobody's path."""
-    try:
-        kept = [each.name or "" for each in await bucket.list(ignore_deletes=True)]
-    except NotFoundError:
-        return ()
-    return [name for name in kept if _COLLECTION.fullmatch(name)]
 
 
 def collections_in(folder: DataFolder) -> Sequence[str]:
     """Their paths below the folder."""
-    found = [path for name in COLLECTIONS for path in (folder.root / name).glob(f"*{SUFFIX}")]
+    found = [path for each in (folder.evidence, folder.runbooks) for path in each.glob("*.sqlite")]
     return sorted(path.relative_to(folder.root).as_posix() for path in found)
 
 
@@ -507,7 +470,7 @@ def _packed(path: Path) -> bytes:
             writing.copy_database(path, copy)  # with what is in its log
         except DamagedDatabase as error:
             raise DamagedDatabase(f"{path}: {error}") from None
-        return zlib.compress(copy.read_bytes(), LEVEL)
+        return pack(copy)
 
 
 def _unpack(path: Path, content: bytes) -> None:

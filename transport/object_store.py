@@ -13,23 +13,30 @@ import asyncio
 import base64
 import hashlib
 import json
+import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
+from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import TRY_SECONDS, erase, read_stream
-from transport.key_value import follow, patiently, unsubscribe_quietly
-from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, ROLLUP, TTL, WRONG_LAST
+from transport.fenced_log import erase, erase_entry
+from transport.key_value import SubjectWatcher
+from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, TTL, WRONG_LAST, read_stream
+
+log = logging.getLogger(__name__)
 
 PIECE_BYTES = 256 * 1024
 """Of an object in one message: a server takes a megabyte as it comes."""
+TRIES = 8
 SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST = "SHA-256="
 
@@ -72,6 +79,7 @@ class ObjectBucket:
         self._streams = streams
         self._name, self._stream = name, f"OBJ_{name}"
         self._orphans: dict[str, float] = {}
+        self._superseded: list[int] = []
 
     async def look(self, name: str) -> ObjectInfo:
         async def looked() -> ObjectInfo:
@@ -79,21 +87,33 @@ class ObjectBucket:
                 found = await self._streams.get_last_msg(self._stream, self._head_of(name))
             except NotFoundError:
                 return ObjectInfo(name)
-            return _parsed(found.data or b"{}", found.seq or 0)
+            revision = found.seq or 0
+            return self._read_head(found.subject or "", found.data or b"{}", revision) or ObjectInfo(name, revision)
 
-        return await patiently(looked)
+        return await retry(looked)
 
     async def heads(self) -> list[ObjectInfo]:
         """Of all objects that are there."""
 
         async def read() -> list[ObjectInfo]:
-            subject = f"$O.{self._name}.M.>"
-            return [
-                _parsed(head.data, head.metadata.sequence.stream)
-                async for head in read_stream(self._streams, self._stream, subject)
-            ]
+            latest: dict[str, ObjectInfo] = {}
+            self._superseded.clear()
+            async for head in read_stream(self._streams, self._stream, f"$O.{self._name}.M.>"):
+                found = self._read_head(head.subject, head.data, head.metadata.sequence.stream)
+                if (before := latest.pop(head.subject, None)) is not None:
+                    self._superseded.append(before.revision)
+                if found is not None:
+                    latest[head.subject] = found
+            return list(latest.values())
 
-        return [head for head in await patiently(read, None) if head.there]
+        return [head for head in await retry(read, per_try=None) if head.there]
+
+    def _read_head(self, subject: str, data: bytes, revision: int) -> ObjectInfo | None:
+        try:
+            return _parsed(data, revision)
+        except (AttributeError, RecursionError, TypeError, ValueError):
+            log.warning("nats: %s holds no head of an object, and is left out", subject)
+            return None
 
     async def fetch(self, head: ObjectInfo) -> bytes | None:
         """The bytes; None: they are not all there now. Mostly the object has changed: look again."""
@@ -103,7 +123,7 @@ class ObjectBucket:
                 self._piece_of(head.pieces), stream=self._stream, ordered_consumer=True
             )
 
-        reading = await patiently(opened)
+        reading = await retry(opened)
         content, silent = bytearray(), 0
         try:
             info = await reading.consumer_info()
@@ -120,8 +140,19 @@ class ObjectBucket:
         except (Error, OSError):
             return None
         finally:
-            await unsubscribe_quietly(reading)
+            with suppress(Error, OSError):  # a server that is away has forgotten it anyway
+                await reading.unsubscribe()
         return bytes(content) if _digest(content) == head.digest else None
+
+    async def read(self, name: str) -> bytes | None:
+        """The bytes of an object as it is now; None: it is not there."""
+        for _ in range(TRIES):
+            head = await self.look(name)
+            if not head.there:
+                return None
+            if (content := await self.fetch(head)) is not None:
+                return content
+        raise ServerAway(f"{name} cannot be fetched whole; look into the log of NATS")
 
     async def put(self, over: ObjectInfo, content: bytes, notes: Mapping[str, str]) -> ObjectInfo:
         """Write an object in the place of `over`. Raises ObjectChanged: another is there by now, and stays."""
@@ -174,14 +205,17 @@ class ObjectBucket:
 
     async def clear_orphans(self, heads: Iterable[ObjectInfo], after_seconds: float) -> None:
         """Delete the pieces of writers that were killed before their head: those that none of `heads`, all
-        that are there, has named for so long.
+        that are there, has named for so long; and earlier heads that such writers left.
         """
 
         async def listed() -> dict[str, int]:
             info = await self._streams.stream_info(self._stream, subjects_filter=self._piece_of(">"))
             return info.state.subjects or {}
 
-        found = {subject.rpartition(".")[2] for subject in await patiently(listed, None)}
+        for revision in self._superseded:
+            await self._erase_head(revision)
+        self._superseded.clear()
+        found = {subject.rpartition(".")[2] for subject in await retry(listed, per_try=None)}
         alone = found - {head.pieces for head in heads}
         at = asyncio.get_running_loop().time()
         self._orphans = {pieces: self._orphans.get(pieces, at) for pieces in alone}
@@ -190,20 +224,33 @@ class ObjectBucket:
                 await self._drop(pieces)
                 del self._orphans[pieces]
 
-    async def follow(self, heard: Callable[[ObjectInfo], None]) -> Callable[[], Awaitable[None]]:
-        """Tell `heard` of each object that there is, then of each change; gives what ends it. Returns when it has been
-        told of all that there is.
+    @asynccontextmanager
+    async def watching(self, client: Client, heard: Callable[[str, bool], object]) -> AsyncGenerator[None]:
+        """Tell `heard` of each object by its name whether it is there, then of each change, for as long as the block
+        runs; it begins when all is said that there is.
         """
-        return await follow(
-            self._streams,
-            self._stream,
-            f"$O.{self._name}.M.>",
-            lambda message: heard(_parsed(message.data, message.metadata.sequence.stream)),
-        )
+
+        def on_head(key: str, head: bytes) -> None:
+            found = self._read_head(key, head, 0) if head else None
+            heard(base64.urlsafe_b64decode(key).decode(), found is not None and found.there)
+
+        async with SubjectWatcher(client, self._stream, self._head_of(""), on_head).watching():
+            yield
 
     async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
-        only = {**headers, ROLLUP: "sub", LAST: str(over.revision)}
-        return await self._publish(self._head_of(over.name), json.dumps(about).encode(), only)
+        """Publish a head over another, and erase that: a rollup would leave its bytes, which tell of people's files."""
+        only = {**headers, LAST: str(over.revision)}
+        revision = await self._publish(self._head_of(over.name), json.dumps(about).encode(), only)
+        if over.revision:
+            await self._erase_head(over.revision)
+        return revision
+
+    async def _erase_head(self, revision: int) -> None:
+        """If the server is away the head stays, and `clear_orphans` erases it later."""
+        try:
+            await erase_entry(self._streams, self._stream, revision)
+        except (Error, OSError, TimeoutError):
+            return
 
     async def _publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         message_id = uuid.uuid4().hex
@@ -219,7 +266,7 @@ class ObjectBucket:
                 return await self._mine(subject, message_id)
             return stored.seq
 
-        return await patiently(published)
+        return await retry(published)
 
     async def _mine(self, subject: str, message_id: str) -> int:
         """After a rejected write: the sequence of our own message, if only the answer was lost. Raises ObjectChanged:

@@ -14,59 +14,32 @@ Its keys, beside those of `SharedFlags`:
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from clock import now
 from services.documents.store import StoreUnavailable
 from transport.connection import streams_of
 from transport.errors import ServerAway
-from transport.fenced_log import TRY_SECONDS
-from transport.key_value import BucketWatcher, KeyBucket, follow, patience, patiently
-from transport.streams import DAY_SECONDS, OPERATION, PEOPLE, PURGE, REASON, ROLLUP, TTL
+from transport.key_value import KeyBucket, SubjectWatcher
+from transport.streams import DAY_SECONDS, PEOPLE
 
 # Requests to be forgotten
 
 FORGET = "forget"
-ANSWERS = "millrace.forget"
-"""Below it each request has a subject, on which each process that has done its part says so."""
 SETTLED_SECONDS = 60
 """How long a completed request stays in the bucket, for processes that were disconnected and hold data in memory."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetRequest:
-    """Attributes:
-    id: another for each request of a person.
-    at: seconds since 1970.
-    left: the scopes that are still to be dealt with.
-    """
-
-    user_id: int
-    id: str
-    at: float
-    left: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    id: str
-    at: float
-    left: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,35 +51,42 @@ class ForgetPart:
     found: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class ForgetAnswers:
-    """The answers to a request so far, and the scopes that are still to be done."""
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """Attributes:
+    id: another for each request of a person.
+    at: seconds since 1970.
+    left: the scopes that are still to be dealt with.
+    parts: what was done so far.
+    """
 
-    parts: list[ForgetPart] = field(default_factory=list[ForgetPart])
-    left: tuple[str, ...] = ()
+    user_id: int
+    id: str
+    at: float
+    left: tuple[str, ...]
+    parts: tuple[ForgetPart, ...] = ()
 
 
-_KEPT, _PART = TypeAdapter(_Kept), TypeAdapter(ForgetPart)
+_REQUEST = TypeAdapter(ForgetRequest)
 
 
 class ForgetRequests:
     """The requests in the bucket, as they were last read.
 
-        forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"]}
+        forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"], "parts": [{"by": "host-1", …}]}
 
-    Whoever owns a scope of `left` removes what it has of the person, then takes the scope out of the list, if the entry
-    has not changed since it was read. Who takes a scope over looks for requests first. Each process also answers the
-    process that waits for the request.
+    Whoever owns a scope of `left` removes what it has of the person, then takes the scope out of the list and adds what
+    it has done, if the entry has not changed since it was read. Who takes a scope over looks for requests first.
 
     Attributes:
         by_user: those that are not carried out yet, or were a moment ago.
         on_change: called with each that is new, or has come further.
     """
 
-    def __init__(self, client: Client, bucket: KeyBucket) -> None:
+    def __init__(self, bucket: KeyBucket) -> None:
         self.by_user: dict[int, ForgetRequest] = {}
         self.on_change: Callable[[ForgetRequest], object] = lambda _request: None
-        self._client, self._bucket = client, bucket
+        self._bucket, self._changed = bucket, asyncio.Event()
 
     def left(self, request: ForgetRequest) -> tuple[str, ...]:
         """The scopes that are still to be dealt with; none where another request of the person has taken its place."""
@@ -120,34 +100,29 @@ class ForgetRequests:
             self.by_user.pop(user_id, None)
         else:
             self.by_user[user_id] = request
+            self._changed.set()
             self.on_change(request)
 
-    async def make(self, user_id: int, scopes: Collection[str], request_id: str = "") -> ForgetRequest:
+    async def make(self, user_id: int, scopes: Collection[str]) -> ForgetRequest:
         """Ask that a person be forgotten in all of `scopes`, whatever an earlier request reached. Raises OSError."""
-        request = ForgetRequest(user_id, request_id or uuid.uuid4().hex, now(), tuple(scopes))
-        async with patience():
-            await self._bucket.put(_key(user_id), _rendered(request))
+        request = ForgetRequest(user_id, uuid.uuid4().hex, now(), tuple(scopes))
+        await self._bucket.put(_key(user_id), _rendered(request))
         return request
 
     async def done(self, request: ForgetRequest, part: ForgetPart) -> None:
-        """Remove the scopes that are done from a request, and send the result to the process that waits for it. Raises
-        OSError: the bucket could not be changed.
+        """Remove the scopes that are done from a request, and add what was done. Raises OSError: the bucket could not
+        be changed.
         """
-        async with patience():
-            while True:
-                value, revision = await self._bucket.get(_key(request.user_id))
-                there = _parsed(request.user_id, value)
-                if there is None or there.id != request.id:
-                    break  # the person has made another request since
-                left = tuple(scope for scope in there.left if scope not in part.scopes)
-                if left == there.left:
-                    break
-                seconds = None if left else SETTLED_SECONDS
-                if await self._bucket.put(
-                    _key(request.user_id), _rendered(replace(there, left=left)), revision, seconds
-                ):
-                    break
-            await self._client.publish(f"{ANSWERS}.{request.id}", json.dumps(asdict(part)).encode())
+        while True:
+            value, revision = await self._bucket.get(_key(request.user_id))
+            there = _parsed(request.user_id, value)
+            # The person has made another request since, or the answer to the write was lost.
+            if there is None or there.id != request.id or part in there.parts:
+                return
+            left = tuple(scope for scope in there.left if scope not in part.scopes)
+            after = _rendered(replace(there, left=left, parts=(*there.parts, part)))
+            if await self._bucket.put(_key(request.user_id), after, revision, None if left else SETTLED_SECONDS):
+                return
 
     async def request_and_wait(
         self,
@@ -157,38 +132,27 @@ class ForgetRequests:
         *,
         owned: Collection[str],
         processes: Collection[str],
-    ) -> ForgetAnswers:
+    ) -> ForgetRequest:
         """Make a request for all `scopes`, and wait until those that are `owned` are dealt with and all `processes`
-        have answered, but no longer than `seconds`. Raises OSError: it could not be made.
+        have done their part, but no longer than `seconds`. Gives what has become of it. Raises OSError: it could not
+        be made.
         """
-        answered, request_id, enough = ForgetAnswers(), uuid.uuid4().hex, asyncio.Event()
-        missing, silent = set(owned), set(processes)
+        request = await self.make(user_id, scopes)
 
-        async def on_answer(message: Msg) -> None:
-            try:
-                part = _PART.validate_json(message.data)
-            except ValidationError:
-                log.warning("an answer to a wish to be forgotten cannot be read")
-                return
-            answered.parts.append(part)
-            missing.difference_update(part.scopes)
-            silent.discard(part.by)
-            if not missing and not silent:
-                enough.set()
+        def is_enough() -> bool:
+            known = self.by_user.get(user_id)
+            if known is None or known.id != request.id:
+                return not owned and not processes
+            return not set(owned) & set(known.left) and set(processes) <= {part.by for part in known.parts}
 
-        listening = await self._client.subscribe(f"{ANSWERS}.{request_id}", cb=on_answer)
-        try:
-            request = await self.make(user_id, scopes, request_id)
-            if missing or silent:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(enough.wait(), seconds)
-            async with patience():
-                value, _ = await self._bucket.get(_key(user_id))
-        finally:
-            await listening.unsubscribe()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not is_enough():
+                    self._changed.clear()
+                    await self._changed.wait()
+        value, _ = await self._bucket.get(_key(user_id))
         there = _parsed(user_id, value)
-        answered.left = there.left if there is not None and there.id == request.id else ()
-        return answered
+        return there if there is not None and there.id == request.id else replace(request, left=())
 
 
 def _key(user_id: int) -> str:
@@ -196,18 +160,17 @@ def _key(user_id: int) -> str:
 
 
 def _rendered(request: ForgetRequest) -> bytes:
-    return json.dumps({"id": request.id, "at": request.at, "left": request.left}).encode()
+    return _REQUEST.dump_json(request, exclude={"user_id"})
 
 
 def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
     if not value:
         return None
     try:
-        kept = _KEPT.validate_json(value)
-    except ValidationError:
+        return _REQUEST.validate_python({**json.loads(value), "user_id": user_id})
+    except (ValueError, TypeError, RecursionError):
         log.error("people: %s is damaged; let the person wish it again", _key(user_id))  # noqa: TRY400 (a line for the operator)
         return None
-    return ForgetRequest(user_id, kept.id, kept.at, kept.left)
 
 
 # Opt-outs, and the bucket
@@ -235,14 +198,12 @@ class SharedOptOuts:
     async def add(self, user_id: int) -> None:
         """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
         self.set_opted_out(user_id, out=True)
-        async with patience():
-            await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
+        await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.set_opted_out(user_id, out=False)
-        async with patience():
-            await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
+        await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
 
     def set_opted_out(self, user_id: int, *, out: bool) -> None:
         """Take over an entry of the bucket."""
@@ -259,17 +220,16 @@ class SharedPeople:
     def __init__(self, client: Client) -> None:
         self._bucket = KeyBucket(streams_of(client), PEOPLE)
         self.opt_outs = SharedOptOuts(self._bucket)
-        self.forget_requests = ForgetRequests(client, self._bucket)
+        self.forget_requests = ForgetRequests(self._bucket)
 
     async def feedback_key(self, proposed: bytes) -> bytes:
         """The key of all processes; `proposed` becomes it where there is none yet. Raises OSError."""
-        async with patience():
-            if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
-                return proposed
-            return (await self._bucket.get(FEEDBACK_KEY))[0]
+        if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
+            return proposed
+        return (await self._bucket.get(FEEDBACK_KEY))[0]
 
     def receive(self, key: str, value: bytes) -> None:
-        """Take over an entry of the bucket, for `BucketWatcher`."""
+        """Take over an entry of the bucket, for `SubjectWatcher`."""
         kind, _, user = key.partition(".")
         if not user.isdecimal():
             return
@@ -292,10 +252,7 @@ async def is_kept_there(client: Client) -> bool:
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
     """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
-    follower = BucketWatcher(client, PEOPLE, people.receive)
-    async with follower.following():
-        async with patience():
-            await follower.caught_up()
+    async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people
 
 
@@ -305,36 +262,22 @@ async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
 class SharedFlags:
     """`SharedNotes` (services.documents.store.protocol) in the bucket `people`."""
 
-    def __init__(self, streams: JetStreamContext) -> None:
-        """`streams`: of a connection on the loop on which this is used."""
-        self._streams = streams
-        self._ends: list[Callable[[], Awaitable[None]]] = []
+    def __init__(self, client: Client) -> None:
+        """`client`: on the loop on which this is used."""
+        self._client, self._bucket = client, KeyBucket(streams_of(client), PEOPLE)
+        self._watching = AsyncExitStack()
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
         start = f"$KV.{PEOPLE}.{prefix}"
-
-        def on_message(message: Msg) -> None:
-            headers = message.headers or {}
-            gone = OPERATION in headers or REASON in headers
-            heard(message.subject.removeprefix(start), None if gone else message.data)
-
+        watcher = SubjectWatcher(self._client, f"KV_{PEOPLE}", start, lambda key, value: heard(key, value or None))
         try:
-            self._ends.append(await follow(self._streams, f"KV_{PEOPLE}", f"{start}>", on_message))
+            await self._watching.enter_async_context(watcher.watching())
         except ServerAway as error:
             raise StoreUnavailable(str(error)) from error
 
     async def put(self, key: str, value: bytes | None) -> None:
         # A mark tells those who follow; after a day nothing says any more that there was one.
-        headers = {OPERATION: PURGE, ROLLUP: "sub", TTL: f"{DAY_SECONDS}s"} if value is None else None
-
-        async def published() -> None:
-            await self._streams.publish(f"$KV.{PEOPLE}.{key}", value or b"", timeout=TRY_SECONDS, headers=headers)
-
-        try:
-            await patiently(published)
-        except ServerAway as error:
-            raise OSError(errno.EIO, str(error)) from error
+        await (self._bucket.purge_with_ttl(key, DAY_SECONDS) if value is None else self._bucket.put(key, value))
 
     async def aclose(self) -> None:
-        for end in self._ends:
-            await end()
+        await self._watching.aclose()

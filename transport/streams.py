@@ -1,5 +1,5 @@
 """The JetStream streams and buckets that the processes share: their names and configuration, created once and compared
-at every start; the headers and error codes of the server that nats-py does not name.
+at every start; how a stream is read and watched; the headers and error codes of the server that nats-py does not name.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
-from nats.js import api
+from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
+from clock import rfc3339
 from transport.connection import ANSWER_SECONDS, streams_of
 from transport.errors import ServersUnusable
 
@@ -269,3 +271,72 @@ async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str
             "cluster does so once most of its servers are there"
         ) from None
     return cast("dict[str, Any]", json.loads(answer.data))
+
+
+# Reading and watching
+
+READ_SECONDS = 10.0
+"""How long the next message of those that are there may take."""
+LOOK_SECONDS = 0.25
+"""How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
+LOOKS = 20
+"""After so many without a message the server is asked whether it knows."""
+
+
+async def read_stream(
+    streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
+) -> AsyncIterator[Msg]:
+    """What a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the client."""
+    config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+    if since is not None:
+        start = rfc3339(since, digits=6)
+        config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.BY_START_TIME, opt_start_time=start)  # pyright: ignore[reportArgumentType]
+    reading = await streams.subscribe(
+        subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
+    )
+    try:
+        async for message in _held(reading):
+            yield message
+    finally:
+        await reading.unsubscribe()
+
+
+async def watch(client: Client, stream: str, subject: str, config: api.ConsumerConfig) -> AsyncGenerator[Msg | None]:
+    """What a stream holds of a subject, then None, then what comes; and None whenever nothing more has come. `config`:
+    where to begin.
+
+    Ends once the server may have forgotten who reads: watch again. To be closed (`contextlib.aclosing`). Raises as the
+    client.
+    """
+    connects = client.stats["reconnects"]
+    reading = await streams_of(client).subscribe(subject, stream=stream, ordered_consumer=True, config=config)
+    try:
+        async for message in _held(reading):
+            yield message
+        yield None
+        looks = 0
+        while client.stats["reconnects"] == connects:
+            try:
+                message = await reading.next_msg(timeout=LOOK_SECONDS)
+            except TimeoutError:
+                # What seemed to follow the last message was a beat of the server, which no one is given.
+                looks += 1
+                if looks % LOOKS == 0:
+                    await reading.consumer_info()
+                yield None
+            else:
+                yield message
+                if not reading.pending_msgs:
+                    yield None
+    finally:
+        await reading.unsubscribe()
+
+
+async def _held(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:
+    """What there is when the reading begins."""
+    info = await reading.consumer_info()
+    left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
+    while left:
+        message = await reading.next_msg(timeout=READ_SECONDS)
+        left = message.metadata.num_pending
+        yield message

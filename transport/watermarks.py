@@ -21,8 +21,7 @@ from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
 from model.messages import DISCORD_EPOCH_MS
-from transport.fenced_log import read_stream
-from transport.streams import SEEN
+from transport.streams import SEEN, read_stream
 
 WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32

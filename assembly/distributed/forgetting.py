@@ -11,6 +11,7 @@ from typing import Any
 
 from assembly import Unusable
 from assembly.distributed.process import Process, address_of, layout_of, named
+from clock import cancelled
 from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
 from services.privacy import ForgetResult
@@ -77,9 +78,7 @@ class ForgetHandler:
 
     async def close(self) -> None:
         """What is not done by now is somebody else's."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancelled(*self._tasks)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

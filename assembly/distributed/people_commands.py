@@ -18,7 +18,7 @@ from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import Parts
 from assembly.slash_commands import not_forgotten, slash_commands, summary
-from clock import run_blocking
+from clock import cancelled, run_blocking
 from model.events import Event
 from services.conversations import phrases
 from services.discord import Dispatch
@@ -77,10 +77,10 @@ class PeopleServices:
         self._stale[user_id] = [each for each in self.taught if await in_thread(has_archived_text, each.raw, user_id)]
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
-        for captures in self.parts.captures:
-            captures.forget(user_id, REMOVED)
+        for server in self.parts.servers.values():
+            server.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id)
-        done.usage = await self.parts.services.budget.forget(user_id)
+        done.usage = await self.parts.state.budgets.default.forget(user_id)
         if self.documents is not None:
             add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))
         return done
@@ -99,9 +99,7 @@ class PeopleServices:
         return summary(done, phrases(call.language), complete=complete)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancelled(*self._tasks)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -133,29 +131,26 @@ class PeopleServices:
 @asynccontextmanager
 async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
     """What serves people beside the partitions, and the commands, until the end of the block."""
-    settings, people = shared.settings, shared.people
+    bot, people, settings = shared.bot, shared.people, shared.bot.settings
     state = replace(
         read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
         opt_outs=people.opt_outs,
     )
-    parts = shared.assemble(settings, state, shared.meters.results)
+    parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
-    own = [taught(each.settings, None, each.search) for each in shared.servers.values()]
     people_services = PeopleServices(
         process=process,
         people=people,
         parts=parts,
-        taught=[taught(settings, None, shared.search), *own],
-        documents=shared.documents,
+        taught=list(taught(bot.servers).values()),
+        documents=bot.documents,
     )
     async with closing(people_services):
         if settings.app.dry_run:
             yield people_services
             return
-        client, llm, documents, servers = shared.discord.client, shared.llm, shared.documents, shared.servers
-        async with slash_commands(
-            client, settings, parts, llm, documents, servers, people_services.answer_forget_command
-        ) as people_services.commands:
+        client, forget = shared.discord.client, people_services.answer_forget_command
+        async with slash_commands(client, settings, parts, bot.llm, bot.documents, forget) as people_services.commands:
             yield people_services
 
 

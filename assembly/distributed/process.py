@@ -64,6 +64,11 @@ class Process:
         return self.configured.with_data_in(self.folder / role)
 
 
+def homes(settings: Settings) -> Mapping[str, Settings]:
+    """The settings of each server, by what its folder is named within the data folder."""
+    return {"" if guild_id is None else f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}
+
+
 def layout_of(settings: NatsSettings) -> Layout:
     return Layout(settings.partitions, settings.lease_seconds, settings.replicas)
 

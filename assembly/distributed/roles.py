@@ -15,28 +15,21 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
-from assembly.answering import assistant_of, library_of, open_llms, open_search
+from assembly.answering import ModelOptions, open_llms
+from assembly.bot import DiscordEnds
 from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
-from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, open_process
+from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import taught
-from assembly.graph_parts import (
-    CaptureOptions,
-    assemble,
-    capture_parts,
-    open_servers,
-    server_knowledge_kept_current,
-    server_libraries,
-    teams,
-)
-from assembly.knowledge import knowledge_kept_current
+from assembly.graph_parts import all_knowledge_kept_current, teams
+from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
-from assembly.team import curation_parts
 from clock import cancelled, now
 from clock.timeouts import Backoff
 from model.events import Event
+from model.servers import Servers
 from services.conversations import People
 from services.discord import DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
@@ -141,7 +134,7 @@ def gateway_of(
     """One shard, not connected yet. `turn`: awaited before it begins a session."""
     chosen, decoder = settings.discord, Decoder()
     fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
-    people = People(chosen.team_member_ids, chosen.team_role_ids, fetcher, teams(settings))
+    people = People(teams(settings), fetcher)
     return Gateway(
         client,
         token,
@@ -173,29 +166,16 @@ PUBLISH_SECONDS = 1.0
 """Between two looks at what has changed on the disk."""
 
 
-class _Held:
-    """`transport.lease.Holder`, of a lease without messages."""
-
-    def __init__(self, process: Process) -> None:
-        seconds = process.layout.lease_seconds
-        self.lease = Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
-
-    async def take(self) -> bool:
-        return await self.lease.take(_nothing)
-
-    async def release(self) -> None:
-        await self.lease.release()
-
-
-async def _nothing(_message: object) -> None:
-    """Nothing is ever sent there."""
-
-
 async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
     """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
-    async for held in stand_by(process.client, ROLES, process.members, lambda: _Held(process), stopping):
+
+    def right() -> Lease:
+        seconds = process.layout.lease_seconds
+        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+
+    async for held in stand_by(process.client, ROLES, process.members, right, stopping):
         try:
-            await _keep_knowledge(process, held.lease.lost, stopping, meters)
+            await _keep_knowledge(process, held.lost, stopping, meters)
         except Fenced:
             log.warning("the knowledge is kept by another process now")
 
@@ -209,12 +189,11 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
     # What was fetched and described elsewhere is not paid for again.
     await file_connection.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
     settings = with_documents(process)
-    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
     publisher = FolderPublisher(
         fenced,
         settings.app.data_dir,
-        [f"{home}knowledge-base" for home in homes],
-        last=[f"{home}knowledge-base/index.txt" for home in homes],
+        [f"{home}knowledge-base" for home in homes(settings)],
+        last=[f"{home}knowledge-base/index.txt" for home in homes(settings)],
         elsewhere=_documents(settings),
     )
 
@@ -228,10 +207,9 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
 
     async with AsyncExitStack() as stack:
-        _, asker = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
+        _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
-        await stack.enter_async_context(knowledge_kept_current(settings, asker, state.usage, meters=meters))
-        await stack.enter_async_context(server_knowledge_kept_current(settings, asker, state, meters))
+        await stack.enter_async_context(all_knowledge_kept_current(settings, asker, state.usages, meters))
         # One process does it for all scopes, and this role is played by one.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")
@@ -248,9 +226,9 @@ def with_documents(process: Process) -> Settings:
     """In a folder of its own, but for the documents, which are the operator's; where there are none, those that the log
     has are left.
     """
-    moved, written = process.settings_for(KNOWLEDGE), process.configured
-    servers = {guild_id: _documented(server, written.servers[guild_id]) for guild_id, server in moved.servers.items()}
-    return _documented(moved, written).with_servers(servers)
+    moved, written = process.settings_for(KNOWLEDGE).servers, process.configured.servers
+    documented = Servers({guild_id: _documented(server, written[guild_id]) for guild_id, server in moved.items()})
+    return documented.default.with_servers(documented.own)
 
 
 def _documented(moved: Settings, written: Settings) -> Settings:
@@ -265,8 +243,7 @@ def _documented(moved: Settings, written: Settings) -> Settings:
 def _documents(settings: Settings) -> Mapping[str, Path]:
     """Where the documents are, by their place in the default layout."""
     found: dict[str, Path] = {}
-    homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
-    for home, each in homes.items():
+    for home, each in homes(settings).items():
         found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
         found[f"{home}knowledge-base/links.txt"] = each.kb.links_file_path
     return found
@@ -307,32 +284,18 @@ async def _keep_archive(
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.journaled(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
-        _, knowledge = await stack.enter_async_context(open_llms(settings, observe=meters.observe))
-        library = library_of(settings)
-        search = await stack.enter_async_context(open_search(settings, library, None))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
-        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
-        libraries = server_libraries(settings, library)
-        learners = CaptureOptions(asker=knowledge)
-        servers = await stack.enter_async_context(open_servers(settings, state, libraries, search, None, learners))
-        parts = assemble(
-            settings,
-            state=state,
-            assistant=assistant_of(settings, search, None),
-            library=library,
-            search=search,
-            poster=DryRunPoster(),
-            captures=capture_parts(settings, state, curation=curation),
-            gauge=meters.gauge,
-            results=[*meters.results, status_reporter.add, journal, capture_receiver.settled],
-            servers=servers,
+        nobody, models = (
+            DiscordEnds(poster=DryRunPoster(), fetcher=None, access=None, attachments=None),
+            ModelOptions(observe=meters.observe),
         )
+        bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
+        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.settled])
         stopped: Subject[None] = Subject()
         nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
         results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)
         run = GraphRun(results, parts.services.in_flight)
-        own = [taught(each.settings, each.captures.curation, each.search) for each in servers.values()]
-        privacy = Privacy(parts, taught(settings, curation, search), own, settings=settings)
+        privacy = Privacy(parts, taught(bot.servers), settings=settings)
 
         async def forget(user_id: int) -> ForgetResult:
             dropped = await capture_receiver.forget(user_id)
@@ -348,7 +311,7 @@ async def _keep_archive(
         forget_handler.begin()
         capture_receiver.begin()
         log.info("the archive is kept here")
-        await until(run.finished, stopping, lost)
+        await wait_for_any(None, stopping, lost, ended=[run.finished])
         if lost.is_set():
             run.cut_off()
             raise Fenced(TEAM)
@@ -356,14 +319,6 @@ async def _keep_archive(
         stopped.on_next(None)
         await run.drain(process.grace_seconds)
     await file_connection.do(fenced.hand_back(now()))
-
-
-async def until(finished: asyncio.Future[None], *events: asyncio.Event) -> None:
-    """Wait for the first of all these."""
-    waiting = [asyncio.ensure_future(each.wait()) for each in events]
-    await asyncio.wait([*waiting, finished], return_when=asyncio.FIRST_COMPLETED)
-    for each in waiting:
-        each.cancel()
 
 
 ORDER = ("gateway", "worker", "team", "knowledge")

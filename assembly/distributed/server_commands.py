@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.data_folder import KB_PATHS
-from assembly.distributed.process import address_of, layout_of, named
+from assembly.distributed.process import address_of, homes, layout_of, named
 from settings import Settings
 from transport import migration, server_probe
 from transport.connection import AWAY, JetStreamContext, connect, streams_of
@@ -49,8 +49,7 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
         return Installation(folder)
     elsewhere: dict[str, Path] = {}
-    homes = {"": settings, **{f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}}
-    for home, each in homes.items():
+    for home, each in homes(settings).items():
         usual = each.with_data_in(folder / home).kb
         for name in KB_PATHS:
             place, there = getattr(each.kb, name), getattr(usual, name)

@@ -14,22 +14,24 @@ from typing import TYPE_CHECKING, Any
 import reactivex as rx
 from reactivex.subject import Subject
 
-from assembly.answering import assistant_of, library_of, open_embedder, open_llms, open_search
+from assembly.answering import ModelOptions
 from assembly.bot import open_discord, resume, sweeping
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
 from assembly.distributed.people_commands import PeopleServices, open_people_services, use_shared_feedback_key
 from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of
 from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
-from assembly.documents import Documents, document_files, documents_for, flush_shared_store
+from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import CaptureOptions, Parts, open_servers, server_libraries
+from assembly.graph_parts import Parts
+from assembly.opening import PARTITIONS, open_bot
 from assembly.reports import reported, reporting_weekly
 from assembly.running import GraphRun, Meters, in_background
 from assembly.search_updates import search_kept_current
 from assembly.slash_commands import Privacy
 from clock import now, run_blocking
 from model.outcomes import Result
+from model.servers import Servers
 from operators.screen import decode
 from reporting.reading import TimeSpan
 from reporting.report import Report
@@ -38,7 +40,6 @@ from services.discord import Dispatch
 from services.discord.live import CHANGES
 from services.discord.wire import Decoder
 from services.documents.store import Together
-from services.llm import AttachedImages
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from settings import Settings, usable_token
@@ -123,8 +124,8 @@ class PartitionWork:
 def privacy_of(settings: Settings, parts: Parts) -> Privacy:
     """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
     folder = DataFolder(settings.app.data_dir)
-    archives = [each.kb.team_raw_dir for each in (settings, *settings.servers.values())]
-    return Privacy(parts, TeamKnowledgeFiles(folder, folder.team_raw), others=archives)
+    archives = [each.kb.team_raw_dir for each in settings.servers.values()]
+    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), others=archives)
 
 
 LEASES = 5
@@ -152,7 +153,7 @@ async def singleton_jobs(
 
     async def done() -> None:
         await asyncio.sleep(LEASES * process.layout.lease_seconds)
-        discord, documents = shared.discord, shared.documents
+        discord, documents = shared.discord, shared.bot.documents
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
@@ -269,18 +270,17 @@ class PartitionWorker:
         process, shared, file_connection = self.process, self.shared, self.process.file_connection
         folder = process.folder / scope(number)
         await file_connection.do(restore(fenced, folder, EVERYTHING))
-        common = shared.settings
+        common, documents = shared.bot.settings, shared.bot.documents
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             journal_of_files = LogJournal(file_connection, fenced)
             stack.enter_context(files.journaled(folder, journal_of_files))
-            if shared.documents is not None and shared.documents.shared is not None:
+            if documents is not None and documents.shared is not None:
                 # The next owner's answers are from the files that this one has read.
-                stack.push_async_callback(flush_shared_store, shared.documents.shared)
+                stack.push_async_callback(flush_shared_store, documents.shared)
             await use_shared_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
-            parts = shared.assemble(
-                settings,
+            parts = shared.bot.assemble(
                 state,
                 [
                     *shared.meters.results,
@@ -290,6 +290,7 @@ class PartitionWorker:
                     state.record.add,
                     record_result,
                 ],
+                settings,
             )
             await stack.enter_async_context(autosave(state))
             if number == NO_CHANNEL_PARTITION:
@@ -343,51 +344,30 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
             await follower.caught_up()
-        answering, knowledge = await enter(
-            open_llms(settings, observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers)
-        )
-        embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
-        library = library_of(settings)
-        images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
-        kept = open_bucket_store(streams_of(process.client), settings.app.data_dir, document_files(settings))
+        kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
         stack.push_async_callback(kept.close)
-        notes = SharedFlags(streams_of(process.client))
+        notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
-        documents = await enter(
-            documents_for(
-                settings, answering, discord.attachments, embedder, observe=meters.observe, shared=Together(kept, notes)
-            )
-        )
-        search = await enter(open_search(settings, library, embedder, read_only=False, alone=False))
         budgets = await enter(SharedBudgets(streams_of(process.client)))
         state = replace(
             read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
             opt_outs=people.opt_outs,
         )
-        libraries = server_libraries(settings, library)
-        learners = CaptureOptions(asker=knowledge, images=images, rehearsal=True)
-        servers = await enter(
-            open_servers(settings, state, libraries, search, answering, learners, read_only=False, alone=False)
+        bot = await enter(
+            open_bot(
+                settings,
+                PARTITIONS,
+                state,
+                discord,
+                ModelOptions(observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers),
+                meters.gauge,
+                shared=Together(kept, notes),
+                captures=sending_capture_parts(settings, CaptureSender(process.client), state.opted_out),
+            )
         )
-        captures = sending_capture_parts(settings, CaptureSender(process.client), state.opted_out)
-        own = {guild_id: replace(each, captures=captures) for guild_id, each in servers.items()}
-        yield Shared(
-            settings=settings,
-            people=people,
-            llm=answering,
-            discord=discord,
-            assistant=assistant_of(settings, search, answering),
-            library=library,
-            search=search,
-            images=images,
-            documents=documents,
-            servers=own,
-            captures=captures,
-            meters=meters,
-            budgets=budgets,
-        )
+        yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
 
 
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
@@ -395,10 +375,10 @@ def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) ->
     from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetOutcomes  # noqa: PLC0415 (as above)
 
-    log.info("the dashboard is at %s", address_of(shared.settings.metrics))
+    log.info("the dashboard is at %s", address_of(shared.bot.settings.metrics))
     fleet = partial(fleet_of, process)
     ends = FleetOutcomes(process, parts.state.record)
-    return dashboard_pages(shared.settings, parts, shared.library, shared.search, flow, fleet=fleet, ends=ends)
+    return dashboard_pages(shared.bot.settings, parts, flow, fleet=fleet, ends=ends)
 
 
 async def run_worker(
@@ -429,8 +409,9 @@ async def run_worker(
             if number in partition_worker.partitions
         }
 
-        searches = [shared.search, *(server.search for server in shared.servers.values())]
-        await enter(search_kept_current(searches, shared.settings.kb.runtime_refresh_tick_seconds))
+        bot = shared.bot
+        searches = [server.search for server in bot.servers.values()]
+        await enter(search_kept_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep()):
             await stopping.wait()

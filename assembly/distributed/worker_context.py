@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assembly.bot import DiscordParts
-from assembly.data_folder import RunState
-from assembly.documents import Documents
-from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts, ServerParts, assemble
+from assembly.distributed.process import homes
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts
+from assembly.opening import Bot
 from assembly.running import Meters
-from model.outcomes import Outcome, OutcomeKind, Result
-from services.assistant import Assistant
-from services.knowledge import Library, LibrarySearch
-from services.llm import ImageSource, StructuredLLM
+from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
@@ -29,38 +26,11 @@ from transport.streams import KNOWLEDGE, TEAM
 class Shared:
     """What all graphs of a worker are wired to."""
 
-    settings: Settings
+    bot: Bot
     people: SharedPeople
-    llm: StructuredLLM | None
     discord: DiscordParts
-    assistant: Assistant
-    library: Library
-    search: LibrarySearch
-    images: ImageSource | None
-    documents: Documents | None
-    servers: Mapping[int, ServerParts]
-    captures: CaptureParts
     meters: Meters
     budgets: SharedBudgets
-
-    def assemble(self, settings: Settings, state: RunState, results: Sequence[Callable[[Result], object]]) -> Parts:
-        """What a graph is wired to, or commands are."""
-        return assemble(
-            settings,
-            state=state,
-            assistant=self.assistant,
-            library=self.library,
-            search=self.search,
-            poster=self.discord.poster,
-            captures=self.captures,
-            fetcher=self.discord.fetcher,
-            access=self.discord.access,
-            images=self.images,
-            documents=self.documents,
-            gauge=self.meters.gauge,
-            results=results,
-            servers=self.servers,
-        )
 
 
 def sending_capture_parts(
@@ -83,8 +53,7 @@ def sending_capture_parts(
 
 def followed_folders(settings: Settings) -> Mapping[str, Sequence[str]]:
     """The folders that other roles write, by their scope."""
-    homes = ["", *(f"guilds/{guild_id}/" for guild_id in settings.servers)]
     return {
-        TEAM: [f"{home}team-knowledge" for home in homes],
-        KNOWLEDGE: [f"{home}knowledge-base" for home in homes],
+        TEAM: [f"{home}team-knowledge" for home in homes(settings)],
+        KNOWLEDGE: [f"{home}knowledge-base" for home in homes(settings)],
     }

@@ -48,7 +48,7 @@ class Listening(ExtractiveSynthesiser):
         self.passages: tuple[CitedPassage, ...] = ()
 
     async def answer(self, material: Material) -> str:
-        self.passages = material.passages
+        self.passages = material.found.passages
         return await super().answer(material)
 
 

@@ -16,7 +16,8 @@ from clock import VirtualLoop
 from dataflow import Keep
 from model.batches import Batch, Key
 from model.events import Posted, Typing
-from services.conversations import TYPING_SECONDS, People, TypingTracker
+from model.servers import Servers
+from services.conversations import TYPING_SECONDS, People, TeamIds, TypingTracker
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 from streams.conversations import WindowRules, batches
@@ -52,7 +53,7 @@ def batched(events: Iterable[Posted | Typing], rules: WindowRules) -> list[Batch
         source, got, typists = (
             Subject[Posted | Keep[Key]](),
             list[Batch](),
-            TypingTracker(People(frozenset(), frozenset(), None)),
+            TypingTracker(People(Servers({None: TeamIds()}), None)),
         )
         batches(source, typists, rules, None).subscribe(got.append)
         for event in in_order:

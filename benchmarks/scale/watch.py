@@ -17,6 +17,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 
 from benchmarks.scale.judge import Entry, Log
+from clock.cancellation import cancelled
 
 LOG = "LOG"
 AT_ONCE = 500
@@ -55,8 +56,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._reading is not None
-        self._reading.cancel()
-        await asyncio.wait({self._reading})
+        await cancelled(self._reading)
 
     async def _read(self) -> None:
         while True:

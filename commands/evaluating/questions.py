@@ -14,7 +14,6 @@ from typing import Any, cast
 import yaml
 
 from assembly import Unusable
-from assembly.redaction import redactor_of
 from reporting import reading
 from reporting.reading import TimeSpan, Voted
 from services.conversations import OptOutFile, read_posts
@@ -291,7 +290,7 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVo
 
     What a person asked who has opted out or was forgotten since is left out; so is what nobody is known to have asked.
     """
-    folder, redact = DataFolder(settings.app.data_dir), redactor_of(settings).text
+    folder, redact = DataFolder(settings.app.data_dir), Redactor(settings.secrets).text
     posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOutFile(folder.opt_outs)
     ends = reading.entries(folder.outcomes, TimeSpan(0, period.until))
     pointed = {entry.message_ids[-1] for entry in ends if entry.level == Level.POINT}

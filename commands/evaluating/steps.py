@@ -15,9 +15,8 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import library_of, open_answering, server_library
+from assembly.answering import AS_CONFIGURED, ModelOptions, open_answering, server_libraries
 from assembly.knowledge import temporary_index
-from assembly.redaction import redactor_of
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
 from commands.arguments import DONE, FAILED
@@ -43,6 +42,7 @@ from reporting.reading import TimeSpan
 from services.assistant import key_of
 from services.knowledge import IndexEntry
 from services.llm import Rejected, TimedOut, Unavailable
+from services.redaction import Redactor
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
@@ -63,9 +63,7 @@ async def ask_all(
     settings: Settings,
     questions: Sequence[EvalQuestion],
     on_got: Callable[[EvalQuestion, QuestionResult], object],
-    *,
-    record: Path | None,
-    replay: Path | None,
+    models: ModelOptions,
     guild_id: int | None = None,
 ) -> None:
     """Ask all questions, each on its own, and call `on_got` with each result as it is done. `guild_id`: as for
@@ -85,7 +83,7 @@ async def ask_all(
         if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise ModelUnavailable(why)
 
-    async with open_answering(settings, record=record, replay=replay, guild_id=guild_id) as answering:
+    async with open_answering(settings, models, guild_id=guild_id) as answering:
 
         async def ask(question: EvalQuestion) -> tuple[EvalQuestion, QuestionResult]:
             turn = Turn(Role.USER, question.text, asked_now=True)
@@ -138,8 +136,7 @@ def _why(step: str, path: Mapping[str, Any]) -> str:
 
 async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[IndexEntry]:
     """Load the index of a server, or the shared one. Raises Unusable: it is empty."""
-    shared = library_of(settings)
-    index = await (shared if guild_id is None else server_library(settings, guild_id, shared)[1]).index()
+    index = await server_libraries(settings)[guild_id].all.index()
     if not index:
         remedy = "app.py --init-kb builds it"
         raise Unusable(f"kb.index_path: {settings.kb.index_path} holds nothing to answer from; {remedy}")
@@ -178,8 +175,7 @@ class EvalOptions:
     save: Path | None = None
     baseline: Path | None = None
     as_json: bool = False
-    llm_record: Path | None = None
-    llm_replay: Path | None = None
+    models: ModelOptions = AS_CONFIGURED
     guild_id: int | None = None
 
 
@@ -196,8 +192,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         save=options.save,
         baseline=options.baseline,
         as_json=options.json,
-        llm_record=options.llm_record,
-        llm_replay=options.llm_replay,
+        models=ModelOptions(options.llm_record, options.llm_replay),
         guild_id=options.guild,
     )
     with terminated_as_interrupted():
@@ -208,9 +203,8 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     """Ask all questions, print what they came to, and give the exit code: 1 where a threshold is missed, or something
     failed or was cut off.
     """
-    server = settings if options.guild_id is None else settings.servers[options.guild_id]
-    addressed = server.discord.reply_mode == "mention"
-    file = read_questions(options.file, redactor_of(settings), addressed=addressed)
+    addressed = settings.servers[options.guild_id].discord.reply_mode == "mention"
+    file = read_questions(options.file, Redactor(settings.secrets), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
     earlier = unfinished(options.save, SAVE)
     asking = EvalRun(file.questions, prices_of(settings).answering, options.save)
@@ -249,11 +243,10 @@ async def _evaluate(
 ) -> Sequence[IndexEntry]:
     guild_id = options.guild_id
     index = await index_of(settings, guild_id)
-    asking.key = key_of_run(settings if guild_id is None else settings.servers[guild_id], index)
+    asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
     with counted(Console(stderr=True), lambda: asking.count):
-        record, replay = options.llm_record, options.llm_replay
-        await ask_all(settings, asking.left, asking.add, record=record, replay=replay, guild_id=guild_id)
+        await ask_all(settings, asking.left, asking.add, options.models, guild_id)
     return index
 
 

@@ -16,11 +16,11 @@ from assembly import Unusable
 from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
 from assembly.documents import store_of, tools_over
 from assembly.knowledge import temporary_index
-from assembly.redaction import redactor_of
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
 from commands.arguments import DONE
 from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, QuestionBudget, ReadableThreads, ServedTool
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
+from services.redaction import Redactor
 from services.storage import DataFolder
 from services.telemetry import raise_descriptor_limit
 from settings import McpSettings, Settings
@@ -89,7 +89,7 @@ async def over_http(settings: Settings) -> None:
 
 
 def _redact(settings: Settings) -> Callable[[str], str]:
-    return redactor_of(settings).documentation_text
+    return Redactor(settings.secrets).documentation_text
 
 
 @asynccontextmanager
@@ -103,8 +103,8 @@ async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool
         enter = stack.enter_async_context
         answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
         knowledge = KnowledgeTools(
-            library=answering.library,
-            search=answering.search,
+            library=answering.server.library,
+            search=answering.server.search,
             answerer=answering.answerer,
             addresses=addresses_of(settings),
             conversation=lambda question: conversation_of(settings, question),

@@ -548,11 +548,11 @@ def _first_use(answers: Answers, config: Path, tell: WizardOutput) -> int:
     code = 0
     if answers.agrees(Question("build_index", "Build the index now?"), default=True):
         try:
-            code = init_kb(load(config, setting_up=True), record=None, replay=None)
+            code = init_kb(load(config, setting_up=True))
         except (Unusable, FolderBusy) as error:
             tell.bad(str(error))
             code = FAILED
     question = answers.ask(Question("first_question", "A first question to the bot; Enter for none"), str)
     if question:
-        code = max(code, ask(load(config, setting_up=True), question, record=None, replay=None))
+        code = max(code, ask(load(config, setting_up=True), question))
     return code

@@ -14,7 +14,10 @@ from services.search.text import SiteGenerator, anchor_by
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
-_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?>(?:[^()\s]++|\([^()\s]*+\)){0,100}))\)")
+_LINK = re.compile(
+    r"(?P<image>!?)\[(?P<text>(?>(?:[^\[\]\\\n]++|\\.|\[[^\[\]\n]*+\]){0,100}))\]"
+    r"\((?P<target>(?>(?:[^()\s]++|\([^()\s]*+\)){0,100}))\)"
+)
 _ANGLE = re.compile("[<>]")
 _REST = (".rst", ".rest")
 _HTML = (*_REST, ".html", ".htm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from model.conversations import Conversation
 from services.assistant import prompts
@@ -30,8 +30,11 @@ class SelectionResult(BaseModel):
 
 
 class AnswerResult(BaseModel):
+    """`to_read`: headings of sections that excerpts leave out and that are wanted before this answer stands."""
+
     answer: str | None
     citations: list[str]
+    to_read: list[str] = Field(default_factory=list[str])
 
 
 class VerificationResult(BaseModel):

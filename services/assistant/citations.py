@@ -104,11 +104,13 @@ def _bare_in_any_case(source_id: str) -> str:
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
-    r"""(?:https?://|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
+    r"""(?:https?://|(?<=<)(?:mailto|tel|sms):|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
         (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
-_MAYBE = re.compile(r"://|www\.|discord|\]\s*[(\[:]", re.IGNORECASE)
+_MAYBE = re.compile(r"://|www\.|discord|<(?:mailto|tel|sms):|\]\s*[(\[:]", re.IGNORECASE)
+_GOES_ON = re.compile(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
+"""What a client that links up to the next white space takes for a part of the address (JavaScript's white space)."""
 _PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 _TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
@@ -230,7 +232,8 @@ def _pass(text: str, allowed: set[str], texts: list[str]) -> str:
 
     def bare(match: re.Match[str]) -> str:
         address = _trimmed(match[0])
-        return match[0] if _key(address) in allowed else _GONE + match[0][len(address) :]
+        known = _key(address) in allowed and not _is_a_user_name(address, match.string, match.end())
+        return match[0] if known else _GONE + match[0][len(address) :]
 
     text = _DEFINITION.sub(define, text)
     if dropped:
@@ -238,6 +241,15 @@ def _pass(text: str, allowed: set[str], texts: list[str]) -> str:
     while (unlinked := _INLINE.sub(inline, text)) != text:  # an image within a link comes off first
         text = unlinked
     return _tidied(_URL.sub(bare, text))
+
+
+def _is_a_user_name(address: str, text: str, end: int) -> bool:
+    """Whether what follows an address makes its host a user name of another: `https://known.example^@other.example`."""
+    _, _, path = _PARTS.findall(address)[0]
+    if path:
+        return False
+    found = _GOES_ON.match(text, end)
+    return found is not None and "@" in found[0]
 
 
 def _tidied(text: str) -> str:

@@ -171,11 +171,14 @@ def generate(
     not for the bot, in the operator's words.
     """
     hint = out_of_scope_hint.strip()
+    has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
-        fixed.GENERATE_RULES.format(max_chars=max_chars),
+        fixed.GENERATE_RULES.format(max_chars=max_chars)
+        + "\n"
+        + (fixed.TO_READ if has_excerpts else fixed.NOTHING_TO_READ),
         *_if(any(_is_of_team(source.id) for source in sources), fixed.GENERATE_TEAM),
         *_if(_several_users(sources), fixed.SPEAKERS),
-        *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
+        *_if(has_excerpts, fixed.EXCERPT_RULES),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
         *_if(files is not None and holds_runbook(files), fixed.TOOL_RUNBOOKS),

@@ -47,6 +47,14 @@ source. Of such a source, citations name the conversations: c1, c2 and so on."""
 EXCERPT_RULES = """\
 An excerpt shows parts of a page: that something is missing in it does not mean that it does not exist."""
 
+TO_READ = """\
+to_read: when a part of the question stays open, and the Contents of an excerpt list a section that may settle it but is
+not shown, or not all of it: its heading, copied exactly, at most three. You are then asked once more, with these
+shown; answer all the same, as well as you can now. Else empty."""
+
+NOTHING_TO_READ = """\
+to_read: empty."""
+
 OUT_OF_SCOPE = """\
 When the question is for a person or for another place, and not for these sources, the answer is one sentence that says
 where to ask, without citations. The operator says where: {hint}"""

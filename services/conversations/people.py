@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from clock import run_blocking
 from model.batches import Key
 from model.events import Event, Ready, Typing
 from model.messages import Author, AuthorType, Message
+from model.servers import Servers
 from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed
 from services.storage import files, json_state
@@ -38,23 +38,16 @@ class People:
     """Tells team members, community users and bots apart.
 
     Somebody with one of the two kinds of ids is a team member. Live messages carry roles, and the type is remembered;
-    for somebody known from history only, one look-up decides, and only when `team_role_ids` is set. A server of
-    `servers` has a team of its own: who is in that is a community user elsewhere, and the other way round.
+    for somebody known from history only, one look-up decides, and only where the team has roles. Who is in the team of
+    a server of its own is a community user elsewhere, and the other way round.
 
     Attributes:
         bot_id: the bot's own user; None until the session is ready.
     """
 
-    def __init__(
-        self,
-        team_member_ids: frozenset[int],
-        team_role_ids: frozenset[int],
-        fetcher: Fetcher | None,
-        servers: Mapping[int, TeamIds] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, teams: Servers[TeamIds], fetcher: Fetcher | None) -> None:
         self.bot_id: int | None = None
-        self._team = TeamIds(team_member_ids, team_role_ids)
-        self._servers = servers
+        self._teams = teams
         self._fetcher = fetcher
         self._seen: OrderedDict[tuple[int | None, int], AuthorType] = OrderedDict()
 
@@ -84,15 +77,12 @@ class People:
 
     def _owner(self, guild_id: int | None) -> int | None:
         """The server, if it has a team of its own."""
-        return guild_id if guild_id in self._servers else None
-
-    def _team_of(self, owner: int | None) -> TeamIds:
-        return self._team if owner is None else self._servers[owner]
+        return guild_id if guild_id in self._teams else None
 
     def _known(self, author: Author, owner: int | None) -> AuthorType | None:
         if author.is_bot or author.id == self.bot_id:
             return AuthorType.BOT
-        team = self._team_of(owner)
+        team = self._teams[owner]
         if author.id in team.member_ids:
             return AuthorType.TEAM_MEMBER
         if not team.role_ids:
@@ -102,7 +92,7 @@ class People:
         return self._remember(author.id, author.role_ids, owner)
 
     def _remember(self, user_id: int, role_ids: tuple[int, ...], owner: int | None) -> AuthorType:
-        outside = self._team_of(owner).role_ids.isdisjoint(role_ids)
+        outside = self._teams[owner].role_ids.isdisjoint(role_ids)
         kind = AuthorType.COMMUNITY_USER if outside else AuthorType.TEAM_MEMBER
         self._seen[owner, user_id] = kind
         self._seen.move_to_end((owner, user_id))

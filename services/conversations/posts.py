@@ -7,8 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import struct
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,7 +18,7 @@ from clock import run_blocking
 from model.batches import Key, Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from services.storage import IdTable, files, read_object, read_text
+from services.storage import files, read_object, read_text
 
 _Id = Annotated[int, Field(ge=0, lt=2**64)]
 
@@ -40,27 +38,6 @@ class Post:
     sources: tuple[str, ...]
 
 
-_NUMBERS = struct.Struct("<d5Q?")
-_TEXTS = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each post
-
-
-def pack_post(post: Post) -> bytes:
-    ids = post.message_id, post.place_id, post.asked_in, post.asker_id, post.last_asked_id
-    texts = _TEXTS.encode([post.question, *post.sources])
-    return _NUMBERS.pack(post.at, *ids, post.opened_thread) + texts.encode("utf-8", "surrogatepass")
-
-
-def unpack_post(pack_post: bytes) -> Post:
-    at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread = _NUMBERS.unpack_from(pack_post)
-    question, *sources = json.loads(pack_post[_NUMBERS.size :].decode("utf-8", "surrogatepass"))
-    return Post(at, message_id, place_id, asked_in, asker_id, last_asked_id, opened_thread, question, tuple(sources))
-
-
-def asker_of(pack_post: bytes) -> int:
-    """Return the asker of a packed post without unpacking its texts."""
-    return _NUMBERS.unpack_from(pack_post)[4]
-
-
 KEPT_POSTS = 20_000  # posts kept in memory, newest last
 
 log = logging.getLogger(__name__)
@@ -72,18 +49,15 @@ _POST = TypeAdapter(Post)
 class Posts:
     """The newest replies of the bot, found by message, thread or asker. With a `path`, each new one is appended to that
     file.
-
-    Most are never asked about again, so they are packed, and found by tables: 350 bytes each with a question of 110
-    characters, where objects and dictionaries take 750.
     """
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
-        self._posts: dict[int, bytes] = {}  # by message, packed; the newest last
-        self._last_in = _id_table()  # by thread: its last post
+        self._posts: dict[int, Post] = {}  # by message; the newest last
+        self._last_in: dict[int, int] = {}  # by thread: its last post
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
-        self._opened: dict[int, IdTable[int]] = {}  # by channel, then by asker: the newest thread
-        self._answered = _id_table()  # by the last message of the part
+        self._opened: dict[Key, int] = {}  # by channel and asker: the newest thread
+        self._answered: dict[int, int] = {}  # by the last message of the part
         for post in earlier:
             self._add(post)
 
@@ -98,7 +72,7 @@ class Posts:
 
     def about(self, message_id: int) -> Post | None:
         """Return the record of the reply whose last piece is this message."""
-        return self._post(message_id)
+        return self._posts.get(message_id)
 
     def in_thread(self, place_id: int) -> bool:
         """True if the bot has posted in this thread."""
@@ -110,68 +84,58 @@ class Posts:
 
     def newest_in(self, place_id: int) -> int:
         """The id of the newest recorded post there; 0 where there is none."""
-        return self._last_in.get(place_id) or 0
+        return self._last_in.get(place_id, 0)
 
     def opened_for(self, channel_id: int, asker_id: int) -> int | None:
         """The newest thread that the bot opened for this asker in this channel."""
-        opened = self._opened.get(channel_id)
-        return None if opened is None else opened.get(asker_id)
+        return self._opened.get(Key(channel_id, asker_id))
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """Return the newest thread opened for this asker in this channel, if the bot has posted there after `since`."""
         thread_id = self.opened_for(channel_id, asker_id)
-        last = None if thread_id is None else self._post(self._last_in.get(thread_id))
+        last = None if thread_id is None else self._last_post_in(thread_id)
         return None if last is None or last.at <= since else thread_id
 
     def latest_for(self, place_id: int, asker_id: int) -> Post | None:
         """The newest reply to this asker in this thread; in a channel, in the newest thread opened there for them."""
         thread_id = self.opened_for(place_id, asker_id)
         place_id = place_id if thread_id is None else thread_id
-        last = self._post(self._last_in.get(place_id))
+        last = self._last_post_in(place_id)
         if last is not None and last.asker_id == asker_id:
             return last
-        return self._post(self._last_for.get(Key(place_id, asker_id)))
+        return self._posts.get(self._last_for.get(Key(place_id, asker_id), 0))
 
     def forget(self, asker_id: int) -> None:
         """Remove the records of replies to a person."""
-        for message_id in [each for each, kept in self._posts.items() if asker_of(kept) == asker_id]:
+        for message_id in [each for each, post in self._posts.items() if post.asker_id == asker_id]:
             self._forget(message_id)
 
-    def _post(self, message_id: int | None) -> Post | None:
-        pack_post = None if message_id is None else self._posts.get(message_id)
-        return None if pack_post is None else unpack_post(pack_post)
+    def _last_post_in(self, place_id: int) -> Post | None:
+        return self._posts.get(self.newest_in(place_id))
 
     def _add(self, post: Post) -> None:
-        last_id = self.newest_in(post.place_id)
-        last = self._posts.get(last_id)
-        self._posts[post.message_id] = pack_post(post)
-        if last is not None and asker_of(last) != post.asker_id:
-            self._last_for[Key(post.place_id, asker_of(last))] = last_id
+        last = self._last_post_in(post.place_id)
+        self._posts[post.message_id] = post
+        if last is not None and last.asker_id != post.asker_id:
+            self._last_for[Key(post.place_id, last.asker_id)] = last.message_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
-        self._last_in.put(post.place_id, post.message_id)
-        self._answered.put(post.last_asked_id, post.message_id)
+        self._last_in[post.place_id] = post.message_id
+        self._answered[post.last_asked_id] = post.message_id
         if post.opened_thread:
-            self._opened.setdefault(post.asked_in, _id_table()).put(post.asker_id, post.place_id)
+            self._opened[Key(post.asked_in, post.asker_id)] = post.place_id
         if len(self._posts) > KEPT_POSTS:
             self._forget(next(iter(self._posts)))
 
     def _forget(self, message_id: int) -> None:
-        post = unpack_post(self._posts.pop(message_id))
-        self._answered.discard(post.last_asked_id)
+        post = self._posts.pop(message_id)
+        self._answered.pop(post.last_asked_id, None)
         if self._last_in.get(post.place_id) == message_id:
-            self._last_in.discard(post.place_id)
-        theirs = Key(post.place_id, post.asker_id)
+            del self._last_in[post.place_id]
+        theirs, asked = Key(post.place_id, post.asker_id), Key(post.asked_in, post.asker_id)
         if self._last_for.get(theirs) == message_id:
             del self._last_for[theirs]
-        if self.opened_for(post.asked_in, post.asker_id) == post.place_id and post.place_id not in self._last_in:
-            opened = self._opened[post.asked_in]
-            opened.discard(post.asker_id)
-            if not len(opened):
-                del self._opened[post.asked_in]
-
-
-def _id_table() -> IdTable[int]:
-    return IdTable(array("Q"))
+        if self._opened.get(asked) == post.place_id and post.place_id not in self._last_in:
+            del self._opened[asked]
 
 
 def read_posts(path: Path) -> list[Post]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from model.batches import Destination, Part
 from model.messages import AuthorType, Message, PlaceKind
 from model.outcomes import Reason
+from model.servers import Servers
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
@@ -24,11 +25,6 @@ class RouteRules:
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
     capture_channels: frozenset[int] = frozenset()  # captured from although `@everyone` cannot view them
     team_active_seconds: float = 120.0  # how long the bot keeps out after a team member replied to the asker
-    servers: Mapping[int, RouteRules] = field(default_factory=dict[int, "RouteRules"])  # those in which they differ
-
-    def within(self, guild_id: int | None) -> RouteRules:
-        """The rules of one server."""
-        return self if guild_id is None else self.servers.get(guild_id, self)
 
     def reply_mode_in(self, channel_id: int) -> str:
         return self.reply_mode_by_channel.get(channel_id, self.reply_mode)
@@ -88,7 +84,7 @@ class PartFacts:
         """True if the part, or what it replies to, is not public and not in one of the `capture_channels`: private talk
         must not become public knowledge.
         """
-        allowed, places = self.router.rules.within(self.part.guild_id).capture_channels, [self.part.place]
+        allowed, places = self.router.rules[self.part.guild_id].capture_channels, [self.part.place]
         if self.target is not None:
             places.append(self.router.history.place(self.target.channel_id))
         return any(not place.public and allowed.isdisjoint({place.id, place.channel_id}) for place in places)
@@ -111,7 +107,7 @@ class PartFacts:
     async def team_is_answering(self) -> bool:
         place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
         if not self.part.place.is_thread:
-            since = first.at - self.router.rules.team_active_seconds
+            since = first.at - self.router.rules[self.part.guild_id].team_active_seconds
             return self.router.team.helped(place_id, author_id, since, first.at)
         earlier = await self.router.history.newest(place_id, THREAD_MESSAGES)
         own = [message.id for message in earlier if message.author.id == author_id and message.id < first.id]
@@ -175,7 +171,7 @@ class Router:
     team: TeamActivity
     posts: Posts
     follower: ConversationTracker
-    rules: RouteRules
+    rules: Servers[RouteRules]
     outbox: Outbox = field(default_factory=Outbox)
 
     async def route(self, part: Part) -> Routing:
@@ -210,7 +206,7 @@ class Router:
 
     async def _reason_for_silence(self, facts: PartFacts) -> Reason | None:
         part, addressed = facts.part, await facts.addresses_bot()
-        mode = self.rules.within(part.guild_id).reply_mode_in(part.place.channel_id)
+        mode = self.rules[part.guild_id].reply_mode_in(part.place.channel_id)
         if mode == "off" or (mode == "mention" and not addressed):
             return Reason.REPLY_MODE
         # A part that was cancelled already ends as cancelled, for the reason that came first.

@@ -96,7 +96,56 @@ class Rarity:
 # Compact tables of messages
 
 _TYPES = tuple(AuthorType)
-_NUMBERS = {author_type: number for number, author_type in enumerate(_TYPES)}
+
+
+class RecentIds:
+    """A bounded table of message ids, each with a number in every column. It keeps the greatest ids, which are the
+    newest: they contain the time.
+
+    An id alone takes 8 bytes, where an `OrderedDict` takes 180. The columns are made at full length: arrays that grow
+    are moved again and again, and leave holes in memory.
+    """
+
+    __slots__ = ("_columns", "_count", "_ids", "_most")
+
+    def __init__(self, most: int, columns: str = "") -> None:
+        """`columns`: the type code of each column, as `array` has it."""
+        # Room for those that are kept, those that are forgotten together, and the one that is one too many.
+        self._columns: list[array[Any]] = [array(code, [0]) * (most + most // 16 + 1) for code in f"Q{columns}"]
+        self._ids: array[int] = self._columns[0]
+        self._count = 0
+        self._most = most
+
+    def __contains__(self, message_id: int) -> bool:
+        return self._index_of(message_id) is not None
+
+    def get(self, message_id: int) -> list[Any] | None:
+        """Return the numbers of an id, column by column; None if it is not in the table."""
+        index = self._index_of(message_id)
+        return None if index is None else [column[index] for column in self._columns[1:]]
+
+    def add(self, message_id: int, *numbers: float) -> None:
+        """Add an id that is not in the table."""
+        count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
+        for column, number in zip(self._columns, (message_id, *numbers), strict=True):
+            if index < count:  # nearly always it is the newest, and none has to move
+                column[index + 1 : count + 1] = column[index:count]
+            column[index] = number
+        self._count = count + 1
+        if self._count > self._most + self._most // 16:  # many go at once, since all others move up
+            for column in self._columns:
+                column[: self._most] = column[self._count - self._most : self._count]
+            self._count = self._most
+
+    def put(self, message_id: int, column: int, number: float) -> None:
+        """Change the number in a column, counted from 0, of an id, if it is in the table."""
+        index = self._index_of(message_id)
+        if index is not None:
+            self._columns[column + 1][index] = number
+
+    def _index_of(self, message_id: int) -> int | None:
+        index = bisect_left(self._ids, message_id, 0, self._count)
+        return index if index < self._count and self._ids[index] == message_id else None
 
 
 class KnownMessage(NamedTuple):
@@ -109,103 +158,28 @@ class KnownMessage(NamedTuple):
     at: float
 
 
-class RecentIds:
-    """A bounded set of message ids. It keeps the greatest, which are the newest: ids contain the time.
-
-    8 bytes each, where an `OrderedDict` takes 180.
-    """
-
-    __slots__ = ("_count", "_ids", "_most")
-
-    def __init__(self, most: int) -> None:
-        self._ids = _column("Q", most)
-        self._count = 0
-        self._most = most
-
-    def __contains__(self, message_id: int) -> bool:
-        return _index_of(self._ids, self._count, message_id) is not None
-
-    def add(self, message_id: int) -> None:
-        """Add an id that is not in the set."""
-        _insert_at(self._ids, self._count, bisect_left(self._ids, message_id, 0, self._count), message_id)
-        self._count = _without_surplus([self._ids], self._count + 1, self._most)
-
-
 class KnownMessages:
-    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300.
+    """A bounded table of the newest messages by id: 41 bytes for a message, where objects take 300."""
 
-    Its columns are made at full length: arrays that grow are moved again and again, and leave holes in memory.
-    """
-
-    __slots__ = ("_authors", "_conversations", "_count", "_ids", "_most", "_places", "_times", "_types")
+    __slots__ = ("_rows",)
 
     def __init__(self, most: int) -> None:
-        self._ids, self._conversations, self._places, self._authors = (_column("Q", most) for _ in range(4))
-        self._types: array[int] = _column("B", most)
-        self._times: array[float] = _column("d", most)
-        self._count = 0
-        self._most = most
+        self._rows = RecentIds(most, "QQQBd")
 
     def get(self, message_id: int) -> KnownMessage | None:
-        index = _index_of(self._ids, self._count, message_id)
-        if index is None:
+        row = self._rows.get(message_id)
+        if row is None:
             return None
-        author_type = _TYPES[self._types[index]]
-        return KnownMessage(
-            self._conversations[index], self._places[index], self._authors[index], author_type, self._times[index]
-        )
-
-    def conversation_of(self, message_id: int) -> int | None:
-        index = _index_of(self._ids, self._count, message_id)
-        return None if index is None else self._conversations[index]
-
-    def place_of(self, message_id: int) -> int | None:
-        index = _index_of(self._ids, self._count, message_id)
-        return None if index is None else self._places[index]
+        conversation, place_id, author_id, author_type, at = row
+        return KnownMessage(conversation, place_id, author_id, _TYPES[author_type], at)
 
     def add(self, message_id: int, spoken: KnownMessage) -> None:
         """Add a message that is not in the table."""
-        count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
-        _insert_at(self._ids, count, index, message_id)
-        _insert_at(self._conversations, count, index, spoken.conversation)
-        _insert_at(self._places, count, index, spoken.place_id)
-        _insert_at(self._authors, count, index, spoken.author_id)
-        _insert_at(self._types, count, index, _NUMBERS[spoken.author_type])
-        _insert_at(self._times, count, index, spoken.at)
-        columns = (self._ids, self._conversations, self._places, self._authors, self._types, self._times)
-        self._count = _without_surplus(columns, count + 1, self._most)
+        self._rows.add(message_id, *spoken[:3], _TYPES.index(spoken.author_type), spoken.at)
 
     def move(self, message_id: int, conversation: int) -> None:
         """Change the conversation of a message, if it is in the table."""
-        index = _index_of(self._ids, self._count, message_id)
-        if index is not None:
-            self._conversations[index] = conversation
-
-
-def _column(kind: str, most: int) -> array[Any]:
-    """With room for those that are kept, those that are forgotten together, and the one that is one too many."""
-    return array(kind, [0]) * (most + most // 16 + 1)
-
-
-def _insert_at(column: array[Any], count: int, index: int, value: float) -> None:
-    """Put a number before the `index`th of the first `count`."""
-    if index < count:  # nearly always it is the newest, and none has to move
-        column[index + 1 : count + 1] = column[index:count]
-    column[index] = value
-
-
-def _without_surplus(columns: Iterable[array[Any]], count: int, most: int) -> int:
-    """How many are left once the oldest are forgotten: many at once, since all others move up."""
-    if count <= most + most // 16:
-        return count
-    for column in columns:
-        column[:most] = column[count - most : count]
-    return most
-
-
-def _index_of(ids: array[int], count: int, message_id: int) -> int | None:
-    index = bisect_left(ids, message_id, 0, count)
-    return index if index < count and ids[index] == message_id else None
+        self._rows.put(message_id, 0, conversation)
 
 
 # The memory
@@ -446,7 +420,8 @@ class ConversationTracker:
 
     def conversation_of(self, message_id: int) -> int | None:
         """Return the id of a message's conversation; None if the message is unknown or was dropped from memory."""
-        return self._memory.spoken.conversation_of(message_id)
+        known = self._memory.spoken.get(message_id)
+        return None if known is None else known.conversation
 
     def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
         """Return the newest message ids of a conversation, in order of id; with `place_id`, only those in that
@@ -454,8 +429,10 @@ class ConversationTracker:
         """
         talk = self._memory.talks.get(conversation)
         ids = () if talk is None else tuple(talk.message_ids)
-        spoken = self._memory.spoken
-        return ids if place_id is None else tuple(each for each in ids if spoken.place_of(each) == place_id)
+        if place_id is None:
+            return ids
+        known = ((each, self._memory.spoken.get(each)) for each in ids)
+        return tuple(each for each, message in known if message is not None and message.place_id == place_id)
 
     def last_said(self, message_id: int) -> float | None:
         """Return the time of the newest message in the conversation of a message; None if the message is unknown or was

@@ -1,15 +1,15 @@
-"""Slash commands: their form on Discord, how each is answered, and what a callback gets and may raise. What they do is
-given as callbacks.
+"""Slash commands: the table of them, how they are registered and answered, and what a callback gets and may raise. What
+they do is given as callbacks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, Protocol
+from inspect import Parameter, Signature
+from typing import Any, Literal, NamedTuple, Protocol
 
 import discord
 from discord import app_commands
@@ -21,6 +21,8 @@ from services.discord.text import split
 
 Interaction = discord.Interaction[discord.Client]
 Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
+Callback = Callable[..., Answer]
+"""Carries a command out: called with the `Call`, and the options by name. Raises `CommandRefused`."""
 
 PRIVACY_COMMAND_SECONDS = 10.0  # how long a shutdown waits for a wish for privacy
 MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
@@ -65,47 +67,78 @@ class CommandRefused(Exception):
     """The command cannot be done; the message is one line for the caller, and says what to do instead."""
 
 
-class RunbookActions(Protocol):
-    """`/kb`: a person's own runbooks. Each raises `CommandRefused`."""
-
-    def add(self, call: Call, document: Attachment | str, title: str | None) -> Answer:
-        """`document`: a file, or the text itself."""
-        ...
-
-    def list(self, call: Call) -> Answer: ...
-
-    def remove(self, call: Call, title: str) -> Answer: ...
-
-    def forget(self, call: Call) -> Answer:
-        """Remove all of them."""
-        ...
-
-    def show_in_threads(self, call: Call, *, shown: bool) -> Answer:
-        """Allow or forbid answers in public threads that are taken from the caller's runbooks."""
-        ...
+MOST_CHARS = 1_000  # of a question
+MOST_TITLE_CHARS = 100
+MOST_TEXT_CHARS = 6_000
+"""The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
 
 
-class EvidenceActions(Protocol):
-    """`/evidence`: the files of a thread. Each raises `CommandRefused`."""
+class CommandOption(NamedTuple):
+    """An option of a slash command. `type` is an annotation as discord.py reads it."""
 
-    def list(self, call: Call) -> Answer: ...
+    description: str
+    type: Any
+    required: bool = True
 
-    def delete(self, call: Call, filename: str) -> Answer: ...
+
+class SlashCommand(NamedTuple):
+    """A slash command. `in_any_case`: it is carried out although nobody may be told."""
+
+    description: str
+    options: Mapping[str, CommandOption] = {}
+    in_any_case: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Callbacks:
-    """The functions that carry out the commands. Each raises `CommandRefused`; a command whose function is None does
-    not exist.
-    """
+GROUPS = {
+    "privacy": "What the bot may do with what you write.",
+    "kb": "Your own runbooks, which the bot answers you from.",
+    "evidence": "The files of this thread that the bot can search.",
+}
+"""What is said of commands with a name of two words, by the first of them."""
 
-    ask: Callable[[Call, str], Answer]
-    opt_out: Callable[[Call], Answer]
-    opt_in: Callable[[Call], Answer]
-    forget: Callable[[Call], Answer]
-    speaks: Speaks
-    runbooks: RunbookActions | None = None
-    evidence: EvidenceActions | None = None
+COMMANDS: Mapping[str, SlashCommand] = {
+    "ask": SlashCommand(
+        "Ask the bot; only you see the answer.",
+        {"question": CommandOption("What you want to know.", Range[str, 1, MOST_CHARS])},
+    ),
+    "privacy opt-out": SlashCommand("Leave me alone: read, learn and record nothing that I write.", in_any_case=True),
+    "privacy opt-in": SlashCommand("Count me in again.", in_any_case=True),
+    "privacy forget": SlashCommand("Remove what the bot has kept of me.", in_any_case=True),
+    "kb add": SlashCommand(
+        "Keep a runbook: a file, or text.",
+        {
+            "file": CommandOption("A text file, such as a .md or .txt.", discord.Attachment, required=False),
+            "text": CommandOption(
+                "The runbook itself, where it is short.", Range[str, 1, MOST_TEXT_CHARS], required=False
+            ),
+            "title": CommandOption(
+                "What it is called; without one, the name of the file.",
+                Range[str, 1, MOST_TITLE_CHARS],
+                required=False,
+            ),
+        },
+    ),
+    "kb list": SlashCommand("Show your runbooks."),
+    "kb remove": SlashCommand(
+        "Remove one of your runbooks.", {"title": CommandOption("Its title, as /kb list shows it.", str)}
+    ),
+    "kb forget": SlashCommand("Remove all of your runbooks."),
+    "kb visibility": SlashCommand(
+        "Say where answers may be taken from your runbooks.",
+        {
+            "where": CommandOption(
+                "private: only in /ask, where nobody else reads. thread: in your threads as well.",
+                Literal["private", "thread"],
+            )
+        },
+    ),
+    "evidence list": SlashCommand("Show the files of this thread."),
+    "evidence delete": SlashCommand(
+        "Have the bot forget a file of this thread.",
+        {"filename": CommandOption("Its name, as /evidence list shows it.", str)},
+    ),
+}
+"""Every slash command. Those without a callback do not exist on Discord; docs/operating.md lists them."""
 
 
 class Answering:
@@ -225,10 +258,6 @@ def _name(interaction: Interaction) -> str:
 
 
 REGISTERING_SECONDS = 120.0
-MOST_CHARS = 1_000  # of a question
-MOST_TITLE_CHARS = 100
-MOST_TEXT_CHARS = 6_000
-"""The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
 
 Command = app_commands.Command[Any, ..., None]
 Form = Command | app_commands.Group
@@ -252,8 +281,9 @@ class _Tree(app_commands.CommandTree[discord.Client]):
 class Commands:
     """One bot's commands. They replace the commands that the application had in a guild before."""
 
-    def __init__(self, client: discord.Client, callbacks: Callbacks) -> None:
-        self._answering = Answering(callbacks.speaks)
+    def __init__(self, client: discord.Client, callbacks: Mapping[str, Callback], speaks: Speaks) -> None:
+        """`callbacks`: by the name of the command in `COMMANDS`."""
+        self._answering = Answering(speaks)
         self._tree = _Tree(client, self._answering)
         for form in _forms(callbacks, self._answering):
             self._tree.add_command(form)
@@ -292,103 +322,40 @@ class Commands:
             log.info("server %d: commands %s", guild_id, ", ".join(f"/{command.name}" for command in known))
 
 
-def _forms(callbacks: Callbacks, answering: Answering) -> Iterator[Form]:
-    """A form for each thing that there is a callback for."""
-
-    @app_commands.describe(question="What you want to know.")
-    async def ask(interaction: Interaction, question: Range[str, 1, MOST_CHARS]) -> None:
-        await answering.answer(interaction, lambda call: callbacks.ask(call, question))
-
-    yield _command("ask", "Ask the bot; only you see the answer.", ask)
-    # Carried out although nobody may be told.
-    wish = partial(_plain, in_any_case=True)
-    yield _group(
-        "privacy",
-        "What the bot may do with what you write.",
-        wish("opt-out", "Leave me alone: read, learn and record nothing that I write.", callbacks.opt_out, answering),
-        wish("opt-in", "Count me in again.", callbacks.opt_in, answering),
-        wish("forget", "Remove what the bot has kept of me.", callbacks.forget, answering),
-    )
-    if callbacks.runbooks is not None:
-        yield _kb(callbacks.runbooks, answering)
-    if callbacks.evidence is not None:
-        yield _evidence(callbacks.evidence, answering)
+def _forms(callbacks: Mapping[str, Callback], answering: Answering) -> Iterable[Form]:
+    """A form for each command that there is a callback for; those of a group in one."""
+    forms: dict[str, Form] = {}
+    for name, command in COMMANDS.items():
+        if name not in callbacks:
+            continue
+        first, _, second = name.partition(" ")
+        form = _form(second or first, command, callbacks[name], answering)
+        if not second:
+            forms[first] = form
+            continue
+        group = forms.setdefault(first, app_commands.Group(name=first, description=GROUPS[first]))
+        assert isinstance(group, app_commands.Group)  # noqa: S101 (no command is called like a group)
+        group.add_command(form)
+    return forms.values()
 
 
-def _kb(runbooks: RunbookActions, answering: Answering) -> Form:
-    @app_commands.describe(
-        file="A text file, such as a .md or .txt.",
-        text="The runbook itself, where it is short.",
-        title="What it is called; without one, the name of the file.",
-    )
-    async def add(
-        interaction: Interaction,
-        file: discord.Attachment | None = None,
-        text: Range[str, 1, MOST_TEXT_CHARS] | None = None,
-        title: Range[str, 1, MOST_TITLE_CHARS] | None = None,
-    ) -> None:
-        async def add_runbook(call: Call) -> str:
-            if (file is None) == (text is None):
-                raise CommandRefused(answering.phrases(interaction).say("file_or_text"))
-            if text is not None and title is None:
-                raise CommandRefused(answering.phrases(interaction).say("text_needs_title"))
-            return await runbooks.add(call, text or "" if file is None else _attachment(file), title)
+def _form(name: str, command: SlashCommand, callback: Callback, answering: Answering) -> Command:
+    async def run(interaction: Interaction, **options: Any) -> None:
+        given = {key: _given(value) for key, value in options.items()}
+        await answering.answer(interaction, lambda call: callback(call, **given), in_any_case=command.in_any_case)
 
-        await answering.answer(interaction, add_runbook)
-
-    @app_commands.describe(title="Its title, as /kb list shows it.")
-    async def remove(interaction: Interaction, title: str) -> None:
-        await answering.answer(interaction, lambda call: runbooks.remove(call, title))
-
-    @app_commands.describe(where="private: only in /ask, where nobody else reads. thread: in your threads as well.")
-    async def visibility(interaction: Interaction, where: Literal["private", "thread"]) -> None:
-        await answering.answer(interaction, lambda call: runbooks.show_in_threads(call, shown=where == "thread"))
-
-    return _group(
-        "kb",
-        "Your own runbooks, which the bot answers you from.",
-        _command("add", "Keep a runbook: a file, or text.", add),
-        _plain("list", "Show your runbooks.", runbooks.list, answering),
-        _command("remove", "Remove one of your runbooks.", remove),
-        _plain("forget", "Remove all of your runbooks.", runbooks.forget, answering),
-        _command("visibility", "Say where answers may be taken from your runbooks.", visibility),
-    )
+    # discord.py makes the form of the signature.
+    parameters = [Parameter("interaction", Parameter.POSITIONAL_OR_KEYWORD)]
+    for key, option in command.options.items():
+        default = Parameter.empty if option.required else None
+        parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=default, annotation=option.type))
+    run.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] (read by `inspect`)
+    described = app_commands.describe(**{key: option.description for key, option in command.options.items()})(run)
+    return app_commands.Command(name=name, description=command.description, callback=described)
 
 
-def _evidence(files: EvidenceActions, answering: Answering) -> Form:
-    @app_commands.describe(filename="Its name, as /evidence list shows it.")
-    async def delete(interaction: Interaction, filename: str) -> None:
-        await answering.answer(interaction, lambda call: files.delete(call, filename))
-
-    return _group(
-        "evidence",
-        "The files of this thread that the bot can search.",
-        _plain("list", "Show the files of this thread.", files.list, answering),
-        _command("delete", "Have the bot forget a file of this thread.", delete),
-    )
-
-
-def _plain(
-    name: str, description: str, done: Callable[[Call], Answer], answering: Answering, *, in_any_case: bool = False
-) -> Command:
-    """A command without options."""
-
-    async def run(interaction: Interaction) -> None:
-        await answering.answer(interaction, done, in_any_case=in_any_case)
-
-    return _command(name, description, run)
-
-
-def _command(name: str, description: str, run: Callable[..., Coroutine[Any, Any, None]]) -> Command:
-    return app_commands.Command(name=name, description=description, callback=run)
-
-
-def _group(name: str, description: str, *commands: Command) -> app_commands.Group:
-    made = app_commands.Group(name=name, description=description)
-    for each in commands:
-        made.add_command(each)
-    return made
-
-
-def _attachment(file: discord.Attachment) -> Attachment:
-    return Attachment(file.id, file.filename, file.size, file.url, file.content_type)
+def _given(value: object) -> object:
+    """The value of an option in the program's own types."""
+    if not isinstance(value, discord.Attachment):
+        return value
+    return Attachment(value.id, value.filename, value.size, value.url, value.content_type)

@@ -1,7 +1,7 @@
 """Facts from files: reads files, keeps them searchable, and answers questions about them.
 
-`reading` turns bytes into chunks, `store` keeps documents, `asking` understands questions and finds lines, `tools`
-offers the result to a model.
+`reading` turns bytes into chunks, `store` keeps documents, `asking` understands questions and finds lines: these stand
+alone (docs/facts-from-files.md). `tools` offers the result to a model, which `condensing` asks for answers.
 """
 
 # pyright: reportUnusedImport=false
@@ -9,9 +9,12 @@ from services.documents.ingesting import fill, ingested
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors
+from services.documents.refusals import refusal_text
 from services.documents.results import QAResult, Status, ToolContext
-from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
+from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.thread_files import (
+    CLOSED,
+    GONE,
     PLACE_ID,
     Candidate,
     IngestJob,
@@ -21,6 +24,8 @@ from services.documents.thread_files import (
     forget_evidence,
     is_closed,
     remove_file,
+    tombstone_flags,
+    tombstones_of,
 )
 from services.documents.tools import Toolset
 from services.documents.tools.core import unreadable

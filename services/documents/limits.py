@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from services.conversations import phrases
-from services.llm import one_line
-from services.telemetry import number_of
+from model.words import number_of, one_line
 
 
 class DocumentKind(StrEnum):
@@ -20,6 +18,19 @@ class DocumentKind(StrEnum):
     MARKDOWN = "markdown"
     CODE = "code"
     TEXT = "text"
+
+
+LEVELS = {
+    "FATAL": "fatal panic emerg emergency",
+    "CRITICAL": "critical crit alert",
+    "ERROR": "error err severe",
+    "WARN": "warn warning",
+    "INFO": "info notice",
+    "DEBUG": "debug",
+    "TRACE": "trace",
+}
+"""The levels of log entries, the worst first, with their words in logs and in questions."""
+LEVEL_LETTERS = {"F": "FATAL", "E": "ERROR", "W": "WARN", "I": "INFO", "D": "DEBUG", "V": "TRACE"}  # klog, logcat
 
 
 class ChunkType(StrEnum):
@@ -70,6 +81,7 @@ class LineRecord:
     """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
     its like: in one file all have equally many digits of fraction. Year 0000 where the log leaves the year out (0001
     after the turn of the year), 0000-01-01 where it leaves the day out as well (the next day after midnight)."""
+    local_time: str | None = None  # the writer's day and time of day, `2031-03-04T10:00:00.100000`; years as above
     severity: str | None = None  # FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE
     component: str | None = None
 
@@ -123,25 +135,19 @@ _LONGEST_NAME = 80
 
 
 class FileRefused(Exception):
-    """Raised for a file that is too large or cannot be read. `str` of it is one line for people, in English, that says
-    what to do.
+    """Raised for a file that is too large or cannot be read.
+
+    Attributes:
+        sentences: names of the sentences that say why and what to do, one after another; `values`: what they show.
     """
 
     def __init__(self, *sentences: str, **values: object) -> None:
-        """`sentences`: names of sentences in the phrase book, told one after another. `values`: the values that they
-        show.
-        """
         self.sentences, self.values = sentences, values
-        super().__init__(self.message_in("en"))
+        super().__init__(f"{', '.join(sentences)} ({', '.join(f'{name}: {value}' for name, value in values.items())})")
 
     def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
         """Make it picklable: it is raised in another process than the one that reports it."""
         return _refused, (self.sentences, self.values)
-
-    def message_in(self, language: str) -> str:
-        """Return the line for people in a language (ISO 639-1)."""
-        said = phrases(language)
-        return " ".join(said.say(sentence, **self.values) for sentence in self.sentences)
 
 
 def _refused(sentences: tuple[str, ...], values: dict[str, object]) -> FileRefused:

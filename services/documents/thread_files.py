@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clock import rfc3339, run_blocking
 from clock.cancellation import CancelToken
@@ -296,8 +297,34 @@ def _file_of(key: str) -> tuple[int, str]:
     return int(message_id), base64.urlsafe_b64decode(mark).decode()
 
 
+def tombstone_flags(kept: Mapping[str, Any]) -> dict[str, bytes]:
+    """The content of a file of `Tombstones` as shared flags, by key."""
+    flags = {
+        _file_key(int(message), mark): b"true" for message, marks in kept.get("files", {}).items() for mark in marks
+    }
+    return flags | {
+        f"{CLOSED}{case_id}": json.dumps(closed).encode() for case_id, closed in kept.get("closed", {}).items()
+    }
+
+
+def tombstones_of(flags: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The inverse; other flags are left out."""
+    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
+    for key, value in sorted(flags.items()):
+        if key.startswith(GONE):
+            message_id, mark = _file_of(key.removeprefix(GONE))
+            found["files"].setdefault(str(message_id), []).append(mark)
+        elif key.startswith(CLOSED):
+            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
+    return found
+
+
 def _oldest(held: Mapping[int, object], most: int) -> list[int]:
     return list(held)[: max(0, len(held) - most)]
+
+
+_POSTED_BY = "posted_by"
+"""Of a file that was removed and whose name is still listed: who posted it."""
 
 
 async def forget_evidence(
@@ -316,7 +343,7 @@ async def forget_evidence(
     """
 
     def posted(origin: Origin) -> bool:
-        return origin.uploader_id == user_id
+        return origin.uploader_id == user_id or origin.extra.get(_POSTED_BY) == str(user_id)
 
     count = 0
     for name in await store.list_collections(protocol.CASE_PREFIX):
@@ -346,7 +373,8 @@ async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Do
     if described is None or not await store.delete_document(name, doc.doc_id):
         return
     origin = doc.origin
-    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id)
+    posted_by = {_POSTED_BY: str(origin.uploader_id)}  # no uploader: that is how a file that was removed is known
+    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id, extra=posted_by)
     marker = await store.expect(described.collection, kept)
     await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")
 

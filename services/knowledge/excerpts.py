@@ -11,6 +11,7 @@ from itertools import groupby
 
 from services.knowledge.library import Source
 from services.knowledge.library_search import Search, article_of
+from services.knowledge.topic_files import blocks_of_pairs
 from services.search import Passage, passages, ranked
 from services.search.text import Article
 from services.storage import in_thread
@@ -24,6 +25,8 @@ _OF_FEW = {1: 6_000, 2: 3_750}
 first then hold what answers 277, in 6,150 characters on average; with 3,750 for one, 274. Neighbours of the passages,
 or those whose headings fit, in the place of others: fewer.
 """
+_MORE_CHARS = 3_000
+"""For sections that are asked for by their headings, besides what else an excerpt shows."""
 _GAP = "[…]"
 _CONTENTS = "Contents:\n"
 _PAIR = "--- QA ---\n"
@@ -34,12 +37,16 @@ _PREPARED = 32
 """Sources that are kept prepared: the same few are asked about again and again."""
 _OUTLINE_SHARE = 0.12
 """Of the room of an excerpt; the rest is for its passages."""
+_LONG_OUTLINE_SHARE = 0.25
+"""Where that is enough for the title only: a model asks for sections by the headings that it sees."""
 
 
-async def within(sources: Sequence[Source], query: str, search: Search, max_chars: int) -> list[Source]:
+async def within(
+    sources: Sequence[Source], query: str, search: Search, max_chars: int, headings: Sequence[str] = ()
+) -> list[Source]:
     """Return `sources` as a model is given them: parsed, and together at most `max_chars` characters long. A source
-    that is too long becomes an excerpt: its outline, then the passages that fit `query` best, in the order of the
-    document.
+    that is too long becomes an excerpt: its outline, then the sections with these `headings` and the passages that fit
+    `query` best, in the order of the document.
     """
     if sum(len(source.text) for source in sources) <= _AT_ONCE_CHARS:
         articles = [_shown(source) for source in sources]  # a thread would cost more
@@ -47,7 +54,7 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
         articles = await in_thread(lambda: [_shown(source) for source in sources])
     pairs = list(zip(sources, articles, strict=True))
     wholes = [source.text if article is None else article.markdown for source, article in pairs]
-    excerpted = _OF_FEW.get(len(sources), EXCERPT_CHARS)
+    excerpted = _OF_FEW.get(len(sources), EXCERPT_CHARS) + (_MORE_CHARS if headings else 0)
     enough = [
         len(whole) if article is None else min(len(whole), excerpted)
         for whole, article in zip(wholes, articles, strict=True)
@@ -61,7 +68,7 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
         if article is None:
             cut = await in_thread(best_pairs, whole, query, room)
         else:
-            cut = excerpt(article, await search.passages_of(source.id, query), room)
+            cut = excerpt(article, await search.passages_of(source.id, query), room, headings)
         given.append(replace(source, text=cut, title=title, is_excerpt=True))
     return given
 
@@ -78,15 +85,22 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def excerpt(article: Article, best: Sequence[str], room: int) -> str:
-    """Return an excerpt of at most `room` characters. `best`: the texts of matching passages, best first."""
+def excerpt(article: Article, best: Sequence[str], room: int, headings: Sequence[str] = ()) -> str:
+    """Return an excerpt of at most `room` characters. `best`: the texts of matching passages, best first; sections with
+    one of the `headings`, and what is below them, come before.
+    """
     contents = article.contents(int(room * _OUTLINE_SHARE) - len(_CONTENTS))
+    if "\n" not in contents:
+        contents = article.contents(int(room * _LONG_OUTLINE_SHARE) - len(_CONTENTS))
     left = room - len(_CONTENTS) - len(contents) - 2
     cut = passages(article)
     places = {passage.text: place for place, passage in enumerate(cut)}
     chosen: set[int] = set()
     headed: set[int] = set()
-    for place in (places[text] for text in best if text in places):
+    wanted = {heading.strip().casefold() for heading in headings}
+    below = [place for place, passage in enumerate(cut) if wanted & _path(article, passage)] if wanted else []
+    own = [place for place in below if _path(article, cut[place], last=True) & wanted]
+    for place in dict.fromkeys([*own, *below, *(places[text] for text in best if text in places)]):
         section = cut[place].section
         needs = len(cut[place].text) + 2 + len(_GAP) + 2
         if section not in headed:
@@ -100,6 +114,11 @@ def excerpt(article: Article, best: Sequence[str], room: int) -> str:
         return article.markdown[:room]
     body = _laid_out(article, cut, sorted(chosen))
     return f"{_CONTENTS}{contents}\n\n{body}" if contents else body
+
+
+def _path(article: Article, passage: Passage, *, last: bool = False) -> set[str]:
+    path = article.sections[passage.section].headings
+    return {heading.casefold() for heading in (path[-1:] if last else path)}
 
 
 def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -> str:
@@ -122,7 +141,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     """
     if not topic.startswith(_PAIR):
         return topic[:room]
-    pairs = [f"{_PAIR}{pair}" for pair in topic.split(_PAIR) if pair]
+    pairs = [f"{_PAIR}{pair}\n" for pair in blocks_of_pairs(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
     for place in ranked(pairs, query):

@@ -325,9 +325,16 @@ def _parted(superseded: str) -> tuple[str, str, str]:
     return superseded.partition(" ")
 
 
+def blocks_of_pairs(text: str) -> list[str]:
+    """Return the text of each pair of a topic file, without the line that opens it. A line within a turn is indented:
+    none that opens a pair can be written by a person.
+    """
+    return f"\n{text}".split(f"\n{_BEGIN}")
+
+
 def _pairs_in(text: str) -> Iterator[_Pair]:
     """Lines that belong to no turn are left out."""
-    for block in text.split(_BEGIN):
+    for block in blocks_of_pairs(text):
         headers: dict[str, str] = {}
         superseded: list[str] = []
         turns: list[tuple[str, str]] = []

@@ -5,11 +5,12 @@ Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests
     prompting               put into a prompt, whose sections text from outside cannot leave
     structured              made a request with a JSON schema; the reply is parsed, and asked for again if unusable
     tools                   answered after calls of tools, if there are any, within limits
-    recording               recorded (`--llm-record`), or answered from such a file (`--llm-replay`)
+    redacting               freed of secrets, and recorded so (`--llm-record`)
+    recording               answered from such a file (`--llm-replay`), or else
     resilience              retried, or refused at once while a circuit breaker is open; in real time
     chat                    sent to an OpenAI-compatible endpoint, with a time-out
 
-The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
+The last four are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
 asks through `prefetching`, another `Asker`, which makes calls before it is certain that their answers are needed.
 
 What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
@@ -32,11 +33,10 @@ from services.llm.endpoint import (
 from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
 from services.llm.prefetching import PrefetchingAsker
 from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
+from services.llm.recording import Recording, ReplayEndpoint, UnreadableExchanges
 from services.llm.redacting import RedactingEndpoint
 from services.llm.resilience import (
     NOT_THIS_KEY,
-    ConcurrencyLimit,
     import_client,
     open_endpoint,
     unreachable_because,

@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from model.conversations import Image
+from model.words import clean, one_line
 
 # What a reader, or a model, takes for a letter of a label or for a delimiter: each with the characters that look alike.
 _CONFUSABLES = {
@@ -77,13 +78,6 @@ _OUR_ID = re.compile(r"team:\S")
 _FILLER = re.compile(r"[^a-z<]+")
 _MANY_BRACKETS = re.compile(r"(?:< ?){3,}")
 
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
-    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # hidden, or turning direction
-    "\U000e0000-\U000e007f]"  # tags: an invisible copy of ASCII
-)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FIELD = re.compile(r"(?P<label>[A-Z][^:\n]*): (?P<text>.*)")
 
 
@@ -124,19 +118,6 @@ def system(task: str, project_introduction: str, rules: str, *labels: str) -> st
 def conversation_rules(*, has_own_turns: bool, has_images: bool) -> tuple[str, ...]:
     """The sentences for `system` that explain the labels of a conversation; only of labels that occur in it."""
     return (USER_RULES, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
-
-
-def clean(text: str) -> str:
-    r"""`text` with `\n` as its only line break, and without invisible characters."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _SURROGATE.sub("\ufffd", text)
-    return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
-
-
-def one_line(text: str) -> str:
-    """`clean`, in one line: for names and ids."""
-    return " ".join(clean(text).split("\n"))
 
 
 def id_field(source_id: str) -> Field:

@@ -30,7 +30,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import clock
-from services.llm.endpoint import Endpoint, LLMError, Reply, Request, Round, UnknownRequest
+from services.llm.endpoint import LLMError, Reply, Request, Round, UnknownRequest
 from services.storage import files
 from services.telemetry import people
 
@@ -173,8 +173,8 @@ _MAX_SHOWN = 4
 _MAX_LINE_CHARS = 100
 
 
-class RecordingEndpoint:
-    """Asks `inner`, and appends each exchange to `path`, failures included, before anybody acts on it.
+class Recording:
+    """Appends exchanges to `path`, failures included.
 
     On a virtual loop the lines are in the order of the calls, and recording does not change the run; on an ordinary
     loop they are in the order in which the calls ended.
@@ -183,8 +183,7 @@ class RecordingEndpoint:
         OSError: on construction, if the file cannot be opened for appending.
     """
 
-    def __init__(self, inner: Endpoint, path: Path) -> None:
-        self._inner = inner
+    def __init__(self, path: Path) -> None:
         self._turn = asyncio.Lock()
         self._path = path
         with path.open("ab+") as file:
@@ -194,28 +193,21 @@ class RecordingEndpoint:
                 if file.read() != b"\n":
                     file.write(b"\n")
 
-    async def complete(self, request: Request) -> Reply:
-        try:
-            reply = await self._inner.complete(request)
-        except LLMError as error:
-            await self._append(render(request, error))
-            raise
-        await self._append(render(request, reply))
-        return reply
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-        async with self._turn:  # wait for a write in progress
-            pass
-
-    async def _append(self, line: str) -> None:
+    async def add(self, request: Request, outcome: Reply | LLMError) -> None:
+        """Append one exchange. Raises OSError."""
+        line = render(request, outcome).encode()
         # The path is opened for each line, as forgetting a person replaces the file.
         if isinstance(asyncio.get_running_loop(), clock.VirtualLoop):
             # Not in a thread: other work would overtake, and no heartbeat waits here.
-            files.append(self._path, line.encode())
+            files.append(self._path, line)
             return
         async with self._turn:
-            await clock.run_blocking(files.append, self._path, line.encode())
+            await clock.run_blocking(files.append, self._path, line)
+
+    async def aclose(self) -> None:
+        """Wait for a write in progress."""
+        async with self._turn:
+            pass
 
 
 class ReplayEndpoint:

@@ -1,5 +1,5 @@
-"""Redact secrets in requests to a model and in its replies: a model may repeat whatever it was given, and its operator
-knows the key that it is called with.
+"""Redact secrets in requests to a model and in its replies, and record both without them: a model may repeat whatever
+it was given, and its operator knows the key that it is called with.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from services.llm.endpoint import Endpoint, Part, Reply, Request, RequestedCall, Round
+from services.llm.endpoint import Endpoint, LLMError, Part, Reply, Request, RequestedCall, Round
+from services.llm.recording import Recording
 
 _ESCAPED = re.compile(r"\\\\|\\u00(?P<code>2[013-9a-f]|[3-467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
 """A printable character of ASCII in JSON's notation for others, but for the quote and the backslash."""
@@ -19,32 +20,46 @@ SYSTEM_PROMPTS = 32
 
 
 class RedactingEndpoint:
-    """Calls `inner` with the request redacted, and redacts the reply. `redact` removes secrets from a text."""
+    """Calls `inner` with the request redacted, and redacts the reply. `redact` removes secrets from a text. `recording`
+    gets each exchange so redacted, before anybody acts on it.
+    """
 
-    def __init__(self, inner: Endpoint, redact: Callable[[str], str]) -> None:
+    def __init__(self, inner: Endpoint, redact: Callable[[str], str], recording: Recording | None = None) -> None:
         self._inner = inner
+        self._recording = recording
         self._redact = redact
         # These are the operator's and ours, few, and the same in every request of their step.
         self._system = lru_cache(maxsize=SYSTEM_PROMPTS)(redact)
 
     async def complete(self, request: Request) -> Reply:
-        reply = await self._inner.complete(
-            replace(
-                request,
-                system=self._system(request.system),
-                user=tuple(map(self._part, request.user)),
-                rounds=tuple(map(self._round, request.rounds)),
-            )
+        request = replace(
+            request,
+            system=self._system(request.system),
+            user=tuple(map(self._part, request.user)),
+            rounds=tuple(map(self._round, request.rounds)),
         )
-        return replace(
+        try:
+            reply = await self._inner.complete(request)
+        except LLMError as error:
+            await self._record(request, error)
+            raise
+        reply = replace(
             reply,
             text=self._said(reply.text),
             calls=tuple(map(self._call, reply.calls)),
             content=self._said(reply.content),
         )
+        await self._record(request, reply)
+        return reply
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+        if self._recording is not None:
+            await self._recording.aclose()
+
+    async def _record(self, request: Request, outcome: Reply | LLMError) -> None:
+        if self._recording is not None:
+            await self._recording.add(request, outcome)
 
     def _part(self, part: Part) -> Part:
         text = part.get("text")

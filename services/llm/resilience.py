@@ -5,6 +5,7 @@ circuit breaker, a limit of calls at a time, real time; and a cheap check that i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
@@ -124,8 +125,9 @@ FAILURES = 5
 OPEN_SECONDS = 30.0
 
 
-def open_endpoint(settings: EndpointSettings) -> Endpoint:
-    """The model that `settings` name. Nothing is imported or dialled before the first call.
+def open_endpoint(settings: EndpointSettings, at_once: int | None = None) -> Endpoint:
+    """The model that `settings` name. Nothing is imported or dialled before the first call. `at_once`: as for
+    `ModelEndpoint`.
 
     Open one for each configured model, use it from one loop, and close it at shutdown.
 
@@ -134,30 +136,109 @@ def open_endpoint(settings: EndpointSettings) -> Endpoint:
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    once = RetryAfterEndpoint(CrynuxEndpoint(settings))
-    patient = RetryingEndpoint(once, max_retries=settings.max_retries, retry_timeouts=settings.retry_timeouts)
-    return RealTimeEndpoint(CircuitBreakerEndpoint(patient, once, name=settings.name))
+    return ModelEndpoint(CrynuxEndpoint(settings), settings, at_once=at_once)
 
 
-class RetryAfterEndpoint:
-    """Calls `inner` no sooner than the server allows: a `Retry-After` of one call delays all calls.
+class ModelEndpoint:
+    """Asks `inner` in real time, so that calls, pauses and time-outs take no virtual time; and with patience.
 
-    What it asks for counts up to `LONGEST_PAUSE_SECONDS`. `now` is in the seconds of the running loop.
+    - At most `at_once` calls are under way; the others wait in order, within the time of their answer.
+    - A `Retry-After` of one call delays all calls, up to `LONGEST_PAUSE_SECONDS`.
+    - A call is made up to `1 + max_retries` times, or as often as the request's options say. `Unavailable` is retried,
+      and with `retry_timeouts` also `TimedOut`, whose job may still run and be billed. Pauses double, each times 0.5 to
+      1.5 (`jitter` gives 0 to 1), and are never shorter than the server asked for.
+    - A circuit breaker: an endpoint that hangs must not cost every call its whole time-out. `FAILURES` calls in a row
+      that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for `OPEN_SECONDS`. Then one call is let
+      through as a probe, without retries. Any answer, even a refusal, closes the circuit; a failed probe keeps it open
+      for another `OPEN_SECONDS`.
+
+    `now` is in the seconds of the loop that the calls run on.
     """
 
     def __init__(
         self,
         inner: Endpoint,
+        settings: EndpointSettings,
         *,
-        now: Callable[[], float] = clock.loop_time,
+        at_once: int | None = None,
+        jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        now: Callable[[], float] = clock.loop_time,
     ) -> None:
         self._inner = inner
-        self._now = now
+        self._name = settings.name
+        self._max_retries = settings.max_retries
+        self._retried = (Unavailable, TimedOut) if settings.retry_timeouts else (Unavailable,)
+        self._turns = contextlib.nullcontext() if at_once is None else asyncio.Semaphore(at_once)
+        self._jitter = jitter
         self._sleep = sleep
+        self._now = now
         self._not_before = -math.inf
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
 
     async def complete(self, request: Request) -> Reply:
+        async with self._turns:
+            return await clock.real_time(lambda: self.ask(request))
+
+    async def aclose(self) -> None:
+        # In real time as well: the client belongs to the loop that made its calls.
+        await clock.real_time(self._inner.aclose)
+
+    async def ask(self, request: Request) -> Reply:
+        """As `complete`, in the time of the running loop, and without waiting for others."""
+        if self._open_until is None:
+            retries = self._max_retries if request.options is None else request.options.retries
+            return await self._counted(request, retries)
+        left = self._open_until - self._now()
+        if left > 0 or self._probing:
+            until = f"for {math.ceil(left)} s" if left > 0 else "until the call that probes it has ended"
+            message = f"{self._name}, step {request.step}: has stopped answering and is not asked again {until}"
+            raise Unavailable(f"{message}; check that it runs")
+        self._probing = True
+        try:
+            return await self._counted(request, 0)
+        finally:
+            self._probing = False
+
+    async def _counted(self, request: Request, retries: int) -> Reply:
+        """Ask, and open or close the circuit by how that ends."""
+        try:
+            reply = await self._patiently(request, retries)
+        except (Unavailable, TimedOut):
+            self._failures += 1
+            # A call that began before the circuit opened does not keep it open for longer; a probe does.
+            if self._failures >= FAILURES and (self._open_until is None or self._probing):
+                self._open_until = self._now() + OPEN_SECONDS
+                log.warning("%s has stopped answering; not asked again for %g s", self._name, OPEN_SECONDS)
+            raise
+        except LLMError:
+            self._close_circuit()
+            raise
+        self._close_circuit()
+        return reply
+
+    def _close_circuit(self) -> None:
+        if self._open_until is not None:
+            log.info("%s answers again", self._name)
+        self._failures = 0
+        self._open_until = None
+
+    async def _patiently(self, request: Request, retries: int) -> Reply:
+        for attempt in range(retries):
+            try:
+                return await self._attempt(request)
+            except self._retried as error:
+                asked = getattr(error, "retry_after", None) or 0.0
+                own = FIRST_PAUSE_SECONDS * 2**attempt * (0.5 + self._jitter())
+                pause = min(LONGEST_PAUSE_SECONDS, max(own, asked))
+                log.info("%s; asked again in %.1f s", error, pause)
+            await self._sleep(pause)
+        return await self._attempt(request)
+
+    async def _attempt(self, request: Request) -> Reply:
+        """Ask once, no sooner than the server allows."""
         # Others may have been told to wait longer while this one slept.
         while (left := self._not_before - self._now()) > 0:
             await self._sleep(left)
@@ -168,136 +249,3 @@ class RetryAfterEndpoint:
                 until = self._now() + min(LONGEST_PAUSE_SECONDS, error.retry_after)
                 self._not_before = max(self._not_before, until)
             raise
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class RetryingEndpoint:
-    """Asks `inner` up to `1 + max_retries` times, or as often as the request's options say.
-
-    Retries `Unavailable`, and with `retry_timeouts` also `TimedOut`, whose job may still run and be billed. Pauses
-    double, each times 0.5 to 1.5 (`jitter` gives 0 to 1), and are never shorter than the server asked for.
-    """
-
-    def __init__(
-        self,
-        inner: Endpoint,
-        *,
-        max_retries: int,
-        retry_timeouts: bool,
-        jitter: Callable[[], float] = random.random,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._inner = inner
-        self._max_retries = max_retries
-        self._retried = (Unavailable, TimedOut) if retry_timeouts else (Unavailable,)
-        self._jitter = jitter
-        self._sleep = sleep
-
-    async def complete(self, request: Request) -> Reply:
-        for attempt in range(self._max_retries if request.options is None else request.options.retries):
-            try:
-                return await self._inner.complete(request)
-            except self._retried as error:
-                asked = getattr(error, "retry_after", None) or 0.0
-                own = FIRST_PAUSE_SECONDS * 2**attempt * (0.5 + self._jitter())
-                pause = min(LONGEST_PAUSE_SECONDS, max(own, asked))
-                log.info("%s; asked again in %.1f s", error, pause)
-            await self._sleep(pause)
-        return await self._inner.complete(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class CircuitBreakerEndpoint:
-    """A circuit breaker: an endpoint that hangs must not cost every call its whole time-out.
-
-    `FAILURES` calls in a row that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for
-    `OPEN_SECONDS`. Then one call is let through as a probe, to `once` instead of `patient` (the same endpoint with
-    retries). Any answer, even a refusal, closes the circuit; a failed probe keeps it open for another `OPEN_SECONDS`.
-    `now` is in the seconds of the running loop.
-    """
-
-    def __init__(
-        self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = clock.loop_time
-    ) -> None:
-        self._patient = patient
-        self._once = once
-        self._name = name
-        self._now = now
-        self._failures = 0
-        self._open_until: float | None = None
-        self._probing = False
-
-    async def complete(self, request: Request) -> Reply:
-        if self._open_until is None:
-            return await self._ask(self._patient, request)
-        left = self._open_until - self._now()
-        if left > 0 or self._probing:
-            until = f"for {math.ceil(left)} s" if left > 0 else "until the call that probes it has ended"
-            message = f"{self._name}, step {request.step}: has stopped answering and is not asked again {until}"
-            raise Unavailable(f"{message}; check that it runs")
-        self._probing = True
-        try:
-            return await self._ask(self._once, request)
-        finally:
-            self._probing = False
-
-    async def aclose(self) -> None:
-        await self._patient.aclose()
-
-    async def _ask(self, endpoint: Endpoint, request: Request) -> Reply:
-        try:
-            reply = await endpoint.complete(request)
-        except (Unavailable, TimedOut):
-            self._count_failure()
-            raise
-        except LLMError:
-            self._close_circuit()
-            raise
-        self._close_circuit()
-        return reply
-
-    def _count_failure(self) -> None:
-        self._failures += 1
-        # A call that began before the circuit opened does not keep it open for longer; a probe does.
-        if self._failures >= FAILURES and (self._open_until is None or self._probing):
-            self._open_until = self._now() + OPEN_SECONDS
-            log.warning("%s has stopped answering; not asked again for %g s", self._name, OPEN_SECONDS)
-
-    def _close_circuit(self) -> None:
-        if self._open_until is not None:
-            log.info("%s answers again", self._name)
-        self._failures = 0
-        self._open_until = None
-
-
-class RealTimeEndpoint:
-    """Asks `inner` in real time, so that calls, retries and time-outs take no virtual time."""
-
-    def __init__(self, inner: Endpoint) -> None:
-        self._inner = inner
-
-    async def complete(self, request: Request) -> Reply:
-        return await clock.real_time(lambda: self._inner.complete(request))
-
-    async def aclose(self) -> None:
-        # In real time as well: the client belongs to the loop that made its calls.
-        await clock.real_time(self._inner.aclose)
-
-
-class ConcurrencyLimit:
-    """Asks `inner`, at most `most` calls at a time; the others wait in order, within the time of their answer."""
-
-    def __init__(self, inner: Endpoint, most: int) -> None:
-        self._inner = inner
-        self._turns = asyncio.Semaphore(most)
-
-    async def complete(self, request: Request) -> Reply:
-        async with self._turns:
-            return await self._inner.complete(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

@@ -4,23 +4,27 @@ data folder after the person was forgotten.
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from services.llm import clean
-from services.privacy.unknown_files import named
+from services.privacy.unknown_files import FolderContents, named, unknown_files
+from services.storage import DataFolder
 
 LEAST_CHARS = 16
 """Letters and digits that identify a text as somebody's: "yes, thanks" is in every prompt."""
 LONG_CHARS = 32
 """Of a single line that identifies the text which it is from."""
 
+WINDOW = 6
+"""Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
 _WORDS = re.compile(r"\w+")
 _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
@@ -29,11 +33,15 @@ class TextMatch:
     """Searches for texts. A text is found if all its lines are, in any order, or if one long line is: prompts show
     parts of texts.
 
+    Texts are looked up by the first words of one of their lines, so that a search takes hardly longer for a thousand
+    texts than for one.
+
     `too_short`: texts it does not look for.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._lines: set[tuple[str, ...]] = set()
+        self._alone: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
         for text in texts:
             # The description of an image differs from prompt to archive.
@@ -43,20 +51,41 @@ class TextMatch:
             if sum(map(len, lines)) < LEAST_CHARS:
                 self.too_short += 1
             else:
-                self._lines.add(tuple(f" {line} " for line in lines))
-                self._lines.update((f" {line} ",) for line in lines if len(line) >= LONG_CHARS)
+                self._add(tuple(lines))
+                for line in lines:
+                    if len(line) >= LONG_CHARS:
+                        self._add((line,))
+
+    def _add(self, lines: tuple[str, ...]) -> None:
+        words = max(lines, key=len).split(" ")
+        padded = tuple(f" {line} " for line in lines)
+        if len(words) == 1:
+            self._alone[words[0]].add(padded)
+            return
+        start = tuple(words[:WINDOW])
+        self._by_start[words[0]].setdefault(len(start), {}).setdefault(start, set()).add(padded)
 
     def found_in(self, text: str) -> bool:
-        words = f" {_words_of_line(clean(text))} "
-        return any(all(line in words for line in lines) for lines in self._lines)
+        joined = _words_of_line(clean(text))
+        words, padded = joined.split(" "), f" {joined} "
+        return any(all(line in padded for line in lines) for lines in self._beginning_in(words))
+
+    def _beginning_in(self, words: list[str]) -> Iterator[tuple[str, ...]]:
+        seen: set[tuple[str, ...]] = set()
+        for at, word in enumerate(words):
+            if word in self._alone:
+                yield from self._alone[word]
+            for length, starts in self._by_start.get(word, {}).items():
+                start = tuple(words[at : at + length])
+                if start in starts and start not in seen:
+                    seen.add(start)
+                    yield from starts[start]
 
 
 def _words_of_line(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-WINDOW = 6
-"""Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
 CHUNK_BYTES = 256 * 1024
 PAUSE_SECONDS = 0.001
 """Between two pieces of a file, so that a running bot is not kept waiting."""
@@ -110,25 +139,45 @@ class WordSequences:
         return False
 
 
-def find_remaining_words(root: Path, texts: Iterable[str], but: Collection[Path], said: Iterable[str]) -> list[str]:
-    """Return a line for each file below `root` that contains such texts, plain or escaped as in JSON. Files and folders
-    in `but`, and those that a line of `said` names already, are not searched. Raises OSError.
+def find_remaining_words(root: Path, texts: Iterable[str], about: FolderContents, said: Iterable[str]) -> list[str]:
+    """Return a line for each file below `root` that contains such texts, plain or escaped as in JSON, and for each file
+    and folder that cannot be read.
+
+    Documents of `about`, and files that a line of `said` names already, are not searched. A line that names a folder
+    stands for those of its files that are not part of the layout.
     """
     traces = WordSequences()
     traces.add(texts)
-    passed = {path.absolute() for path in but}
+    passed = {path.absolute() for path in about.documents}
     known = tuple(said)
+    unknown = set(unknown_files(DataFolder(root), about.ours))
     found: list[Path] = []
-    for path in sorted(root.rglob("*")):
-        absolute = path.absolute()
-        if not path.is_file() or path.is_symlink() or passed & {absolute, *absolute.parents}:
-            continue
-        if any(line.startswith((f"{path}: ", f"{path.parent}: ")) for line in known):
-            continue
-        with suppress(FileNotFoundError):  # it went meanwhile
-            if traces.found_in(_words_in_file(path)):
-                found.append(path)
-    return list(named(found, "still has words as they wrote them, which others may have repeated; look at it"))
+    closed: list[Path] = []
+
+    def is_named(path: Path) -> bool:
+        return any(
+            line.startswith(f"{path}: ") or (path in unknown and line.startswith(f"{path.parent}: ")) for line in known
+        )
+
+    def unreadable(error: OSError) -> None:
+        closed.append(Path(error.filename))
+
+    for folder, _, names in os.walk(root, onerror=unreadable):
+        for path in (Path(folder, name) for name in names):
+            absolute = path.absolute()
+            if not path.is_file() or path.is_symlink() or passed & {absolute, *absolute.parents} or is_named(path):
+                continue
+            try:
+                if traces.found_in(_words_in_file(path)):
+                    found.append(path)
+            except FileNotFoundError:  # it went meanwhile
+                continue
+            except PermissionError:
+                closed.append(path)
+    return [
+        *named(sorted(found), "still has words as they wrote them, which others may have repeated; look at it"),
+        *(f"{path}: cannot be read, so nothing is known of what is in it" for path in sorted(closed)),
+    ]
 
 
 def _words_in_file(path: Path) -> Iterator[list[str]]:

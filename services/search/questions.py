@@ -4,6 +4,7 @@ contain (a figure, a name).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -350,6 +351,7 @@ def _asks(sentence: str) -> bool:
 
 
 _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
+_NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
 _NUMBERS = (
     (
         re.compile(r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE),
@@ -361,11 +363,34 @@ _NUMBERS = (
     ),
     (
         re.compile(
-            r"\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|ports?|numbers?|limits?)"
-            r"|\bhow\s+(?:many|much|large|big)\b|\bmax(?:imum)?\s+(?:size|number|length)|\bsince\s+which\b",
+            r"\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|numbers?|limits?)"
+            r"|\bhow\s+(?:many|much)\b|\bmax(?:imum)?\s+(?:number|length)|\bsince\s+which\b",
             re.IGNORECASE,
         ),
-        re.compile(r"\d|\b(?:one|two|three|four|five|ten|no|unlimited|any)\b", re.IGNORECASE),
+        re.compile(rf"\d|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE),
+    ),
+    (
+        re.compile(r"\bhow\s+(?:large|big)\b|\bmax(?:imum)?\s+size\b", re.IGNORECASE),
+        re.compile(
+            r"\d\s*(?:[kmgt]i?b?|b|bytes?|(?:kilo|mega|giga|tera)bytes?|char(?:acter)?s?|lines|pixels|px|%)(?!\w)"
+            r"|\d\s*\*\s*\d|\b(?:no|any|unlimited)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        re.compile(r"\b(?:which|what)(?:['’]s|\s+(?:is|are))?\s+(?:the\s+)?(?:\w+\s+){0,2}ports?\b", re.IGNORECASE),
+        re.compile(r"(?<![\w.])\d{2,5}(?!\w|\.\d)"),
+    ),
+    (
+        re.compile(
+            r"\bwhen\s+(?:will|is|does|do|can)\b.{0,80}\b(?:come|comes|coming|out|released?|land|ship|available|expected|planned)\b"
+            r"|\brelease\s+date\b",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"\b(?:19|20)\d\d\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\s+\d",
+            re.IGNORECASE,
+        ),
     ),
 )
 """What asks for a figure, and what such a figure looks like."""
@@ -380,6 +405,19 @@ _VERSIONED = re.compile(
 )
 """What a version is asked of."""
 _NO_PRODUCT = frozenset({"the", "this", "that", "it", "its", "your", "minimum", "lowest", "latest", "newest", "oldest"})
+_COUNTED = re.compile(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
+"""The things whose number is asked for."""
+_NOT_COUNTED = frozenset(
+    [
+        *("of", "the", "an", "my", "our", "your", "more", "other", "different", "times", "in", "on", "per", "at", "to"),
+        *("do", "does", "did", "can", "could", "is", "are", "was", "were", "should", "will", "would", "may", "must"),
+        *("has", "have", "you", "we", "they", "there", "that"),
+    ]
+)
+"""Words of "how many" that are no thing: "how many of my folders", "how many can I have"."""
+_COUNT_WITHIN = 48
+"""Characters between a thing and its number: "at most 40 agents", "Agents: 40"."""
+_COUNT = re.compile(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
 _DIGIT_WITHIN = 24
 """Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
 _INTRODUCTION = re.compile(
@@ -396,12 +434,13 @@ _GENERAL = re.compile(
 class AskedFor(NamedTuple):
     """The requirements of an answer. `figures`: patterns of a time, a version, a port or a limit, where one is asked
     for; `names`: options, error codes and identifiers in the question, in lower case; `versions_of`: products of which
-    a version is asked, likewise.
+    a version is asked, likewise; `counted`: beginnings of words for what is counted, of which one needs a number.
     """
 
     figures: tuple[re.Pattern[str], ...]
     names: frozenset[str]
     versions_of: frozenset[str]
+    counted: frozenset[str]
 
 
 def asked_for(question: str) -> AskedFor:
@@ -410,7 +449,17 @@ def asked_for(question: str) -> AskedFor:
     found = {(after or before).strip(".+#-").lower() for after, before in _VERSIONED.findall(question)}
     products = found - _NO_PRODUCT - {""}
     versions_of = frozenset(products) if figures else frozenset[str]()
-    return AskedFor(figures, frozenset(each.lower() for each in _NAMES.findall(question)), versions_of)
+    names = frozenset(each.lower() for each in _NAMES.findall(question))
+    return AskedFor(figures, names, versions_of, _counted(question))
+
+
+def _counted(question: str) -> frozenset[str]:
+    found: set[str] = set()
+    for words in _COUNTED.findall(question.lower()):
+        from_thing = itertools.dropwhile(_NOT_COUNTED.__contains__, words.split())
+        thing = itertools.takewhile(lambda word: word not in _NOT_COUNTED, from_thing)
+        found |= {word.removesuffix("s").removesuffix("ie") for word in thing}
+    return frozenset(found)
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
@@ -429,7 +478,20 @@ def holds(text: str, asked: AskedFor) -> bool:
     lower = text.lower()
     if not all(_is_followed_by_a_figure(product, lower) for product in asked.versions_of):
         return False
+    if asked.counted and not any(_is_near_a_count(thing, lower) for thing in asked.counted):
+        return False
     return not asked.names or any(name.removesuffix("()") in lower for name in asked.names)
+
+
+def _is_near_a_count(thing: str, text: str) -> bool:
+    at = text.find(thing)
+    while at >= 0:
+        end = at + len(thing)
+        begin = max(0, at - _COUNT_WITHIN)
+        if not text[at - 1 : at].isalpha() and _COUNT.search(text[begin : end + _COUNT_WITHIN]):
+            return True
+        at = text.find(thing, end)
+    return False
 
 
 def _is_followed_by_a_figure(product: str, text: str) -> bool:

@@ -23,7 +23,7 @@ from model.conversation_ids import PATTERN as CONVERSATION_ID
 from model.conversation_ids import ConversationKind, joins_by_messages
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
-from services.storage import IdTable, files
+from services.storage import files
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker, encodable
 from services.team.decisions import why_invalid
@@ -146,7 +146,7 @@ class Captures:
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
         self._threads: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
-        self._first = IdTable(list[_First]())  # by message
+        self._first: dict[int, _First] = {}  # by message
         self._count = 0
         for pair in earlier:
             self.remember(pair)
@@ -199,14 +199,13 @@ class Captures:
         self._count += 1
         first = _First(self._count, conversation_id)
         for message_id in pair.message_ids:
-            if message_id not in self._first:
-                self._first.put(message_id, first)
+            self._first.setdefault(message_id, first)
         known = self._known.pop(conversation_id, None)
         left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
         self._known[conversation_id] = _Known(_pack(pair), said, left)
         if len(self._known) > self._kept:
             for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
-                self._first.discard(message_id)
+                del self._first[message_id]
 
     def _firsts_of(self, known: _Known) -> set[int]:
         """The messages for which this conversation was the first."""

@@ -11,6 +11,7 @@ import resource
 import socket
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -88,7 +89,7 @@ def most_connections() -> int:
 
 class LogLineLimit(logging.Filter):
     """A log filter that passes `LINES_A_MINUTE`, and adds to the next line how many were dropped. Errors of HTTP
-    libraries, which are about what a client sent, are logged without their traceback.
+    libraries, which are about what a client sent, and lost connections are logged without their traceback.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +107,8 @@ class LogLineLimit(logging.Filter):
         if self._count > LINES_A_MINUTE:
             return False
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and type(error).__module__.partition(".")[0] in HTTP_LIBRARIES:
+        of_client = isinstance(error, ConnectionError) or type(error).__module__.partition(".")[0] in HTTP_LIBRARIES
+        if error is not None and of_client:
             record.msg, record.args = "%s: %s", (record.getMessage(), type(error).__name__)
             record.exc_info = record.exc_text = None
         if left_out:
@@ -184,7 +186,7 @@ class Connections:
         """Register a connection. Returns False if there is no room."""
         peer = _key(transport.get_extra_info("peername"))
         if len(self._open) >= self.most:
-            stranger = next((each for each, known in self._open.items() if not known.authenticated), None)
+            stranger = self._dispensable()
             self._count_closed()
             if stranger is None:
                 return False
@@ -194,6 +196,12 @@ class Connections:
             before.deadline.cancel()
         self._open[peer] = _Open(transport, self._deadline(peer))
         return True
+
+    def _dispensable(self) -> object | None:
+        """Choose the oldest stranger of the host that takes most places: who floods makes room for others first."""
+        strangers = [each for each, known in self._open.items() if not known.authenticated]
+        places = Counter(map(_host, strangers))
+        return max(strangers, key=lambda each: places[_host(each)], default=None)
 
     def _deadline(self, peer: object) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
@@ -269,3 +277,7 @@ class _Counted(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._inner.resume_writing()
+
+
+def _host(peer: object) -> object:
+    return cast("Sequence[object]", peer)[0] if isinstance(peer, tuple) and peer else peer

@@ -191,6 +191,8 @@ async def serve_metrics(
     ) -> web.StreamResponse:
         if request.can_read_body:  # its body may be on its way for ever; a handler that has read it says so
             connections.asked(peer_of(request))
+        else:
+            connections.whole(peer_of(request))
         answer = await handler(request)
         connections.answered(peer_of(request))
         return answer

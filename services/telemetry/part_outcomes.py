@@ -7,17 +7,36 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
 
 from clock import from_rfc3339, rfc3339
 from model.messages import AuthorType, discord_address
 from model.outcomes import Outcome, OutcomeKind, traits_of
-from model.steps import DECISIONS, Decision
+from model.steps import DECISIONS
+
+
+def _recorded(path: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is recorded of the steps' decisions: without a model's own words, which may repeat a file, or a
+    person who is forgotten later.
+    """
+    found: dict[str, Any] = {}
+    for name, decision in DECISIONS.items():
+        decided: object = path.get(name)
+        if isinstance(decided, dict):
+            decided = decision.without_words(cast("dict[str, Any]", decided))
+        if decision.recorded and decided:
+            found[name] = decided
+    return found
+
+
+_Id = Annotated[int, PlainSerializer(str)]  # a string, as no JSON number is safe with so many digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOutcome:
-    """The record of how one part ended.
+    """The record of how one part ended. Its fields are in the order in which a line has them.
 
     Attributes:
         at, seconds: when that was decided, since 1970; how long after its window closed.
@@ -30,26 +49,26 @@ class PartOutcome:
         path: what the steps decided. Of a line, without the words of a model.
     """
 
-    at: float
-    result: OutcomeKind
-    channel_id: int
-    place_id: int
-    message_ids: tuple[int, ...]
-    author_id: int
-    author_type: AuthorType
+    at: Annotated[float, BeforeValidator(from_rfc3339), PlainSerializer(rfc3339)]
+    result: Annotated[OutcomeKind, Field(alias="outcome")]
     reason: str | None = None
-    guild_id: int | None = None
+    guild_id: _Id | None = None
+    channel_id: _Id
     channel: str = ""
-    reply_place_id: int | None = None
+    place_id: _Id
+    reply_place_id: _Id | None = None
+    message_ids: tuple[_Id, ...]
+    author_id: _Id
+    author_type: AuthorType
     question: str = ""
-    reply: str = ""
+    reply: Annotated[str, Field(exclude=True)] = ""
     level: str | None = None
     sources: tuple[str, ...] = ()
     qa_id: str | None = None
     llm_calls: int = 0
     seconds: float = 0.0
     tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    path: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    path: Annotated[Mapping[str, Any], PlainSerializer(_recorded)] = field(default_factory=dict[str, Any])
 
     @property
     def day(self) -> str:
@@ -105,33 +124,12 @@ def _asks(outcome: Outcome) -> bool:
     return bool(gate.get("question", traits.is_asked))
 
 
+_LINE = TypeAdapter(PartOutcome)
+
+
 def render_part_outcome(entry: PartOutcome) -> bytes:
     """Write a record as one line. Empty fields are left out."""
-    fields: dict[str, object] = {
-        "at": rfc3339(entry.at),
-        "outcome": entry.result,
-        "reason": entry.reason,
-        "guild_id": _id(entry.guild_id),
-        "channel_id": str(entry.channel_id),
-        "channel": entry.channel,
-        "place_id": str(entry.place_id),
-        "reply_place_id": _id(entry.reply_place_id),
-        "message_ids": [str(each) for each in entry.message_ids],
-        "author_id": str(entry.author_id),
-        "author_type": entry.author_type,
-        "question": entry.question,
-        "level": entry.level,
-        "sources": list(entry.sources),
-        "qa_id": entry.qa_id,
-        "llm_calls": entry.llm_calls,
-        "seconds": entry.seconds,
-        "tokens": {step: list(counts) for step, counts in entry.tokens.items()},
-        "path": {
-            name: decided
-            for name, decision in DECISIONS.items()
-            if decision.recorded and (decided := _recorded(decision, entry.path.get(name)))
-        },
-    }
+    fields = cast("dict[str, object]", _LINE.dump_python(entry, mode="json", by_alias=True))
     kept = {name: value for name, value in fields.items() if value not in (None, "", [], {}, 0)}
     return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
@@ -139,49 +137,6 @@ def render_part_outcome(entry: PartOutcome) -> bytes:
 def parse_part_outcome(line: bytes) -> PartOutcome | None:
     """Read one line; None if it is damaged, which costs only that line."""
     try:
-        return _parsed(json.loads(line))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        return _LINE.validate_python(json.loads(line))
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         return None
-
-
-def _parsed(row: dict[str, Any]) -> PartOutcome:
-    return PartOutcome(
-        at=from_rfc3339(row["at"]),
-        result=OutcomeKind(row["outcome"]),
-        channel_id=int(row["channel_id"]),
-        place_id=int(row["place_id"]),
-        message_ids=tuple(int(each) for each in row["message_ids"]),
-        author_id=int(row["author_id"]),
-        author_type=AuthorType(row["author_type"]),
-        reason=_text_or_none(row.get("reason")),
-        guild_id=_number_or_none(row.get("guild_id")),
-        channel=str(row.get("channel", "")),
-        reply_place_id=_number_or_none(row.get("reply_place_id")),
-        question=str(row.get("question", "")),
-        level=_text_or_none(row.get("level")),
-        sources=tuple(str(each) for each in row.get("sources", ())),
-        qa_id=_text_or_none(row.get("qa_id")),
-        llm_calls=int(row.get("llm_calls", 0)),
-        seconds=float(row.get("seconds", 0.0)),
-        tokens={str(step): (int(prompt), int(written)) for step, (prompt, written) in row.get("tokens", {}).items()},
-        path={str(step): decided for step, decided in row.get("path", {}).items()},
-    )
-
-
-def _recorded(decision: Decision, decided: object) -> object:
-    """Return what is recorded of a step's decision: without a model's own words, which may repeat a file, or a person
-    who is forgotten later.
-    """
-    return decision.without_words(cast("dict[str, Any]", decided)) if isinstance(decided, dict) else decided
-
-
-def _id(number: int | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _number_or_none(value: object) -> int | None:
-    return None if value is None else int(str(value))
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None else str(value)

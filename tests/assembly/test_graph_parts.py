@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import reactivex as rx
 
 from assembly.answering import library_of
 from assembly.data_folder import read_state
-from assembly.graph_parts import assemble, capture_parts
+from assembly.graph_parts import ServerParts, assemble, capture_parts
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.servers import Servers
 from operators.route import route
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
 from services.discord.protocols import DryRunPoster
+from services.knowledge import LibrarySearch
 from settings import load
 from tests.searching import ScriptedSearch
 
@@ -30,16 +33,23 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     parts = assemble(
         settings,
         state=state,
-        assistant=ExtractiveAssistant(search),
-        library=library,
-        search=search,
+        servers=Servers(
+            {
+                None: ServerParts(
+                    settings=settings,
+                    assistant=ExtractiveAssistant(search),
+                    library=library,
+                    search=cast("LibrarySearch", search),
+                    captures=capture_parts(settings, state),
+                )
+            }
+        ),
         poster=DryRunPoster(),
-        captures=capture_parts(settings, state),
     )
     message = Message(10, 17, Author(311, "ada"), "How?", now())
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())
-    inquiry = await rx.just(part).pipe(route(parts.services.router, parts.services.usage))
+    inquiry = await rx.just(part).pipe(route(parts.services.router, state.usages))
     assert isinstance(inquiry, Inquiry)
     inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)
-    assert state.spent[state.folder.usage].tokens == parts.services.usage.tokens.total() == 34
+    assert state.spent[state.folder.usage].tokens == state.usages.default.tokens.total() == 34
     assert told == [30, 4]

@@ -86,7 +86,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
     async def saves(number: int) -> None:
         state = read_state(load(config))
         state.seen.met(number, 1_500_000_000.0)
-        await state.budget.begin_chain(number, 1_500_000_000.0)
+        await state.budgets.default.begin_chain(number, 1_500_000_000.0)
         await state.save()
 
     run(lambda: saves(1))
@@ -125,7 +125,7 @@ async def test_budgets_that_are_kept_elsewhere_are_asked_for_by_group_and_not_wr
         ("shared", BudgetLimits(), "limits"),
         ("41", BudgetLimits(answers_per_day=3), "guilds.41.limits"),
     ]
-    assert state.budget_of(42) is state.budget is not state.budget_of(41)
+    assert state.budgets[42] is state.budgets.default is not state.budgets[41]
     assert not state.folder.usage.exists()
 
 
@@ -140,7 +140,7 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     before = said(1, ahead - hour)
     state.seen.arrived(before)
     state.seen.settled(Removed(1, before.id))
-    while await state.budget.begin_chain(5, ahead) is None:
+    while await state.budgets.default.begin_chain(5, ahead) is None:
         pass
     await state.save()
     again = read_state(load(config))
@@ -149,8 +149,8 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     assert not again.seen_before.has_outcome(1, said(1, ahead - hour + 60).id)
     starting = starts(again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
     assert starting == {1: before.id}
-    assert await again.budget.begin_chain(5, ahead - hour) is not None
-    assert await again.budget.begin_chain(5, ahead + hour) is None
+    assert await again.budgets.default.begin_chain(5, ahead - hour) is not None
+    assert await again.budgets.default.begin_chain(5, ahead + hour) is None
 
 
 def said(place_id: int, at: float) -> Message:

@@ -83,7 +83,7 @@ def weekly(settings: Settings, discord: Discord) -> WeeklyReport:
 def settings(tmp_path: Path) -> Settings:
     chosen = Settings.model_validate({"search": {"embeddings": "none"}, "report": {"channel_id": str(CHANNEL)}})
     ends = [
-        asked("Does it run on <@42> Solaris?", at=MONDAY + 60, llm_calls=2),
+        asked("Does it run on <@42> Solaris? See https://evil.example/x", at=MONDAY + 60, llm_calls=2),
         asked("Whose secret is this?", at=MONDAY + 70, guild_id=2, llm_calls=5, channel_id=8),
     ]
     file = tmp_path / "data" / "state" / "outcomes" / f"{ends[0].day}.jsonl"
@@ -127,6 +127,7 @@ def test_a_week_later_the_report_is_posted_once_and_tells_of_its_own_server(sett
     assert "**Calls to models**: 2," in post
     assert "secret" not in post
     assert "<@42>" not in post
+    assert "evil" not in post
     assert "discord.com/channels/1/7/" in post
 
 

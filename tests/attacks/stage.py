@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from assembly.redaction import redactor_of
 from commands.live import LiveOptions
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
+from services.redaction import Redactor
 from services.telemetry import logs
 from tests.attacks.aftermath import Aftermath, Said
 from tests.attacks.corpus import Attack, Way
@@ -127,7 +127,9 @@ class Stage:
             },
         }
         settings = settings_of(self.folder / "data", **sections)
-        logs.configure(level=level, style="text", file=self._log, backup_count=1, redact=redactor_of(settings).text)
+        logs.configure(
+            level=level, style="text", file=self._log, backup_count=1, redact=Redactor(settings.secrets).text
+        )
         lobby = self.server.add_channel("lobby")
         staff = self.server.add_channel("staff", hidden=True)
         self.server.allow(staff, self.server.bot, ANSWER)

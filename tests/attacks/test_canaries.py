@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from tests.attacks.stage import (
     ASKS,
@@ -157,7 +158,7 @@ async def test_each_output_holds_only_what_it_may(
 ) -> None:
     """Pitfalls 22 and 47."""
     home = tmp_path / "home"
-    options = LiveOptions(record=home / "live.jsonl", llm_record=home / "llm.jsonl")
+    options = LiveOptions(record=home / "live.jsonl", models=ModelOptions(record=home / "llm.jsonl"))
     metrics: dict[str, Any] = {"port": unused_tcp_port}
     async with staged(
         tmp_path, monkeypatch, (), options=options, level=level, model_seconds=2.0, metrics=metrics

@@ -18,7 +18,7 @@ from services.conversations import People
 from services.discord.live import DiscordPoster
 from services.documents.results import ToolContext
 from services.documents.tools import libraries
-from services.llm import Endpoint
+from services.llm import Endpoint, Recording, RedactingEndpoint
 from tests.attacks.aftermath import CHECKS, Aftermath, Check, Said, violations
 from tests.attacks.corpus import ATTACKS
 from tests.attacks.stage import Stage, staged
@@ -175,8 +175,8 @@ def staff_by_name(_: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def secrets_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    def as_it_is(inner: Endpoint, _redact: object) -> Endpoint:
-        return inner
+    def as_it_is(inner: Endpoint, _redact: object, recording: Recording | None) -> Endpoint:
+        return RedactingEndpoint(inner, str, recording)
 
     patch.setattr("assembly.answering.RedactingEndpoint", as_it_is)
 

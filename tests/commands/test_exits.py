@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.dispatch import OPTION_COMMANDS, asks_a_model
+from commands.dispatch import asks_a_model
 from commands.replay import backend
+from commands.table import BOT, COMMANDS, OPTIONS, flag
 from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
@@ -337,13 +338,16 @@ def test_other_commands_leave_the_log_file_to_the_bot_and_say_less(
 
 
 @pytest.mark.parametrize("arguments", [["--json"], []])
-def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[str]) -> None:
-    demo = ["--config", "examples/demo.yaml", "--replay", "examples/demo.jsonl", *arguments]
+def test_output_that_nobody_reads_any_more_ends_the_run_quietly(
+    config: Path, export: Path, arguments: list[str]
+) -> None:
+    config.write_text(f"{config.read_text()}search: {{embeddings: none}}\n")
+    replay = ["--config", str(config), "--replay", str(export), *arguments]
     reading, writing = os.pipe()
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "app.py", *demo], cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
+            [sys.executable, "app.py", *replay], cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
         )
     finally:
         os.close(writing)
@@ -352,13 +356,14 @@ def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[
     assert b"BrokenPipe" not in done.stderr
 
 
-def test_the_whole_program_answers_one_question() -> None:
-    asked = ["--config", "examples/demo.yaml", "--ask", "Which ports do the agents need?"]
+def test_the_whole_program_answers_one_question(config: Path) -> None:
+    config.write_text(f"{config.read_text()}search: {{embeddings: none}}\n")
+    asked = ["--config", str(config), "--ask", "How do I install Lanternfish?"]
     done = subprocess.run(
         [sys.executable, "app.py", *asked], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    assert "port 7480" in done.stdout
+    assert "lanternfish setup" in done.stdout
 
 
 def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
@@ -382,8 +387,14 @@ def test_afterwards_ctrl_c_is_what_it_was() -> None:
 
 
 def test_the_help_names_every_command_that_takes_a_server() -> None:
-    *others, last = (f"--{command}" for command in OPTION_COMMANDS["guild"])
+    *others, last = map(flag, OPTIONS["guild"].commands)
     assert f"with {', '.join(others)} and {last}" in app.parser().format_help()
+
+
+def test_the_readme_names_every_command_and_every_option_of_the_running_bot() -> None:
+    readme = (ROOT / "README.md").read_text()
+    running = [name for name, option in OPTIONS.items() if BOT in option.commands or not option.commands]
+    assert [name for name in map(flag, [*COMMANDS, *running]) if f"`{name}" not in readme] == []
 
 
 def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def run(
             task = asyncio.current_task()
             assert task is not None
             asyncio.get_running_loop().call_later(die_at, lambda: (die(), task.cancel()))
-        report = await regen.rebuild(settings_in(folder, at_once, describe), restart=False, record=None, replay=None)
+        report = await regen.rebuild(settings_in(folder, at_once, describe), restart=False)
         assert not report.given_up
         return Ran(now() - start, model)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from assembly.answering import ModelOptions
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
 from model.messages import DISCORD_EPOCH_MS
@@ -188,12 +189,12 @@ async def test_the_model_of_knowledge_work_is_asked_and_not_that_of_the_answers(
 
 async def test_recorded_exchanges_serve_knowledge_work_too_without_any_network(stage: Stage, tmp_path: Path) -> None:
     exchanges = tmp_path / "exchanges.jsonl"
-    stage.options = replace(stage.options, llm_record=exchanges)
+    stage.options = replace(stage.options, models=ModelOptions(record=exchanges))
     assert await stage.plays(a_day(3, image=7)) == 0
     asked = len(stage.server.seen)
     written = stage.raw
     stage.data = tmp_path / "again"
-    stage.options = replace(stage.options, data=stage.data, llm_record=None, llm_replay=exchanges)
+    stage.options = replace(stage.options, data=stage.data, models=ModelOptions(replay=exchanges))
     assert await stage.plays(a_day(3, image=7)) == 0
     assert len(stage.server.seen) == asked
     assert stage.raw == written

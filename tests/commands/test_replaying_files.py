@@ -205,14 +205,6 @@ def test_two_replays_of_files_print_the_same_bytes(tmp_path: Path, capsys: pytes
     assert played(tmp_path / "one", files, capsys) == played(tmp_path / "two", files, capsys)
 
 
-@pytest.mark.parametrize("event", ["THREAD_UPDATE", "THREAD_DELETE"])
-def test_the_files_of_a_closed_thread_are_gone_from_disk(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], event: str
-) -> None:
-    played(tmp_path, list(kinds())[:3], capsys, after=event)
-    assert not list((tmp_path / "data" / "evidence").iterdir())
-
-
 def test_a_log_as_large_as_may_be_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """10 MiB, 200,000 lines."""
     log = log_of(200_000).encode()

@@ -134,7 +134,7 @@ def test_internal_topics_answer_neither_in_a_replay_nor_in_the_terminal(
     ).placed(tmp_path)
     recording = recorded(tmp_path, said(0, 101, REBATE))
     assert replay(settings, ReplayOptions(recording, tmp_path / "replayed", as_json=True)) == 0
-    assert ask(settings, REBATE, record=None, replay=None) == 0
+    assert ask(settings, REBATE) == 0
     out, err = capsys.readouterr()
     assert out.count(SECRET) == (0 if hidden else 2)
     assert (SECRET not in err and "team:pricing" not in err + out) is hidden

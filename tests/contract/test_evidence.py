@@ -14,6 +14,7 @@ from assembly.forgetting import TeamKnowledgeFiles
 from assembly.slash_commands import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
+from model.servers import Servers
 from services.conversations import phrases
 from services.discord.slash import Call, CommandRefused
 from services.documents.store import protocol
@@ -533,7 +534,7 @@ async def test_opting_out_stops_what_is_being_read_and_leaves_the_rest(begin: Be
     stage.posts(ANNA, "late.log", LOG + "\n!", where=question.id)
     await world.wait(1)
     taught = TeamKnowledgeFiles(world.parts.state.folder, tmp_path / "raw")
-    await Privacy(world.parts, taught, (), world.documents).opt_out(call(ANNA, question.id))
+    await Privacy(world.parts, Servers({None: taught}), world.documents).opt_out(call(ANNA, question.id))
     await world.wait(30)
     assert await stage.names(question.id) == ["app.log"]
 

@@ -78,6 +78,7 @@ def test_the_image_holds_the_product_and_nothing_else() -> None:
     assert all(f" {package} " in f"{said('RUN')[-1]} " for package in packages)
 
 
+@pytest.mark.slow
 def test_what_the_image_holds_is_enough(tmp_path: Path) -> None:
     """The program as it lies there, and a data folder elsewhere."""
     program = tmp_path / "app"

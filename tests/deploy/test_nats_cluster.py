@@ -209,6 +209,7 @@ def cluster(tmp_path: Path) -> Generator[Cluster]:
 
 @needs_server
 @pytest.mark.real_time
+@pytest.mark.slow
 async def test_three_servers_are_one_and_the_loss_of_any_is_survived(cluster: Cluster) -> None:
     client = await connect(Address(tuple(cluster.urls)), "test")
     end = time.monotonic() + WITHIN

@@ -6,13 +6,15 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
 import assembly.bot
+import assembly.graph_parts
+import assembly.opening
 import commands.live
 from assembly.graph_parts import Parts, assemble
 from commands.live import LiveOptions, run_bot
@@ -61,11 +63,16 @@ class RunningBot:
         def hurried(*args: Any, **kwargs: Any) -> Gateway:
             return Gateway(*args, pause=no_pause, **kwargs)
 
-        patch.setattr(commands.live, "assemble", listened_in)
+        patch.setattr(assembly.opening, "assemble", listened_in)
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
-            patch.setattr(commands.live, "knowledge_kept_current", left_alone)
+            keep = assembly.graph_parts.knowledge_kept_current
+
+            def only_of_servers(settings: Settings, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[None]:
+                return left_alone() if settings is self.settings else keep(settings, *args, **kwargs)
+
+            patch.setattr(assembly.graph_parts, "knowledge_kept_current", only_of_servers)
             patch.setattr(commands.live, "search_kept_current", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")

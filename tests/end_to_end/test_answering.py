@@ -46,38 +46,6 @@ async def test_a_follow_up_in_the_thread_is_answered_there(start: Start, discord
     assert not second.pings
 
 
-async def test_the_next_question_of_the_same_asker_goes_on_in_their_thread(
-    start: Start, discord_server: DiscordServer
-) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    bot = await start()
-    first = await discord_server.say(help_, ada, QUESTION)
-    await bot.until_posts(1)
-    await discord_server.say(help_, ada, "how do I turn off face recognition?")
-    await bot.until_posts(2)
-    assert len(posts_in(discord_server, first.id)) == 2
-    assert discord_server.count("POST", "/threads$") == 1
-
-
-async def test_quick_messages_of_one_person_are_one_question(start: Start, discord_server: DiscordServer) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    bot = await start()
-    await discord_server.say(help_, ada, "hi")
-    await discord_server.say(help_, ada, QUESTION)
-    last = await discord_server.say(help_, ada, "on Linux")
-    (post,) = await bot.until_posts(1)
-    assert post.place.id == last.id
-
-
-async def test_small_talk_gets_no_answer(start: Start, discord_server: DiscordServer) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    bot = await start()
-    message = await discord_server.say(help_, ada, "good morning all")
-    await bot.until_ended(message)
-    assert bot.results == [(OutcomeKind.SKIPPED, Reason.NOT_ANSWERABLE)]
-    assert not discord_server.posts
-
-
 async def test_a_long_answer_comes_in_pieces_with_its_code_blocks_whole(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer
 ) -> None:
@@ -99,20 +67,6 @@ async def test_a_long_answer_comes_in_pieces_with_its_code_blocks_whole(
     assert [post.nonce for post in posts] == [f"{question.id:x}-{n}" for n in range(len(posts))]
     # To whom a thread belongs is plain; only what answers inside a thread points at its question.
     assert [post.reference for post in posts] == [None] * len(posts)
-
-
-async def test_an_answer_pings_nobody_whatever_it_says(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer
-) -> None:
-    """Pitfall 19."""
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    llm_server.otherwise = answering(AnswerResult={"answer": f"@everyone {ada.mention}, just wait."})
-    bot = await start(ai_response={"llm": llm(llm_server)})
-    question = await discord_server.say(help_, ada, QUESTION)
-    await bot.until_posts(1)
-    (post,) = answers_to(discord_server, question)
-    assert "@everyone" in post.content
-    assert not post.pings
 
 
 async def test_a_message_that_only_mentions_everyone_is_not_for_the_bot_in_a_mention_only_server(

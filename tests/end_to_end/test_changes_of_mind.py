@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from model.outcomes import OutcomeKind, Reason, Removed
+from model.outcomes import OutcomeKind, Reason
 from tests.end_to_end.bots import RunningBot, answers_to
 from tests.end_to_end.conftest import Start, llm
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_scenes import good, slow
+from tests.loopback.llm_scenes import slow
 from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, User
 
@@ -33,29 +33,6 @@ async def ada(discord_server: DiscordServer) -> User:
 async def kim(discord_server: DiscordServer) -> User:
     """Of the team."""
     return discord_server.add_member("kim")
-
-
-async def test_an_edit_before_the_window_closes_is_what_is_answered(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
-) -> None:
-    """Pitfall 29."""
-    bot = await start()
-    question = await discord_server.say(help_, ada, QUESTION)
-    await discord_server.edit(question, "how do I turn off face recognition?")
-    (post,) = await bot.until_posts(1)
-    assert "LF_FACES=off" in post.content
-
-
-async def test_a_question_deleted_before_the_window_closes_is_not_answered(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
-) -> None:
-    """Pitfall 29."""
-    bot = await start()
-    question = await discord_server.say(help_, ada, QUESTION)
-    await discord_server.delete(question)
-    await bot.until_ended(question)
-    assert isinstance(bot.end_of(question), Removed)
-    assert not discord_server.posts
 
 
 async def thinking(bot: RunningBot, server: DiscordServer, model: LLMServer) -> None:
@@ -107,30 +84,3 @@ async def test_the_bot_keeps_out_of_its_thread_once_a_team_member_has_joined_it(
 
     await bot.until_posts(2)
     assert [each.reference for each in answers_to(discord_server, first)] == [None, asked.id]
-
-
-async def test_a_team_member_who_has_just_replied_in_the_channel_is_not_talked_over(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User, kim: User
-) -> None:
-    """Pitfalls 34 and 63: what she asks next, without a reply, she asks the team member."""
-    bot = await start(discord={"team_member_ids": [kim.id]})
-    talk = await discord_server.say(help_, ada, "good morning all")
-    await bot.until_ended(talk)
-    hello = await discord_server.say(help_, kim, "hello ada", reply_to=talk)
-    await bot.until_ended(hello)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await bot.until_ended(question)
-    assert [end.message_ids for end in bot.ignored(Reason.NOT_ADDRESSED)] == [(question.id,)]
-    assert not discord_server.posts
-
-
-async def test_somebody_of_the_community_who_answers_does_not_stop_the_bot(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer, help_: Channel, ada: User
-) -> None:
-    llm_server.otherwise = slow(0.1, good())
-    bot = await start(ai_response={"llm": llm(llm_server)})
-    question = await discord_server.say(help_, ada, QUESTION)
-    await thinking(bot, discord_server, llm_server)
-    await discord_server.say(help_, discord_server.add_member("bob"), "no idea, sorry", reply_to=question)
-    await bot.until_posts(1)
-    assert len(answers_to(discord_server, question)) == 1

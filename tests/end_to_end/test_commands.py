@@ -6,25 +6,24 @@ import asyncio
 import gc
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, phrases
 from services.llm import Budget
 from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
-from tests.end_to_end.conftest import Start, llm, settings_of
+from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import INVOKER, DiscordServer
 from tests.loopback.interactions import Interaction
 from tests.loopback.llm_server import LLMServer
-from tests.services.team.pairs import added, captured, opened, store
 
 pytestmark = pytest.mark.real_time
 
@@ -274,7 +273,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     exchanges = data / "llm-recordings" / "day.jsonl"
     exchanges.parent.mkdir()
     bot = await start(
-        LiveOptions(llm_record=exchanges),
+        LiveOptions(models=ModelOptions(record=exchanges)),
         ai_response={"llm": llm(llm_server)},
         discord={"team_member_ids": [str(tess.id)], "team_active_seconds": 0.01, "feedback": True},
     )
@@ -297,39 +296,6 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     steps = {exchange.step for exchange in read(exchanges)}
     assert "generate" in steps, "what was asked afterwards stands in the file that took the old one's place"
     assert str(ada.id) not in (data / "state" / "usage.json").read_text()
-
-
-async def test_forgetting_reaches_what_the_running_bot_has_made_of_topics_for_searching(
-    discord_server: DiscordServer, data: Path, hurried_discord: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pitfalls 49 and 67: it is looked through the bytes of all files, at once and after it was made again."""
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    tess = discord_server.add_member("tess")
-    taught = replace(
-        captured(1, "Can zebras be printed on a lantern?", "No, a lantern has no printer."),
-        author_ids=(ada.id, tess.id),
-    )
-    store(data, taught)
-    opened(data).decide(added(taught, "printing"))
-    bot = RunningBot(discord_server, settings_of(data, kb={"runtime_refresh_tick_seconds": 0.3}), LiveOptions())
-    bot.begin(monkeypatch, learning=True)
-
-    def made_of_topics() -> set[str]:
-        return {path.name.partition(".")[0] for path in holding(data, "printer") if ".sqlite" in path.name}
-
-    try:
-        await bot.ready()
-        await until_offered(discord_server)
-        await discord_server.until(lambda: made_of_topics() == {"search-team"})
-        assert holding(data, "zebra")
-        text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-        assert "1 message in captured" in text
-        assert not holding(data, "zebra")
-        await discord_server.until(lambda: made_of_topics() == {"search-team"})
-        assert not holding(data, "zebra")
-    finally:
-        assert await bot.stop() == 0
-    assert not holding(data, "zebra")
 
 
 async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import os
@@ -17,16 +16,12 @@ from aiohttp import web
 
 from clock import Processes
 from commands.live import LiveOptions
-from model.outcomes import OutcomeKind
 from services.conversations import read_watermarks
-from services.llm import resilience
 from services.storage import DataFolder
 from services.team.archive_files import pairs_in
 from tests.end_to_end.bots import RunningBot, answers_to, posts_in
-from tests.end_to_end.conftest import Start, llm, settings_of
-from tests.loopback import llm_scenes as scenes
+from tests.end_to_end.conftest import Start, settings_of
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_server import LLMServer
 from tests.loopback.web_server import WebServer
 
 pytestmark = pytest.mark.real_time
@@ -41,68 +36,6 @@ LOG = "\n".join(
 
 
 # The model
-
-
-async def test_while_the_model_is_down_questions_fail_captures_wait_and_then_everything_goes_on(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is done then is done once, and the circuit is closed by the first call that is answered."""
-    monkeypatch.setattr(resilience, "OPEN_SECONDS", 0.2)
-    help_, kim = discord_server.add_channel("help"), discord_server.add_member("kim")
-    llm_server.otherwise = scenes.status(503)
-    bot = await start(discord={"team_member_ids": [kim.id]}, ai_response={"llm": llm(llm_server)})
-    asked = await discord_server.say(help_, discord_server.add_member("ada"), ASKED)
-    taught = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
-    unlucky = [
-        await discord_server.say(help_, discord_server.add_member(f"asker {n}"), QUESTION)
-        for n in range(resilience.FAILURES + 2)
-    ]
-    await bot.until_ended(taught, *unlucky, within=20)
-    ends = [bot.end_of(each) for each in unlucky]
-    assert {getattr(end, "result", None) for end in ends} == {OutcomeKind.FAILED}
-    assert {getattr(end, "reason", None) for end in ends} == {"Unavailable at gate"}
-    assert not discord_server.posts
-    knowledge = data / "team-knowledge"
-    [kept] = pairs_in(knowledge / "raw")
-    assert not DataFolder(data).decisions.exists()
-
-    llm_server.otherwise = scenes.good()
-    # Filing asks again after its pause, and closes the circuit if no question has.
-    await discord_server.until(lambda: bot.over or DataFolder(data).decisions.exists(), 20)
-    lucky = await discord_server.say(help_, discord_server.add_member("bob"), QUESTION)
-    await bot.until_posts(1, 20)
-    assert len(answers_to(discord_server, lucky)) == 1
-    assert await bot.stop() == 0
-    assert pairs_in(knowledge / "raw") == [kept]
-    assert DataFolder(data).decisions.read_text().count(kept.id) == 1
-    assert len(discord_server.posts) == 1
-
-
-async def test_an_overloaded_model_is_asked_again_when_it_said_and_no_answer_is_lost(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer
-) -> None:
-    loop, refused, tried = asyncio.get_running_loop(), list[float](), list[float]()
-
-    async def overloaded(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        refused.append(loop.time())
-        return await scenes.status(429, headers={"Retry-After": "1"})(request, body)
-
-    async def better(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        tried.append(loop.time())
-        return await scenes.good()(request, body)
-
-    help_ = discord_server.add_channel("help")
-    llm_server.then(overloaded, overloaded)
-    llm_server.otherwise = better
-    bot = await start(ai_response={"llm": llm(llm_server, max_retries=2)})
-    asked = [
-        await discord_server.say(help_, discord_server.add_member(name), f"{QUESTION} ({name})") for name in ("a", "b")
-    ]
-    await bot.until_posts(2, 20)
-    assert [len(answers_to(discord_server, each)) for each in asked] == [1, 1]
-    assert len(refused) == 2
-    assert min(tried) - min(refused) >= 1
-    assert await bot.stop() == 0
 
 
 # A reading process

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.bots import RunningBot, posts_in
+from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_server import LLMServer
-from tests.loopback.permissions import Permission
 from tests.loopback.sessions import Intent
 
 pytestmark = pytest.mark.real_time
@@ -46,21 +45,6 @@ async def test_votes_are_offered_under_the_last_piece_and_kept(
     assert {vote["message_id"] for vote in votes(bot)} == {str(last.id)}
     assert {vote["question"] for vote in votes(bot)} == {question.content}
     assert str(ada.id) not in json.dumps([vote["voter"] for vote in votes(bot)])
-
-
-async def test_a_call_for_help_posts_a_link_where_the_team_reads(start: Start, discord_server: DiscordServer) -> None:
-    help_, staff = discord_server.add_channel("help"), discord_server.add_channel("staff")
-    discord_server.allow(staff, discord_server.bot, Permission.SEND_MESSAGES)
-    ada = discord_server.add_member("ada")
-    bot = await start(discord={"feedback": True, "escalation_channel_id": str(staff.id)})
-    await discord_server.say(help_, ada, QUESTION)
-    (answer,) = await bot.until_posts(1)
-    await discord_server.react(answer.message, ada, "🆘")
-    await bot.until_posts(2)
-    (link,) = posts_in(discord_server, staff)
-    assert f"<#{answer.place.id}>" in link.content
-    assert not link.pings
-    assert link.allowed_mentions == {"parse": []}
 
 
 async def test_without_feedback_neither_votes_nor_their_intent_are_asked_for(

@@ -186,17 +186,6 @@ async def test_the_files_of_a_thread_can_be_listed_and_deleted_by_whoever_may(
     assert "no files of this thread" in await said(discord_server, thread, ada, "evidence list")
 
 
-async def test_locking_the_thread_deletes_its_files(start: Start, discord_server: DiscordServer) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    bot = await offered(start, discord_server)
-    await discord_server.say(help_, ada, QUESTION, attachments=[UPLOAD])
-    (post,) = await bot.until_posts(1)
-    assert len(collections(bot, "case")) == 1
-    assert post.thread is not None
-    await discord_server.change_thread(post.thread, locked=True)
-    await discord_server.until(lambda: not collections(bot, "case"))
-
-
 async def test_a_file_that_is_refused_is_told_why_in_the_thread(start: Start, discord_server: DiscordServer) -> None:
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     bot = await offered(start, discord_server)
@@ -224,6 +213,10 @@ async def test_runbooks_are_their_owners_alone_until_they_say_otherwise(
     file = ("restart.md", RUNBOOK.encode(), "text/markdown")
     assert "private" in await said(discord_server, help_, ada, "kb add", file=file, title="Restart")
     assert "Kept" in await said(discord_server, help_, ada, "kb add", text="Ask Tom.\nThen wait.", title="Lamp/oil")
+    assert await said(discord_server, help_, ada, "kb add") == "Give either a file or a text."
+    both = await said(discord_server, help_, ada, "kb add", file=file, text="Ask Tom.")
+    assert both == "Give either a file or a text."
+    assert await said(discord_server, help_, ada, "kb add", text="x") == "A text needs a title."
     listed = await said(discord_server, help_, ada, "kb list")
     assert "Restart (markdown" in listed
     assert "Lamp/oil" in listed
@@ -260,19 +253,6 @@ async def test_a_runbook_that_is_no_text_or_cannot_be_had_is_refused_in_one_line
     again = ("restart.md", b"# Better\n\nCall Mia first.\n", "text/markdown")
     assert "Kept" in await said(discord_server, help_, ada, "kb add", file=again), "it takes the other's place"
     assert "1 is the most" in await said(discord_server, help_, ada, "kb add", text="x y z", title="Another")
-
-
-async def test_forgetting_a_person_takes_their_files_and_runbooks(start: Start, discord_server: DiscordServer) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    bot = await offered(start, discord_server)
-    await discord_server.say(help_, ada, QUESTION, attachments=[UPLOAD])
-    await bot.until_posts(1)
-    await said(discord_server, help_, ada, "kb add", text="Ask Tom. Then wait.", title="Oil")
-    text = await said(discord_server, help_, ada, "privacy forget")
-    assert "1 file in threads" in text
-    assert "1 runbook" in text
-    assert not collections(bot, "case")
-    assert not collections(bot, "user")
 
 
 async def test_without_documents_there_are_no_commands_for_them(start: Start, discord_server: DiscordServer) -> None:

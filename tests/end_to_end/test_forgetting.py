@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from assembly.answering import ModelOptions
 from commands.forget import forget
 from commands.live import LiveOptions
 from commands.regen import rebuild
@@ -117,7 +118,7 @@ async def life(
     exchanges, recording = data / "llm-recordings" / "day.jsonl", data / "recordings" / "day.jsonl"
     for path in (exchanges, recording):
         path.parent.mkdir()
-    bot = RunningBot(server, settings, LiveOptions(record=recording, llm_record=exchanges))
+    bot = RunningBot(server, settings, LiveOptions(record=recording, models=ModelOptions(record=exchanges)))
     bot.begin(monkeypatch, learning=True)
     try:
         await bot.ready()
@@ -152,7 +153,7 @@ async def life(
     # A release before this one has left a collection of topics; the library is rebuilt.
     topics = "\n\n".join(path.read_text() for path in settings.kb.team_topics_dir.glob("*.txt"))
     await keep_as_before(data, "team_x_0123_kb", topics)
-    await rebuild(settings, restart=True, record=data / "llm-recordings" / "rebuild.jsonl", replay=None)
+    await rebuild(settings, ModelOptions(data / "llm-recordings" / "rebuild.jsonl"), restart=True)
     root = logging.getLogger()
     for handler in root.handlers:
         if isinstance(handler, logging.handlers.TimedRotatingFileHandler):

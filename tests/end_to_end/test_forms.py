@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from model.messages import Attachment
 from services.conversations import phrases
-from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.discord.slash import COMMANDS, GROUPS, Call, Callback, CommandRefused, Commands
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
@@ -22,124 +24,84 @@ pytestmark = pytest.mark.real_time
 class Notes:
     """Everything that the callbacks were told."""
 
-    calls: list[tuple[str, Call, object]] = field(default_factory=list[tuple[str, Call, object]])
-    files: list[Attachment] = field(default_factory=list[Attachment])
+    calls: list[tuple[str, Call, dict[str, object]]] = field(default_factory=list[tuple[str, Call, dict[str, object]]])
     says: str | Exception = "done"
 
-    async def take(self, name: str, call: Call, told: object = None) -> str:
+    async def take(self, name: str, call: Call, told: dict[str, object]) -> str:
         self.calls.append((name, call, told))
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
-    @property
-    def told(self) -> list[tuple[str, object]]:
-        return [(name, told) for name, _, told in self.calls]
 
+def noted(notes: Notes, name: str) -> Callback:
+    async def told(call: Call, **options: object) -> str:
+        return await notes.take(name, call, options)
 
-@dataclass
-class Shelf:
-    notes: Notes
-
-    async def add(self, call: Call, document: Attachment | str, title: str | None) -> str:
-        if isinstance(document, Attachment):
-            self.notes.files.append(document)
-        return await self.notes.take("add", call, (document, title))
-
-    async def list(self, call: Call) -> str:
-        return await self.notes.take("list", call)
-
-    async def remove(self, call: Call, title: str) -> str:
-        return await self.notes.take("remove", call, title)
-
-    async def forget(self, call: Call) -> str:
-        return await self.notes.take("forget", call)
-
-    async def show_in_threads(self, call: Call, *, shown: bool) -> str:
-        return await self.notes.take("visibility", call, shown)
-
-
-@dataclass
-class Files:
-    notes: Notes
-
-    async def list(self, call: Call) -> str:
-        return await self.notes.take("list", call)
-
-    async def delete(self, call: Call, filename: str) -> str:
-        return await self.notes.take("delete", call, filename)
+    return told
 
 
 @asynccontextmanager
 async def offering(server: DiscordServer, notes: Notes, *, documents: bool = True) -> AsyncGenerator[Commands]:
-    async def plain(call: Call) -> str:
-        return await notes.take("privacy", call)
-
-    async def ask(call: Call, question: str) -> str:
-        return await notes.take("ask", call, question)
-
+    names = [name for name in COMMANDS if documents or name == "ask" or name.startswith("privacy")]
     async with logged_in(server) as client:
-        commands = Commands(
-            client,
-            Callbacks(
-                ask,
-                plain,
-                plain,
-                plain,
-                phrases,
-                Shelf(notes) if documents else None,
-                Files(notes) if documents else None,
-            ),
-        )
+        commands = Commands(client, {name: noted(notes, name) for name in names}, phrases)
         commands.arrived(server.guild.id)
         await server.until(lambda: server.state.commands)
         yield commands
         await commands.close()
 
 
-async def test_a_runbook_is_a_file_or_a_text(discord_server: DiscordServer) -> None:
+async def test_each_command_reaches_its_callback_with_its_options(discord_server: DiscordServer) -> None:
     help_, ada, notes = discord_server.add_channel("help"), discord_server.add_member("ada"), Notes()
+    file = ("restart.md", b"# Restart\n", "text/markdown")
     async with offering(discord_server, notes):
-        file = ("restart.md", b"# Restart\n", "text/markdown")
         await discord_server.answer_to(help_, ada, "kb add", file=file, title="How to restart")
         await discord_server.answer_to(help_, ada, "kb add", text="Turn it off.", title="Off")
-        assert (await discord_server.answer_to(help_, ada, "kb add")).content == "Give either a file or a text."
-        both = await discord_server.answer_to(help_, ada, "kb add", file=file, text="Turn it off.")
-        assert both.content == "Give either a file or a text."
-        assert (await discord_server.answer_to(help_, ada, "kb add", text="x")).content == "A text needs a title."
-    (_, call, _), (_, _, second) = notes.calls
-    (document,) = notes.files
-    assert (document.filename, document.size, document.content_type) == ("restart.md", 10, "text/markdown")
-    assert document.url.startswith(discord_server.origin)
-    assert second == ("Turn it off.", "Off")
-    assert (call.user_id, call.guild_id, call.place_id) == (ada.id, discord_server.guild.id, help_.id)
-
-
-async def test_each_command_reaches_its_callback(discord_server: DiscordServer) -> None:
-    help_, ada, notes = discord_server.add_channel("help"), discord_server.add_member("ada"), Notes()
-    async with offering(discord_server, notes):
         await discord_server.answer_to(help_, ada, "kb list")
         await discord_server.answer_to(help_, ada, "kb remove", title="Off")
         await discord_server.answer_to(help_, ada, "kb forget")
         await discord_server.answer_to(help_, ada, "kb visibility", where="thread")
-        await discord_server.answer_to(help_, ada, "kb visibility", where="private")
         await discord_server.answer_to(help_, ada, "evidence list")
         await discord_server.answer_to(help_, ada, "evidence delete", filename="server.log")
+        await discord_server.answer_to(help_, ada, "privacy opt-out")
+        await discord_server.answer_to(help_, ada, "privacy opt-in")
         await discord_server.answer_to(help_, ada, "privacy forget")
         last = await discord_server.answer_to(help_, ada, "ask", question="Runs it?")
-    assert notes.told == [
-        ("list", None),
-        ("remove", "Off"),
-        ("forget", None),
-        ("visibility", True),
-        ("visibility", False),
-        ("list", None),
-        ("delete", "server.log"),
-        ("privacy", None),
-        ("ask", "Runs it?"),
+    (_, call, given), *others = notes.calls
+    document = given["file"]
+    assert isinstance(document, Attachment)
+    assert (document.filename, document.size, document.content_type) == ("restart.md", 10, "text/markdown")
+    assert document.url.startswith(discord_server.origin)
+    assert given == {"file": document, "text": None, "title": "How to restart"}
+    assert (call.user_id, call.guild_id, call.place_id) == (ada.id, discord_server.guild.id, help_.id)
+    assert [(name, told) for name, _, told in others] == [
+        ("kb add", {"file": None, "text": "Turn it off.", "title": "Off"}),
+        ("kb list", {}),
+        ("kb remove", {"title": "Off"}),
+        ("kb forget", {}),
+        ("kb visibility", {"where": "thread"}),
+        ("evidence list", {}),
+        ("evidence delete", {"filename": "server.log"}),
+        ("privacy opt-out", {}),
+        ("privacy opt-in", {}),
+        ("privacy forget", {}),
+        ("ask", {"question": "Runs it?"}),
     ]
+    assert {name for name, _, _ in notes.calls} == COMMANDS.keys()
     assert (last.content, last.ephemeral, last.allowed_mentions) == ("done", True, {"parse": []})
     assert not discord_server.unknown
+
+
+def test_the_documentation_lists_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    table = page.partition("## Slash commands")[2].partition("\n\nOnly the caller")[0]
+    listed: list[str] = []
+    for cells in re.findall(r"^\| `/(.*?)` \|", table, re.MULTILINE):
+        first, *others = cells.split("`, `")
+        group = first.partition(" ")[0]
+        listed += [first if group in GROUPS else group, *(f"{group} {each}" for each in others)]
+    assert listed == list(COMMANDS)
 
 
 async def test_without_documents_there_are_no_commands_about_them(discord_server: DiscordServer) -> None:

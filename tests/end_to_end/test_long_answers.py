@@ -19,7 +19,6 @@ from tests.end_to_end.scenes import answering
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, Message, User
-from tests.loopback.permissions import Permission
 
 pytestmark = pytest.mark.virtual_sockets
 
@@ -155,67 +154,6 @@ async def test_a_permanent_refusal_leaves_nothing_of_the_answer(
         assert "what was posted is taken back" in caplog.text
     else:
         assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply")]
-
-
-async def test_the_empty_thread_of_an_answer_that_is_taken_back_is_deleted(
-    start: Start,
-    discord_server: DiscordServer,
-    ada: User,
-    sections: Any,
-    help_: Channel,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Pitfall 75."""
-    discord_server.allow(help_, discord_server.bot, Permission.MANAGE_THREADS)
-    bot = await start(**sections)
-    third_then(discord_server, status=403, body=FORBIDDEN)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await ended(bot, question)
-    assert bot.results == [(OutcomeKind.FAILED, "TakenBack at reply")]
-    assert question.id not in discord_server.state.places
-    assert question in discord_server.history(help_)
-    assert " stays" not in caplog.text
-
-
-async def test_a_thread_that_the_bot_may_not_delete_stays_and_one_line_tells_of_it(
-    start: Start,
-    discord_server: DiscordServer,
-    ada: User,
-    sections: Any,
-    help_: Channel,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Pitfall 75."""
-    caplog.set_level("INFO", "sinks.replies")
-    bot = await start(**sections)
-    third_then(discord_server, status=403, body=FORBIDDEN)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await ended(bot, question)
-    assert question.id in discord_server.state.places
-    (told,) = [record for record in caplog.records if " stays" in record.getMessage()]
-    assert told.levelname == "INFO"
-    assert told.getMessage().endswith(f"stays: thread {question.id} not deleted: the bot lacks Manage Threads there")
-    assert discord_server.count("DELETE", f"/channels/{question.id}$") == 1
-
-
-async def test_a_thread_in_which_somebody_has_written_meanwhile_stays(
-    start: Start, discord_server: DiscordServer, ada: User, sections: Any, help_: Channel
-) -> None:
-    """Pitfall 75."""
-    discord_server.allow(help_, discord_server.bot, Permission.MANAGE_THREADS)
-    notes = discord_server.add_member("notes", bot=True)
-    bot = await start(**sections)
-    discord_server.fail_next("POST", SEND, times=2)
-    discord_server.fail_next("POST", SEND, status=503, times=9)
-    discord_server.fail_next("POST", SEND, status=403, body=FORBIDDEN)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await until(lambda: discord_server.count("POST", SEND) >= 3)
-    thread = discord_server.state.places[question.id]
-    said = await discord_server.say(thread, notes, "For the record.")  # by a bot, whom nobody answers
-    await ended(bot, question)
-    assert bot.results == [(OutcomeKind.FAILED, "TakenBack at reply")]
-    assert shown(discord_server, question) == []
-    assert said in discord_server.history(thread)
 
 
 async def test_what_cannot_be_taken_back_is_taken_back_by_the_next_start(

@@ -57,32 +57,6 @@ async def test_a_ban_of_the_address_is_not_argued_with(
     assert len(answers_to(discord_server, again)) == 1
 
 
-@pytest.mark.parametrize("after_effect", [True, False])
-@pytest.mark.parametrize("route", ["/threads$", "/messages$"])
-async def test_a_bad_gateway_in_the_middle_of_posting_leaves_one_thread_and_one_post(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User, route: str, after_effect: bool
-) -> None:
-    bot = await start()
-    discord_server.fail_next("POST", route, status=502, after_effect=after_effect)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await bot.until_posts(1)
-    assert bot.results == [(OutcomeKind.REPLIED, None)]
-    assert len(answers_to(discord_server, question)) == len(discord_server.posts) == 1
-    assert len(discord_server.history(discord_server.posts[0].place)) == 2  # the starter's shadow, and the answer
-
-
-async def test_a_line_cut_after_the_post_was_made_does_not_make_a_second_one(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
-) -> None:
-    bot = await start()
-    discord_server.fail_next("POST", "/messages$", drop=True, after_effect=True)
-    question = await discord_server.say(help_, ada, QUESTION)
-    await bot.until_idle()
-    await bot.until_ended(question)
-    assert bot.results == [(OutcomeKind.REPLIED, None)]
-    assert len(discord_server.posts) == 1
-
-
 CANNOT_POST = (OutcomeKind.SKIPPED, Reason.CANNOT_POST)
 
 
@@ -157,17 +131,6 @@ def changed(server: DiscordServer, channel: Channel, event: str) -> Payload:
                 "name": guild.name,
                 "roles": [payloads.role(each, 1) for each in guild.roles.values()],
             }
-
-
-async def test_somebody_has_opened_a_thread_on_the_question_already(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
-) -> None:
-    bot = await start()
-    question = await discord_server.say(help_, ada, QUESTION)
-    thread = await discord_server.open_thread(question, ada, "my backup")
-    (post,) = await bot.until_posts(1)
-    assert post.place is thread
-    assert discord_server.requests[-1].status == 200
 
 
 async def test_a_thread_is_named_after_the_question_and_not_after_the_greeting(

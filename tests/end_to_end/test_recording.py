@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from commands.replay import ReplayOptions, replay
 from model.outcomes import Outcome
@@ -54,7 +55,9 @@ async def test_a_recorded_session_replays_to_the_same_outcomes(
     recording, exchanges = tmp_path / "session.jsonl", tmp_path / "exchanges.jsonl"
     help_ = discord_server.add_channel("help")
     ada, bob = discord_server.add_member("ada"), discord_server.add_member("bob")
-    bot = await start(LiveOptions(record=recording, llm_record=exchanges), ai_response={"llm": llm(llm_server)})
+    bot = await start(
+        LiveOptions(record=recording, models=ModelOptions(record=exchanges)), ai_response={"llm": llm(llm_server)}
+    )
     await discord_server.say(help_, ada, "case-1: how can I restore a backup?")
     (first,) = await bot.until_posts(1)
     await discord_server.say(first.place, ada, "case-2: and what about the settings?")
@@ -65,7 +68,7 @@ async def test_a_recorded_session_replays_to_the_same_outcomes(
     await discord_server.delete(withdrawn)
     await bot.until_ended(withdrawn)
     assert await bot.stop() == 0
-    options = ReplayOptions(recording, as_json=True, llm_replay=exchanges)
+    options = ReplayOptions(recording, as_json=True, models=ModelOptions(replay=exchanges))
     assert await replayed(bot, options, capsys) == said_live(bot.outcomes)
 
 

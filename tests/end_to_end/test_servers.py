@@ -6,19 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from commands.live import LiveOptions
 from model.outcomes import Outcome
 from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
-from tests.end_to_end.conftest import Start, llm
-from tests.end_to_end.scenes import answering
-from tests.loopback import payloads
+from tests.end_to_end.conftest import Start
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_answers import prompt
-from tests.loopback.llm_server import LLMServer
-from tests.loopback.model import Channel, User
-from tests.loopback.permissions import ANSWER
-from tests.loopback.state import State
 from tests.services.team.pairs import added, captured, places_in, store
 
 pytestmark = pytest.mark.real_time
@@ -33,14 +25,6 @@ def write_documents(data: Path, guild_id: int, does: str) -> Path:
     (folder / "sources").mkdir(parents=True)
     (folder / "sources" / "passwords.md").write_text(DOCUMENT.format(does))
     return folder / "index.txt"
-
-
-def joined(server: DiscordServer) -> State:
-    """Another server that the same bot is in."""
-    other = State(server.clock, server.gateway.emit)
-    other.snowflake, other.bot = server.state.snowflake, server.bot
-    other.add_member(server.bot, [other.add_role("millrace", ANSWER)])
-    return other
 
 
 async def test_a_server_is_answered_from_its_own_documents_and_teaches_itself(
@@ -70,39 +54,6 @@ async def test_a_server_is_answered_from_its_own_documents_and_teaches_itself(
     assert not list((data / "team-knowledge" / "raw").glob("*.txt"))
     said = await discord_server.answer_to(help_, ada, "ask", question=QUESTION)
     assert "brass bell" in said.content
-    assert await bot.stop() == 0
-
-
-async def test_two_servers_with_the_same_question_hear_nothing_of_each_other(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
-) -> None:
-    other = joined(discord_server)
-    here, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    there = Channel(discord_server.state.snowflake(), "help")
-    other.add_channel(there)
-    bea = other.add_member(User(other.snowflake(), "bea")).user
-    ids = discord_server.guild.id, other.guild.id
-    indices = [
-        write_documents(data, ids[0], "ring the brass bell twice"),
-        write_documents(data, ids[1], "graft the quince branch"),
-    ]
-    llm_server.otherwise = answering()
-    bot = await start(
-        LiveOptions(dry_run=True),
-        guilds={str(each): {} for each in ids},
-        ai_response={"llm": llm(llm_server)},
-    )
-    await discord_server.send_raw("GUILD_CREATE", payloads.guild(other.guild, other.channels(), [], other.bot))
-    await discord_server.until(lambda: all(index.exists() for index in indices))
-    first = await discord_server.say(here, ada, QUESTION)
-    second = other.write(there, bea, QUESTION)
-    await discord_server.gateway.flush()
-    await bot.until_ended(first, second)
-    assert sources(bot) == {(ids[0], f"kb:@{ids[0]}/passwords.md"), (ids[1], f"kb:@{ids[1]}/passwords.md")}
-    asked = [prompt(seen.body) for seen in llm_server.seen if seen.body]
-    assert any("brass" in each for each in asked)
-    assert any("quince" in each for each in asked)
-    assert not any("brass" in each and "quince" in each for each in asked)
     assert await bot.stop() == 0
 
 

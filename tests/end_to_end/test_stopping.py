@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 from typing import Any
 
 import pytest
 
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import Reason
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.end_to_end.scenes import echoing
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_scenes import slow
 from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, Message
 
@@ -25,53 +22,6 @@ pytestmark = pytest.mark.real_time
 
 async def ask(server: DiscordServer, channel: Channel, n: int) -> Message:
     return await server.say(channel, server.add_member(f"asker-{n}"), f"case-{n}: how can I restore a backup?")
-
-
-async def test_a_stop_lets_what_waits_and_what_is_thought_about_be_answered(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer
-) -> None:
-    """Pitfall 8."""
-    llm_server.otherwise = slow(0.1, echoing())
-    help_ = discord_server.add_channel("help")
-    before = asyncio.all_tasks()
-    bot = await start(ai_response={"llm": llm(llm_server)}, discord={"message_batch_wait_seconds": 30})
-    questions = [await ask(discord_server, help_, n) for n in range(3)]
-    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_flight) == 3)
-    assert await bot.stop() == 0
-    assert [len(answers_to(discord_server, question)) for question in questions] == [1, 1, 1]
-    # Nothing is left running, on either side.
-    await discord_server.until(lambda: not asyncio.all_tasks() - before)
-
-
-async def test_what_a_stop_cuts_off_is_answered_by_the_next_life_and_nothing_twice(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer
-) -> None:
-    """Pitfall 8."""
-    llm_server.otherwise = echoing()
-    help_ = discord_server.add_channel("help")
-    before = asyncio.all_tasks()
-    sections: Sections = {"ai_response": {"llm": llm(llm_server)}, "app": {"shutdown_grace_seconds": 0.2}}
-    bot = await start(PLAIN, ready=True, **sections)
-    answered = [await ask(discord_server, help_, n) for n in range(2)]
-    await bot.until_posts(2)
-    llm_server.otherwise = slow(math.inf)
-    cut_off = [await ask(discord_server, help_, n) for n in range(2, 5)]
-    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_flight) == 3)
-    assert await bot.stop() == 1
-    assert bot.results[2:] == [(OutcomeKind.CANCELLED, Reason.SHUTDOWN)] * 3
-    await discord_server.until(lambda: not asyncio.all_tasks() - before)
-    meanwhile = await ask(discord_server, help_, 5)
-    llm_server.otherwise = echoing()
-    second = await start(PLAIN, ready=True, **sections)
-    await second.until_ended(*cut_off, meanwhile)
-    for n, question in enumerate([*answered, *cut_off, meanwhile]):
-        assert [post.content for post in answers_to(discord_server, question)] == [f"About case-{n}."]
-    assert await second.stop() == 0
-    # A third life finds nothing to do.
-    third = await start(PLAIN, ready=True, **sections)
-    last = await ask(discord_server, help_, 6)
-    await third.until_ended(last)
-    assert len(third.outcomes) == 1
 
 
 async def test_an_answer_posted_just_before_a_crash_is_not_posted_again(

@@ -11,16 +11,15 @@ import pytest
 from aiohttp import web
 
 from commands.live import LiveOptions
-from commands.regen import RebuildReport, rebuild
+from commands.regen import rebuild
 from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_answers import prompt, wanted
-from tests.loopback.llm_scenes import Body, Scene, content, good, saying, status
+from tests.loopback.llm_scenes import Body, Scene, good, saying, status
 from tests.loopback.llm_server import LLMServer
-from tests.services.team.pairs import store, topic_files
-from tests.team import pair
+from tests.services.team.pairs import topic_files
 
 pytestmark = pytest.mark.real_time
 
@@ -100,28 +99,6 @@ async def test_what_waits_for_a_model_does_not_hold_up_the_end_and_is_sorted_at_
     assert await again.stop() == 0
 
 
-async def test_nonsense_about_one_answer_costs_that_answer_alone(
-    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
-) -> None:
-    """Pitfall 9."""
-    help_, ada, kim = (
-        discord_server.add_channel("help"),
-        discord_server.add_member("ada"),
-        discord_server.add_member("kim"),
-    )
-    bot = await start(kb={"llm": llm(llm_server)}, discord={"team_member_ids": [kim.id], "team_active_seconds": 1})
-    llm_server.then(*(content("The millstream runs backwards.") for _ in range(6)))
-    for number in range(2):
-        asked = await discord_server.say(help_, ada, f"{number} cheers")
-        answer = await discord_server.say(help_, kim, f"{number}: {ANSWERED}", reply_to=asked)
-        await bot.until_ended(answer)
-    await until_described(bot, discord_server, "text")
-    assert await bot.stop() == 0
-    decisions = (knowledge(data) / "decisions.jsonl").read_text().splitlines()
-    assert [line.count('"failed"') for line in decisions] == [1, 0]
-    assert "1: Put skip_raw" in (knowledge(data) / "topics" / TOPIC).read_text()
-
-
 async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordServer, data: Path) -> None:
     """Pitfall 50."""
     help_, ada, kim = (
@@ -137,34 +114,6 @@ async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordS
     assert OutcomeKind.CAPTURED in {outcome.result for outcome in bot.outcomes}
     assert await bot.stop() == 0
     assert names_below(data) == before
-
-
-async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_another(
-    llm_server: LLMServer, data: Path
-) -> None:
-    """Pitfall 6."""
-    store(data, *[pair(number, ASKED, ANSWERED) for number in (1, 2, 3)])
-
-    async def regenerated(**changes: Any) -> tuple[RebuildReport, list[str]]:
-        before = len(llm_server.seen)
-        model = {"llm": llm(llm_server, **changes)}
-        settings = settings_of(data, ai_response=model, kb={"regeneration_concurrency": 1})
-        report = await rebuild(settings, restart=False, record=None, replay=None)
-        return report, [wanted(seen.body)[0] for seen in llm_server.seen[before:]]
-
-    llm_server.then(good(), good(), status(401), status(401), status(401), status(500), status(500), status(500))
-    report, _ = await regenerated()
-    assert "Unavailable" in report.given_up
-    assert topic_files(data) == {}
-    report, asked = await regenerated()
-    assert (report.given_up, report.resumed, report.topics) == ("", 1, 1)
-    assert asked == [*["ClassificationResult", "IntegrationResult"] * 2, "SummaryResult"]
-    assert list(topic_files(data)) == [TOPIC]
-    assert report.usage.calls == {"classify": 2, "integrate": 2, "summarise": 1}
-    llm_server.then(good(), good(), status(500), status(500), status(500))
-    assert (await regenerated())[0].given_up
-    report, asked = await regenerated(model="another")
-    assert (report.resumed, asked.count("ClassificationResult")) == (0, 3)
 
 
 OUTDATED = re.compile(r"^Id: (\S+)\n(?:(?!Id: )[^<].*\n)*?Team.*: .*100 requests", re.MULTILINE)
@@ -210,7 +159,7 @@ async def learned(
     assert await bot.stop() == 0
     filed = topic_files(data)
     settings = settings_of(data, kb={"llm": llm(llm_server)})
-    report = await rebuild(settings, restart=False, record=None, replay=None)
+    report = await rebuild(settings, restart=False)
     assert report.given_up == ""
     return filed, topic_files(data)
 

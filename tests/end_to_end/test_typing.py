@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from assembly.answering import ModelOptions
 from commands.live import LiveOptions
 from commands.replay import ReplayOptions
 from model.messages import snowflake_time
-from model.outcomes import OutcomeKind, Reason
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
@@ -72,29 +73,6 @@ async def test_a_finished_question_is_answered_fifteen_seconds_after_its_last_me
     assert bot.results == [(OutcomeKind.REPLIED, None)]
 
 
-async def test_where_typing_is_not_heard_of_it_is_answered_after_a_minute_as_ever(
-    bot: RunningBot, discord_server: DiscordServer, help_: Place
-) -> None:
-    last = await discord_server.say(help_, discord_server.add_member("ada"), QUESTION)
-    await asyncio.sleep(100)
-    assert waited(discord_server, last) == [60]
-    assert bot.results == [(OutcomeKind.REPLIED, None)]
-
-
-async def test_it_is_never_answered_while_its_author_types(
-    bot: RunningBot, discord_server: DiscordServer, help_: Place
-) -> None:
-    ada = discord_server.add_member("ada")
-    await asks(discord_server, help_, ada)
-    await asyncio.sleep(5)
-    await types(discord_server, help_, ada, 120)
-    assert not discord_server.posts
-    last = await discord_server.say(help_, ada, "and where does it keep them?")
-    await asyncio.sleep(100)
-    assert waited(discord_server, last) == [15]
-    assert len(bot.outcomes[0].part.messages) == 2
-
-
 async def test_a_recorded_session_with_typing_in_it_replays_to_the_same_batches(
     start: Start,
     llm_server: LLMServer,
@@ -106,7 +84,7 @@ async def test_a_recorded_session_with_typing_in_it_replays_to_the_same_batches(
     recording, exchanges = tmp_path / "session.jsonl", tmp_path / "exchanges.jsonl"
     llm_server.otherwise = answering()
     ada, bob = discord_server.add_member("ada"), discord_server.add_member("bob")
-    options = LiveOptions(record=recording, llm_record=exchanges)
+    options = LiveOptions(record=recording, models=ModelOptions(record=exchanges))
     bot = await start(options, ai_response={"llm": llm(llm_server)}, discord=SHIPPED)
     await asks(discord_server, help_, ada)
     await discord_server.say(help_, bob, "does it run on a mac?")
@@ -115,7 +93,7 @@ async def test_a_recorded_session_with_typing_in_it_replays_to_the_same_batches(
     await asyncio.sleep(100)
     assert await bot.stop() == 0
     assert "TYPING_START" in recording.read_text()
-    again = ReplayOptions(recording, as_json=True, llm_replay=exchanges)
+    again = ReplayOptions(recording, as_json=True, models=ModelOptions(replay=exchanges))
     assert await replayed(bot, again, capsys) == said_live(bot.outcomes)
 
 
@@ -128,17 +106,3 @@ async def test_an_answer_is_held_back_once_while_a_team_member_types(
     await types(discord_server, help_, tess, 60)
     assert waited(discord_server, last) == [15 + 20]
     assert bot.results == [(OutcomeKind.REPLIED, None)]
-
-
-async def test_a_team_member_who_is_faster_answers_instead(
-    bot: RunningBot, discord_server: DiscordServer, help_: Place, team: Role
-) -> None:
-    """Pitfall 34."""
-    ada, tess = discord_server.add_member("ada"), discord_server.add_member("tess", team)
-    question = await asks(discord_server, help_, ada)
-    await asyncio.sleep(8)
-    await types(discord_server, help_, tess, 20)
-    await discord_server.say(help_, tess, "With the installer.", reply_to=question)
-    await asyncio.sleep(100)
-    assert not discord_server.posts
-    assert (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED) in bot.results

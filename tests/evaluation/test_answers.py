@@ -12,6 +12,8 @@ from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import asked, prepared
 from benchmarks.evaluation.judging import Line, judged, replies_of
 
+pytestmark = pytest.mark.slow
+
 ASKED = Path(__file__).parent / "questions"
 DOCUMENTS = Path(__file__).parents[2] / "examples" / "knowledge-base" / "sources"
 ALL = questions.read(ASKED / "questions.jsonl")

@@ -3,8 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -154,12 +152,6 @@ def test_the_team_is_known_by_a_role_and_by_ids() -> None:
 
 
 # The recording
-
-
-def test_the_files_follow_from_the_screenplay() -> None:
-    command = [sys.executable, "-B", str(EXAMPLES / "make_demo.py"), "--check"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
 
 
 def test_the_recording_opens_with_ready_and_a_guild_of_four_channels_and_a_forum() -> None:

@@ -91,12 +91,6 @@ def test_pages_from_the_web_are_linked_below_the_answer() -> None:
     assert all("\n\nLinks:\n<https://" in line["reply_text"] for line in from_web)
 
 
-def test_two_runs_print_the_same() -> None:
-    first = printed()
-    printed.cache_clear()
-    assert printed() == first
-
-
 def test_every_message_is_accounted_for() -> None:
     counts = summary()
     assert counts["messages"] == len(messages())
@@ -104,19 +98,12 @@ def test_every_message_is_accounted_for() -> None:
 
 
 def test_what_is_printed_for_people_fits_one_screen() -> None:
+    """That it is the same each time, and looks as the pictures of it, `make generated` checks."""
     command = [sys.executable, "app.py", "--config", str(EXAMPLES / "demo.yaml"), "--replay", str(RECORDING)]
-    for columns in ("80", "110"):
-        ended = subprocess.run(
-            command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120, env={"COLUMNS": columns}
-        )
-        shown = ended.stdout.splitlines()
-        assert 30 < len(shown) <= 50
-        assert max(map(len, shown)) <= int(columns)
-        assert "\x1b" not in ended.stdout
-
-
-@pytest.mark.parametrize("script", ["picture.py", "replies.py"])
-def test_the_pictures_show_what_the_program_says(script: str) -> None:
-    command = [sys.executable, "-B", str(EXAMPLES / script), "--check"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
+    ended = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120, env={"COLUMNS": "80"}
+    )
+    shown = ended.stdout.splitlines()
+    assert 30 < len(shown) <= 50
+    assert max(map(len, shown)) <= 80
+    assert "\x1b" not in ended.stdout

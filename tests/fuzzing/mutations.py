@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-CASES = int(os.environ.get("MILLRACE_FUZZ", "200"))
+CASES = int(os.environ.get("MILLRACE_FUZZ", "50"))
 """Of each property; `make fuzz` sets 10,000."""
 
 THOROUGHLY = settings(

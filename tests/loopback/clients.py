@@ -29,30 +29,8 @@ class Listening(discord.Client):
     async def on_resumed(self) -> None:
         self.events.append("resumed")
 
-    async def on_raw_message_edit(self, edit: discord.RawMessageUpdateEvent) -> None:
-        self.events.append(f"edited {edit.message.content}")
-
-    async def on_raw_message_delete(self, deletion: discord.RawMessageDeleteEvent) -> None:
-        self.events.append(f"deleted {deletion.message_id}")
-
-    async def on_raw_bulk_message_delete(self, deletion: discord.RawBulkMessageDeleteEvent) -> None:
-        self.events.append(f"deleted {len(deletion.message_ids)} messages")
-
     async def on_raw_reaction_add(self, reaction: discord.RawReactionActionEvent) -> None:
         self.events.append(f"{reaction.user_id} added {reaction.emoji}")
-
-    async def on_raw_reaction_remove(self, reaction: discord.RawReactionActionEvent) -> None:
-        self.events.append(f"{reaction.user_id} removed {reaction.emoji}")
-
-    async def on_thread_create(self, thread: discord.Thread) -> None:
-        self.events.append(f"thread {thread.name}")
-
-    async def on_raw_thread_update(self, update: discord.RawThreadUpdateEvent) -> None:
-        metadata = update.data["thread_metadata"]
-        self.events.append(f"thread archived={metadata['archived']} locked={metadata.get('locked')}")
-
-    async def on_raw_thread_delete(self, deletion: discord.RawThreadDeleteEvent) -> None:
-        self.events.append(f"thread {deletion.thread_id} deleted")
 
     @property
     def texts(self) -> list[str]:

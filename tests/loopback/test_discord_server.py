@@ -2,109 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+import aiohttp
 import discord
 import pytest
 
-from model.messages import snowflake_time
 from tests.loopback.clients import Listening, logged_in, support_intents
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.model import MessageKind
-from tests.loopback.permissions import READ
+from tests.loopback.model import Thread
+from tests.loopback.permissions import READ, Permission
 
 pytestmark = [pytest.mark.real_time, pytest.mark.usefixtures("hurried_discord")]
-
-
-async def test_a_client_logs_in_and_knows_the_guild(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    forum = discord_server.add_forum("questions")
-    async with logged_in(discord_server) as client:
-        assert client.user is not None
-        assert client.user.id == discord_server.bot.id
-        seen = client.text_channel(channel.id)
-        granted = seen.permissions_for(seen.guild.me)
-        assert granted.create_public_threads
-        assert not granted.manage_messages
-        assert isinstance(client.get_channel(forum.id), discord.ForumChannel)
-    assert discord_server.unknown == []
-
-
-async def test_a_message_is_heard_and_answered_in_a_thread(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    asker = discord_server.add_member("asker")
-    async with logged_in(discord_server) as client:
-        question = await discord_server.say(channel, asker, "How do I install it?")
-        await discord_server.until(lambda: client.heard)
-        thread = await client.heard[0].create_thread(name="How do I install it?")
-        await thread.send("Like this.", nonce="n1", allowed_mentions=discord.AllowedMentions.none())
-        await discord_server.until(lambda: "Like this." in client.texts)
-        assert "thread How do I install it?" in client.events
-        starter = client.heard[1]
-        assert starter.type is discord.MessageType.thread_starter_message
-        assert starter.reference is not None
-        assert starter.reference.message_id == question.id
-    (post,) = discord_server.posts
-    assert (post.content, post.nonce, post.allowed_mentions) == ("Like this.", "n1", {"parse": []})
-    assert post.thread is not None
-    assert post.thread is question.thread
-    assert (post.thread.id, post.thread.name) == (question.id, "How do I install it?")
-    assert not post.pings
-
-
-async def test_a_reply_carries_what_it_replies_to_or_that_it_is_gone(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    asker, helper = discord_server.add_member("asker"), discord_server.add_member("helper")
-    question = await discord_server.say(channel, asker, "Why?")
-    async with logged_in(discord_server) as client:
-        await discord_server.say(channel, helper, "Because.", reply_to=question)
-        await discord_server.delete(question)
-        await discord_server.say(channel, helper, "See above.", reply_to=question)
-        await discord_server.until(lambda: len(client.heard) == 2)
-    first, second = (message.reference for message in client.heard)
-    assert first is not None
-    assert isinstance(first.resolved, discord.Message)
-    assert first.resolved.content == "Why?"
-    assert second is not None
-    assert isinstance(second.resolved, discord.DeletedReferencedMessage)
-    assert [user.id for user in client.heard[0].mentions] == [asker.id]
-
-
-async def test_edits_deletions_reactions_and_threads_are_told(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    asker = discord_server.add_member("asker")
-    async with logged_in(discord_server) as client:
-        client.events.clear()
-        message = await discord_server.say(channel, asker, "one")
-        await discord_server.edit(message, "two")
-        await discord_server.react(message, asker, "👍")
-        await discord_server.unreact(message, asker, "👍")
-        thread = await discord_server.open_thread(message, asker, "more")
-        await discord_server.change_thread(thread, archived=True, locked=True)
-        await discord_server.delete_place(thread)
-        await discord_server.delete(message)
-        more = [await discord_server.say(channel, asker, text) for text in "ab"]
-        await discord_server.delete(*more)
-        await discord_server.until(lambda: "deleted 2 messages" in client.events)
-    assert client.events == [
-        "edited two",
-        f"{asker.id} added 👍",
-        f"{asker.id} removed 👍",
-        "thread more",
-        "edited two",
-        "thread archived=True locked=True",
-        f"thread {thread.id} deleted",
-        f"deleted {message.id}",
-        "deleted 2 messages",
-    ]
-
-
-async def test_a_forum_post_starts_with_a_message_of_its_own_id(discord_server: DiscordServer) -> None:
-    forum = discord_server.add_forum("questions")
-    asker = discord_server.add_member("asker")
-    async with logged_in(discord_server) as client:
-        post = await discord_server.forum_post(forum, asker, "Crash", "It crashes.")
-        await discord_server.until(lambda: client.texts == ["It crashes."])
-        assert client.heard[0].id == client.heard[0].channel.id == post.id
-        assert "thread Crash" in client.events
 
 
 async def test_a_hidden_channel_is_silent_until_the_bot_is_let_in(discord_server: DiscordServer) -> None:
@@ -142,31 +51,6 @@ async def test_events_without_their_intent_are_not_sent(discord_server: DiscordS
     assert client.heard == []
 
 
-async def test_messages_written_while_nobody_listened_are_in_the_history(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    asker = discord_server.add_member("asker")
-    written = await discord_server.say(channel, asker, "early", ago=600)
-    assert written.at == pytest.approx(discord_server.clock() - 600, abs=5)
-    assert snowflake_time(written.id) == pytest.approx(written.at, abs=0.002)
-    async with logged_in(discord_server) as client:
-        found = [message async for message in client.text_channel(channel.id).history(limit=5)]
-    assert [message.id for message in found] == [written.id]
-    assert client.heard == []
-
-
-async def test_webhooks_bots_and_system_messages_are_told_apart(discord_server: DiscordServer) -> None:
-    channel = discord_server.add_channel("help")
-    async with logged_in(discord_server) as client:
-        await discord_server.say(channel, discord_server.add_webhook("ci"), "built")
-        await discord_server.say(channel, discord_server.add_member("other", bot=True), "beep")
-        await discord_server.say(channel, discord_server.add_member("new"), kind=MessageKind.JOIN)
-        await discord_server.until(lambda: len(client.heard) == 3)
-    webhook, other, join = client.heard
-    assert webhook.webhook_id == webhook.author.id
-    assert (other.author.bot, other.webhook_id) == (True, None)
-    assert join.is_system()
-
-
 async def test_attachments_are_downloaded_until_their_address_expires(discord_server: DiscordServer) -> None:
     channel = discord_server.add_channel("help")
     asker = discord_server.add_member("asker")
@@ -184,17 +68,6 @@ async def test_attachments_are_downloaded_until_their_address_expires(discord_se
     assert len(discord_server.downloads) == 3
 
 
-async def test_a_member_is_looked_up(discord_server: DiscordServer) -> None:
-    team = discord_server.add_role("team")
-    helper = discord_server.add_member("helper", team)
-    async with logged_in(discord_server) as client:
-        member = await client.guilds[0].fetch_member(helper.id)
-        assert [role.id for role in member.roles] == [discord_server.guild.id, team.id]
-        discord_server.remove_member(helper)
-        with pytest.raises(discord.NotFound):
-            await client.guilds[0].fetch_member(helper.id)
-
-
 async def test_unknown_routes_are_noted(discord_server: DiscordServer) -> None:
     async with logged_in(discord_server) as client:
         with pytest.raises(discord.NotFound):
@@ -202,15 +75,189 @@ async def test_unknown_routes_are_noted(discord_server: DiscordServer) -> None:
     assert [request.path for request in discord_server.unknown] == [f"/guilds/{discord_server.guild.id}/invites"]
 
 
-async def test_commands_are_registered(discord_server: DiscordServer) -> None:
-    client = Listening(support_intents())
-    tree = discord.app_commands.CommandTree(client)
+async def test_a_second_resume_replays_no_more_than_was_missed(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    async with logged_in(discord_server) as client:
+        for text in ("one", "two"):
+            client.events.clear()
+            await discord_server.disconnect()
+            await discord_server.say(channel, asker, text)
+            await discord_server.until(lambda: "resumed" in client.events)
+        await discord_server.say(channel, asker, "three")
+        await discord_server.until(lambda: "three" in client.texts)
+        assert client.texts == ["one", "two", "three"]
+        assert client.events == ["resumed"]
 
-    @tree.command(description="Says hello.")
-    async def hello(interaction: discord.Interaction) -> None:
-        raise NotImplementedError
 
-    async with client:
-        await client.login(discord_server.token)
-        (synced,) = await tree.sync()
-    assert synced.name == "hello"
+async def test_a_session_that_ended_while_disconnected_cannot_be_resumed(discord_server: DiscordServer) -> None:
+    async with logged_in(discord_server) as client:
+        client.events.clear()
+        discord_server.fail_next("GET", "^/$", status=503)
+        await discord_server.disconnect()
+        await discord_server.invalidate_session()
+        await discord_server.until(lambda: "ready" in client.events)
+        assert "resumed" not in client.events
+    assert discord_server.failures_to_come == 0
+
+
+async def test_what_the_server_does_not_understand_fails_the_test() -> None:
+    async def misuse() -> None:
+        async with DiscordServer() as server, aiohttp.ClientSession() as session:
+            channel = server.add_channel("help")
+            headers = {"Authorization": f"Bot {server.token}"}
+            form = {"content": "hi", "allowed_mentions": ["odd"]}
+            await session.post(f"{server.origin}/api/v10/channels/{channel.id}/messages", json=form, headers=headers)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        await misuse()
+    assert failed.group_contains(AttributeError)
+
+
+async def refusal(sending: Awaitable[object]) -> tuple[int, int]:
+    """HTTP status and error code with which `sending` is refused."""
+    with pytest.raises(discord.HTTPException) as refused:
+        await sending
+    return refused.value.status, refused.value.code
+
+
+def thread_of(client: Listening, thread: Thread) -> discord.Thread:
+    found = client.guilds[0].get_thread(thread.id)
+    assert found is not None
+    return found
+
+
+async def test_two_thousand_characters_pass_and_one_more_does_not(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    async with logged_in(discord_server) as client:
+        to = client.text_channel(channel.id)
+        await to.send("x" * 2000)
+        assert await refusal(to.send("x" * 2001)) == (400, 50035)
+        assert await refusal(to.send(" \n")) == (400, 50006)
+    assert [len(post.content) for post in discord_server.posts] == [2000]
+
+
+async def test_one_nonce_posts_once_per_channel(discord_server: DiscordServer) -> None:
+    channels = [discord_server.add_channel(name) for name in ("help", "chat")]
+    async with logged_in(discord_server) as client:
+        ids = [
+            (await client.text_channel(channel.id).send("hi", nonce="same")).id for channel in channels for _ in "ab"
+        ]
+        assert await refusal(client.text_channel(channels[0].id).send("hi", nonce="x" * 26)) == (400, 50035)
+    assert ids == [discord_server.posts[0].id] * 2 + [discord_server.posts[1].id] * 2
+    assert len(discord_server.posts) == 2
+
+
+async def test_pings_are_what_allowed_mentions_leaves(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    question = await discord_server.say(channel, asker, "Why?")
+    text = f"@everyone {asker.mention} <@&{discord_server.guild.id}>"
+    async with logged_in(discord_server) as client:
+        to = client.text_channel(channel.id)
+        await to.send(text)
+        await to.send(text, allowed_mentions=discord.AllowedMentions.none())
+        asked = to.get_partial_message(question.id)
+        await asked.reply("So.")
+        await asked.reply("So.", allowed_mentions=discord.AllowedMentions.none())
+        await asked.reply("So.", mention_author=False)
+    loud, quiet, reply, quiet_reply, polite = (post.pings for post in discord_server.posts)
+    assert loud.everyone
+    assert (loud.users, loud.roles) == ({asker.id}, {discord_server.guild.id})
+    assert not quiet
+    assert reply.users == {asker.id}
+    assert not quiet_reply
+    assert not polite
+    assert discord_server.posts[2].reference == question.id
+
+
+async def test_a_reply_needs_a_message_that_is_there(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    question = await discord_server.say(channel, asker, "Why?")
+    await discord_server.delete(question)
+    async with logged_in(discord_server) as client:
+        asked = client.text_channel(channel.id).get_partial_message(question.id)
+        assert await refusal(asked.reply("So.")) == (400, 50035)
+        assert await refusal(asked.fetch()) == (404, 10008)
+
+
+async def test_a_message_has_one_thread(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    question = await discord_server.say(channel, asker, "Why?")
+    async with logged_in(discord_server) as client:
+        asked = client.text_channel(channel.id).get_partial_message(question.id)
+        assert await refusal(asked.create_thread(name="x" * 101)) == (400, 50035)
+        thread = await asked.create_thread(name="x" * 100)
+        assert thread.id == question.id
+        assert await refusal(asked.create_thread(name="again")) == (400, 160004)
+        assert (await client.fetch_channel(question.id)).id == question.id
+        assert [each.id for each in await client.guilds[0].active_threads()] == [question.id]
+
+
+async def test_a_locked_thread_is_closed_and_an_archived_one_opens_again(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    thread = await discord_server.open_thread(await discord_server.say(channel, asker, "Why?"), asker)
+    async with logged_in(discord_server) as client:
+        to = thread_of(client, thread)
+        await discord_server.change_thread(thread, archived=True)
+        await to.send("opens")
+        assert not thread.archived
+        await discord_server.change_thread(thread, locked=True)
+        assert await refusal(to.send("closed")) == (403, 160005)
+        discord_server.allow(channel, discord_server.bot, Permission.MANAGE_THREADS)
+        await to.send("all the same")
+    assert [post.content for post in discord_server.posts] == ["opens", "all the same"]
+
+
+async def test_an_archived_thread_takes_no_reactions(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    thread = await discord_server.open_thread(await discord_server.say(channel, asker, "Why?"), asker)
+    said = await discord_server.say(thread, asker, "Hm.")
+    async with logged_in(discord_server) as client:
+        to = thread_of(client, thread)
+        await discord_server.change_thread(thread, archived=True)
+        assert await refusal(to.get_partial_message(said.id).add_reaction("👍")) == (400, 50083)
+
+
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        (Permission.VIEW_CHANNEL, (403, 50001)),
+        (Permission.SEND_MESSAGES, (403, 50013)),
+    ],
+)
+async def test_posting_needs_its_permissions(
+    discord_server: DiscordServer, denied: Permission, expected: tuple[int, int]
+) -> None:
+    channel = discord_server.add_channel("help")
+    async with logged_in(discord_server) as client:
+        discord_server.deny(channel, discord_server.bot, denied)
+        assert await refusal(client.text_channel(channel.id).send("hi")) == expected
+    assert discord_server.posts == []
+
+
+async def test_threads_have_permissions_of_their_own(discord_server: DiscordServer) -> None:
+    channel = discord_server.add_channel("help")
+    asker = discord_server.add_member("asker")
+    question = await discord_server.say(channel, asker, "Why?")
+    async with logged_in(discord_server) as client:
+        asked = client.text_channel(channel.id).get_partial_message(question.id)
+        discord_server.deny(channel, discord_server.bot, Permission.SEND_MESSAGES)
+        thread = await asked.create_thread(name="here")
+        await thread.send("works")
+        discord_server.deny(channel, discord_server.bot, Permission.SEND_MESSAGES_IN_THREADS)
+        assert await refusal(thread.send("does not")) == (403, 50013)
+        discord_server.deny(channel, discord_server.bot, Permission.CREATE_PUBLIC_THREADS)
+        other = await discord_server.say(channel, asker, "And why?")
+        asked = client.text_channel(channel.id).get_partial_message(other.id)
+        assert await refusal(asked.create_thread(name="there")) == (403, 50013)
+
+
+async def test_nothing_is_posted_in_a_forum_itself(discord_server: DiscordServer) -> None:
+    forum = discord_server.add_forum("questions")
+    async with logged_in(discord_server) as client:
+        assert await refusal(client.get_partial_messageable(forum.id).send("hi")) == (400, 50008)

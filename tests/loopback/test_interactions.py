@@ -24,29 +24,6 @@ async def offering(client: Listening, server: DiscordServer, run: Any) -> None:
     await tree.sync(guild=guild)
 
 
-async def test_a_command_is_answered_at_once_or_later_and_more_may_follow(discord_server: DiscordServer) -> None:
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-
-    async def run(interaction: Interaction, what: str) -> None:
-        if what == "later":
-            await interaction.response.defer(ephemeral=True)
-            await interaction.edit_original_response(content="first")
-            await interaction.followup.send("more")
-        else:
-            await interaction.response.send_message(what)
-            await interaction.edit_original_response(content="changed")
-
-    async with logged_in(discord_server) as client:
-        await offering(client, discord_server, run)
-        late = await discord_server.call(help_, ada, "say", what="later")
-        await discord_server.until(lambda: len(late.said) == 2)
-        prompt = await discord_server.call(help_, ada, "say", what="hello")
-        await discord_server.until(lambda: prompt.texts == ["changed"])
-    assert late.deferred
-    assert [(said.content, said.ephemeral) for said in late.said] == [("first", True), ("more", False)]
-    assert not prompt.said[0].ephemeral
-
-
 async def test_nobody_can_call_what_is_not_offered(discord_server: DiscordServer) -> None:
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
 

@@ -11,6 +11,7 @@ from reactivex.subject import Subject
 from model.batches import Part
 from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
+from model.servers import Servers
 from operators.route import Routed, route, sent
 from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.posts import Post, Posts
@@ -39,8 +40,12 @@ from tests.talk import (
 WEBHOOK = Author(97, "hook", is_bot=True)
 
 
+UNCOUNTED = Servers({None: Usage()})
+
+
 def router_of(talk: Talk, rules: RouteRules | None = None, posts: Posts | None = None) -> Router:
-    return Router(talk.people, talk.history, talk.team, posts or Posts(), talk.follower, rules or RouteRules())
+    servers = Servers({None: rules or RouteRules()})
+    return Router(talk.people, talk.history, talk.team, posts or Posts(), talk.follower, servers)
 
 
 async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None, posts: Posts | None = None) -> str:
@@ -596,7 +601,7 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     fetcher.broken = LookupFailed("500")
     parts: Subject[Part] = Subject()
     results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    parts.pipe(route(router_of(talk)), ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.pipe(route(router_of(talk), UNCOUNTED), ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.part(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
     parts.on_next(talk.part(talk.says(replace(BEN, role_ids=()))))
     parts.on_completed()
@@ -624,7 +629,7 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
     fetcher.messages = slowly  # the same answers, later
     parts: Subject[Part] = Subject()
     results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    parts.pipe(route(router_of(talk)), ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.pipe(route(router_of(talk), UNCOUNTED), ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.part(talk.says(asked, to=theirs)))
     parts.on_next(talk.part(talk.says(asked)))
     parts.on_completed()
@@ -699,7 +704,7 @@ async def test_what_an_inquiry_uses_counts_for_its_server() -> None:
     talk, shared, own = Talk(), Usage(), Usage()
     parts: Subject[Part] = Subject()
     found: asyncio.Future[list[Routed]] = asyncio.get_running_loop().create_future()
-    routing = route(router_of(talk), shared, None, {GUILD: own})
+    routing = route(router_of(talk), Servers({None: shared, GUILD: own}))
     parts.pipe(routing, ops.to_list()).subscribe(found.set_result, found.set_exception)
     unknown = Place(4000, PlaceKind.CHANNEL)
     parts.on_next(talk.part(talk.says(ANN)))

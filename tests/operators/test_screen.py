@@ -13,8 +13,9 @@ from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Ready, Typing
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
+from model.servers import Servers
 from operators import screen as module
-from operators.screen import Screened, ScreenRules, decode, screen
+from operators.screen import ChannelLists, Screened, ScreenRules, decode, screen
 from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.tracking import ConversationTracker
 from services.discord.dispatches import Dispatch
@@ -24,9 +25,14 @@ from tests.talk import ANN, BEN, BOT, CHANNEL, GUILD, STAFF, THREAD, Talk
 
 RULES = ScreenRules(
     withheld=lambda message: message.author.id == BEN.id or "!nobot" in message.text,
-    allowed=frozenset(),
-    denied=frozenset(),
 )
+
+
+DENIED = ChannelLists(denied=frozenset({CHANNEL.id}))
+
+
+def rules(channels: dict[int | None, ChannelLists]) -> ScreenRules:
+    return replace(RULES, channels=Servers(channels))
 
 
 @dataclass
@@ -76,12 +82,12 @@ def test_people_are_let_through_and_bots_system_messages_and_empty_ones_are_not(
     ("rules", "expected"),
     [
         (RULES, "posted"),
-        (replace(RULES, denied=frozenset({CHANNEL.id})), Reason.NOT_ADDRESSED),
-        (replace(RULES, allowed=frozenset({CHANNEL.id})), "posted"),
-        (replace(RULES, allowed=frozenset({4})), Reason.NOT_ADDRESSED),
-        (replace(RULES, servers={GUILD: (frozenset(), frozenset({CHANNEL.id}))}), Reason.NOT_ADDRESSED),
-        (replace(RULES, denied=frozenset({CHANNEL.id}), servers={GUILD: (frozenset(), frozenset())}), "posted"),
-        (replace(RULES, servers={GUILD + 1: (frozenset(), frozenset({CHANNEL.id}))}), "posted"),
+        (rules({None: DENIED}), Reason.NOT_ADDRESSED),
+        (rules({None: ChannelLists(allowed=frozenset({CHANNEL.id}))}), "posted"),
+        (rules({None: ChannelLists(allowed=frozenset({4}))}), Reason.NOT_ADDRESSED),
+        (rules({None: ChannelLists(), GUILD: DENIED}), Reason.NOT_ADDRESSED),
+        (rules({None: DENIED, GUILD: ChannelLists()}), "posted"),
+        (rules({None: ChannelLists(), GUILD + 1: DENIED}), "posted"),
     ],
     ids=["no rule", "denied", "allowed", "another is allowed", "denied here", "allowed here", "denied elsewhere"],
 )

@@ -30,7 +30,7 @@ class Entrance:
 
     def __post_init__(self) -> None:
         talk, follower = self.talk, ConversationTracker()
-        rules = ScreenRules(lambda message: message.author == self.withheld, frozenset(), frozenset())
+        rules = ScreenRules(lambda message: message.author == self.withheld)
         self.events: Subject[Event] = Subject()
         self.events.pipe(
             follow(follower, talk.people, talk.history, rules.withheld),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clock import VirtualLoop
 from model.outcomes import Outcome, Reason
+from model.servers import Servers
 from operators.answering import under_way
 from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
@@ -28,7 +29,7 @@ GATE, SELECT, GENERATE = 1.0, 0.75, 2.0
 SECONDS = {"gate": GATE, "select": SELECT, "generate": GENERATE}
 
 
-def desk_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> ServerContext:
+def server_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> ServerContext:
     budget = Budget(BudgetLimits())
     return ServerContext(
         assistant=script, library=shelf or Shelf(), search=search or ScriptedSearch(NOTHING), budget=budget
@@ -44,11 +45,11 @@ async def put(
 ) -> tuple[Any, float]:
     """What the chain makes of a question, and the seconds that it took."""
     rules = AnswerRules(speculate=speculate)
-    desk = desk_of(script, search, shelf)
+    servers = Servers({None: server_of(script, search, shelf)})
     began = asyncio.get_running_loop().time()
     inquiry = asked(query="", addressed=False)
     try:
-        result = await rx.just(inquiry).pipe(chain(desk, rules))
+        result = await rx.just(inquiry).pipe(chain(servers, rules))
     finally:
         inquiry.token.close()
     return result, asyncio.get_running_loop().time() - began
@@ -143,7 +144,7 @@ async def test_where_nothing_is_found_or_can_be_read_the_steps_tell_why() -> Non
 async def test_who_has_used_up_the_budget_costs_no_guess() -> None:
     script = Script()
     budget = Budget(BudgetLimits(chains_per_user_per_hour=1))
-    steps = chain(replace(desk_of(script), budget=budget), AnswerRules(speculate=True))
+    steps = chain(Servers({None: replace(server_of(script), budget=budget)}), AnswerRules(speculate=True))
     first, second = asked(), asked()
     await rx.just(first).pipe(steps)
     before = list(script.steps)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from tests.patterns.finding import SEARCHED
 from tests.patterns.growth import cost
-from tests.patterns.pumping import Pump, pumps
+from tests.patterns.pumping import Pump, pumps, ways
 
 LONGEST = 100_000
 _SHORT, _LONGER = 200, 1600
@@ -21,6 +21,8 @@ _SLOWER = 3.5
 _LEAST = 1e-8
 """Seconds a character: what is cheaper is measured as so much."""
 _EACH, _ALL = re.compile("."), "a" * LONGEST
+_FEW_WAYS = 1_000
+"""A pattern that can match in no more ways than these costs at most so many steps at each place of a text."""
 _DEAREST = 5
 _LOOKS = 4
 """The dearest pattern that is bounded costs 1.5 looks on one processor, and beyond 1.7 on another."""
@@ -32,6 +34,8 @@ _PER_CHAR = 8
 
 def steep(pattern: re.Pattern[str], methods: Iterable[str]) -> Pump | None:
     """A pump with which the pattern's time grows faster than the text."""
+    if ways(pattern) <= _FEW_WAYS:
+        return None
     run = _Run(pattern, frozenset(methods))
     screened: list[tuple[float, float, Pump]] = []
     for pump in pumps(pattern):

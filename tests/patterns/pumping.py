@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _parse: Any = import_module("re._parser").parse  # it has no public name since sre_parse is gone
+MANY = 10**9
+_OFTEN = 1_000
+"""What is repeated up to so many times is counted out."""
 _BRANCHES = 6
 """So many alternatives are tried by themselves; the others share a pump."""
 _BASIC = 'a0 \n-_A."[{<,:=x\\\t/(é\x00~'
@@ -33,6 +36,32 @@ class Pump(NamedTuple):
 def pumps(pattern: re.Pattern[str]) -> list[Pump]:
     """Without those that would be the same text."""
     return list(dict.fromkeys(_Pumper(pattern).pumps()))
+
+
+def ways(pattern: re.Pattern[str]) -> int:
+    """In how many ways the parts of a pattern can be combined to a match; `MANY` if one repeats without end."""
+    return _ways(_parse(pattern.pattern, pattern.flags & ~re.DEBUG))
+
+
+def _ways(items: Any) -> int:
+    found = 1
+    for item in items:
+        name, value = str(item[0]), item[1]
+        if name in _REPEATS:
+            low, high, body = value
+            each = _ways(body)
+            found *= sum(each**times for times in range(low, high + 1)) if high <= _OFTEN else MANY
+        elif name == "BRANCH":
+            found *= sum(map(_ways, value[1]))
+        elif name == "SUBPATTERN":
+            found *= _ways(value[3])
+        elif name == "ATOMIC_GROUP":
+            found *= _ways(value)
+        elif name in ("ASSERT", "ASSERT_NOT"):
+            found *= _ways(value[1])
+        elif name == "GROUPREF_EXISTS":
+            found = MANY
+    return min(found, MANY)
 
 
 class _Pumper:

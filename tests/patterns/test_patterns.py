@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -62,7 +63,6 @@ BOUNDED = {
     "services.documents.asking.rewriting._NUMBER": QUESTION,
     "services.documents.asking.times._one_moment": QUESTION,
     "services.documents.asking.times._period": QUESTION,
-    "services.documents.asking.vocabulary._WORD": QUESTION,
     "services.documents.asking.exact._INDEX": Bound(400, "the path of a key, 64 levels deep"),
     "services.documents.reading.outlines._TOKEN": Bound(
         LONGEST, "a file, of which the first comment that never ends is refused", "match"
@@ -124,7 +124,7 @@ KEPT = frozenset(
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
-    "services.documents.asking.conditions.values_of": "repeats of at most 200 characters",
+    "services.documents.asking.line_values.values_of": "repeats of at most 200 characters",
     "services.documents.asking.line_query._is_bounded": "one character",
     "services.documents.asking.line_query.compiled": "lines of 1,000 characters; it is judged before it is used",
     "services.documents.asking.rewriting.cited_in": "names of files, without repeats",
@@ -139,6 +139,7 @@ MADE_FROM = {
 """Functions that compile what depends on their input: the repeats in it, or what it is asked of."""
 
 
+@cache
 def found() -> list[Found]:
     written_out = [
         Found(each.where, re.compile(each.pattern), each.methods) for each in made() if each.pattern is not None
@@ -158,12 +159,14 @@ def test_time_grows_no_faster_than_the_text() -> None:
     assert [(each.where, pump) for each in judged if (pump := steep(each.pattern, each.methods))] == []
 
 
+@pytest.mark.slow
 def test_no_character_more_costs_memory() -> None:
     """Pitfall 64: what repeats alternatives keeps a state for each."""
     judged = [each for each in found() if each.where not in BOUNDED]
     assert [(each.where, pump) for each in judged if (pump := hungry(each.pattern, each.methods))] == []
 
 
+@pytest.mark.slow
 def test_what_is_bounded_costs_no_more_than_a_scan_of_a_file() -> None:
     """Pitfall 64: at the bound that its text has."""
     judged = [(each, bound) for each in found() if (bound := BOUNDED.get(each.where))]

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-QUICKLY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICKLY = settings(suppress_health_check=[HealthCheck.too_slow])
 """Enough examples to find what they look for, and no failure because a machine is busy."""

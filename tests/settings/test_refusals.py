@@ -361,7 +361,7 @@ def test_a_placeholder_that_was_left_in_is_named(refused: Failure) -> None:
 
 
 @given(places=st.lists(st.tuples(paths, junk), min_size=1, max_size=4), from_environment=st.booleans())
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_value_ever_gets_into_an_error_text(
     tmp_path: Path, places: list[tuple[tuple[str, ...], object]], *, from_environment: bool
 ) -> None:

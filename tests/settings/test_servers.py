@@ -55,8 +55,8 @@ def test_a_rehearsal_learns_elsewhere_and_reads_the_same_documents(loaded: Loade
 
 
 def test_a_section_whose_every_line_is_a_comment_is_none(loaded: Loader) -> None:
-    assert loaded("guilds:\n  # 311:\n").servers == {}
-    assert list(loaded("guilds:\n  311:\n").servers) == [311]
+    assert loaded("guilds:\n  # 311:\n").servers.own == {}
+    assert list(loaded("guilds:\n  311:\n").servers.own) == [311]
 
 
 def test_a_variable_sets_a_key_of_a_server(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from model.events import PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
-from services.conversations import History, People, phrases
+from model.servers import Servers
+from services.conversations import History, phrases
 from services.discord import DryRunPoster
 from services.documents import Tombstones
 from sinks.evidence import FileNotes
+from tests.talk import people_of
 
 THREAD = 9
 GERMAN = (1, "Wieso startet der Dienst nicht mehr?")
@@ -39,8 +41,10 @@ async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
         history.observe(Posted(100.0 + number, Message(number, THREAD, author, text, 100.0, 7)))
     gone, poster = Tombstones(), Notebook()
     await gone.close(THREAD, 200.0)
-    people = People(frozenset(), frozenset(), None)
-    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_language=reply_language)
+    people = people_of(frozenset(), frozenset(), None)
+    notes = FileNotes(
+        poster=poster, history=history, people=people, gone=gone, reply_languages=Servers({None: reply_language})
+    )
     await notes.reopened(THREAD)
     assert poster.texts == [phrases(told).post_again]
 
@@ -50,10 +54,8 @@ async def test_a_server_may_have_a_language_of_its_own(guild_id: int | None, tol
     history, gone, poster = History(None), Tombstones(), Notebook()
     history.observe(PlaceSeen(100.0, Place(THREAD, PlaceKind.THREAD, "x", guild_id)))
     await gone.close(THREAD, 200.0)
-    people = People(frozenset(), frozenset(), None)
-    languages = {7: "fr"}
-    notes = FileNotes(
-        poster=poster, history=history, people=people, gone=gone, reply_language="de", languages=languages
-    )
+    people = people_of(frozenset(), frozenset(), None)
+    languages = Servers({None: "de", 7: "fr"})
+    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_languages=languages)
     await notes.reopened(THREAD)
     assert poster.texts == [phrases(told).post_again]

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from model.events import Reaction
+from model.servers import Servers
 from operators.inferred_votes import InferredVote
-from services.conversations.people import People
 from services.conversations.posts import Post, Posts
 from services.discord.protocols import DryRunPoster, PostFailed
 from services.storage.data_folder import DataFolder
 from sinks.feedback import Feedback
 from tests.services.storage.power import Machine
-from tests.talk import ANN, BEN, THREAD
+from tests.talk import ANN, BEN, THREAD, people_of
 from tests.world import run
 
 POST = Post(50.0, 7, THREAD.id, THREAD.id, ANN.id, 6, opened_thread=False, question="How?", sources=("kb:a",))
@@ -38,8 +38,8 @@ class Box:
         self.sink = self.opened()
 
     def opened(self) -> Feedback:
-        people = People(frozenset(), frozenset(), None)
-        kept = self.data, self.posts, people, DryRunPoster(), "🆘", None
+        people = people_of(frozenset(), frozenset(), None)
+        kept = self.data, self.posts, people, DryRunPoster(), "🆘", Servers[int | None]({None: None})
         return Feedback(*kept, offered=self.offered, inferring=self.inferring)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
@@ -167,8 +167,8 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
 ) -> None:
     box = Box(tmp_path, offered)
     poster = HelpChannel()
-    people = People(frozenset({BEN.id}), frozenset({55}), None)
-    sink = Feedback(box.data, box.posts, people, poster, "🆘", 31, offered=offered, inferring=False)
+    people = people_of(frozenset({BEN.id}), frozenset({55}), None)
+    sink = Feedback(box.data, box.posts, people, poster, "🆘", Servers({None: 31}), offered=offered, inferring=False)
     asked = Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True)
     for reaction in (
         asked,
@@ -189,7 +189,14 @@ async def test_a_call_for_help_that_cannot_be_posted_is_logged(
     box = Box(tmp_path)
     poster = HelpChannel(refuses=True)
     sink = Feedback(
-        box.data, box.posts, People(frozenset(), frozenset(), None), poster, "🆘", 31, offered=True, inferring=True
+        box.data,
+        box.posts,
+        people_of(frozenset(), frozenset(), None),
+        poster,
+        "🆘",
+        Servers({None: 31}),
+        offered=True,
+        inferring=True,
     )
     await sink.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
     assert f"a user asks for a person in thread {THREAD.id}" in caplog.text

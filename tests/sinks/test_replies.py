@@ -7,11 +7,12 @@ import logging
 import pytest
 
 from model.messages import Author, Message, Place, PlaceKind
-from services.conversations import History, People, Post, Posts, StartedReply
+from model.servers import Servers
+from services.conversations import History, Post, Posts, StartedReply
 from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
 from services.llm import Budget, BudgetLimits
 from sinks.replies import Replies
-from tests.talk import SmallFetcher
+from tests.talk import SmallFetcher, people_of
 from tests.world import ANNA, BEN, BOT, GUILD, HELP, TESS
 
 QUESTION, FIRST = 500, 501
@@ -59,9 +60,9 @@ class Refusing(DryRunPoster):
 async def taken_back(poster: Refusing, *, last_asked_id: int = QUESTION, asked_in: int = HELP) -> None:
     """What is left of a reply of two pieces, of which the second is refused."""
     thread = poster.thread
-    people = People(frozenset({TESS.id}), frozenset(), None)
+    people = people_of(frozenset({TESS.id}), frozenset(), None)
     people.bot_id = BOT.id
-    replies = Replies(poster, Posts(), History(None), people, Budget(BudgetLimits()), fetcher=thread)
+    replies = Replies(poster, Posts(), History(None), people, Servers({None: Budget(BudgetLimits())}), fetcher=thread)
     post = Post(0.0, 0, QUESTION, asked_in, ANNA.id, last_asked_id, asked_in != QUESTION, "how?", ())
     with pytest.raises(TakenBack):
         await replies.finish(StartedReply(post, PIECES, (last_asked_id,), GUILD))

@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 
 import streams.captures
 from assembly.data_folder import read_state
-from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
@@ -24,6 +24,7 @@ from model.batches import Destination
 from model.events import Event, Posted
 from model.messages import Author, Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
+from model.servers import Servers
 from operators.screen import decode
 from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob
@@ -33,6 +34,7 @@ from services.conversations.posts import Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
 from services.discord.protocols import DryRunPoster, LookupFailed
+from services.knowledge import LibrarySearch
 from services.knowledge.library import Library
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in, week_files
@@ -229,7 +231,7 @@ async def test_each_capture_is_told_in_the_log_without_its_text(
 async def test_private_talk_reaches_no_archive(tmp_path: Path) -> None:
     """Pitfall 47."""
     talk = Talk()
-    router = Router(talk.people, talk.history, talk.team, Posts(), talk.follower, RouteRules())
+    router = Router(talk.people, talk.history, talk.team, Posts(), talk.follower, Servers({None: RouteRules()}))
     asked = talk.says(ANN, "my address", place=PRIVATE)
     decision = await router.route(talk.part(talk.says(STAFF, place=PRIVATE, to=asked)))
     assert decision.to is Destination.NOTHING
@@ -278,15 +280,22 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
     state = read_state(settings, durable=False)
-    curation = curation_parts(settings, None, state.usage)
+    curation = curation_parts(settings, None, state.usages.default)
     return assemble(
         settings,
         state=state,
-        assistant=assistant,
-        library=cast("Library", Silent()),
-        search=ScriptedSearch(),
+        servers=Servers(
+            {
+                None: ServerParts(
+                    settings=settings,
+                    assistant=assistant,
+                    library=cast("Library", Silent()),
+                    search=cast("LibrarySearch", ScriptedSearch()),
+                    captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+                )
+            }
+        ),
         poster=DryRunPoster(),
-        captures=capture_parts(settings, state, curation=curation, to_the_end=True),
         results=[ends.append],
     )
 

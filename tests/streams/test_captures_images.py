@@ -14,6 +14,7 @@ from clock.cancellation import CancelToken
 from model.conversations import Image
 from model.messages import Attachment, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
+from model.servers import Servers
 from operators.capturing import summarise_images
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
@@ -66,7 +67,7 @@ class Office:
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = Images(work, self.pending, archive.keep_late, lambda _author, _text: False, TICK)
         context = Context(self.talk.history, self.talk.people, self.talk.follower, ContextRules())
-        stream = captures(self.source, context, archive.keep, images=images)
+        stream = captures(self.source, context, archive.keep, Servers({None: images}))
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)
 
     def teaches(self, *messages: Message) -> CancelToken:

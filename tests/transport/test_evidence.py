@@ -49,12 +49,8 @@ async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
     made: list[SharedStore] = []
 
     def new(name: str, soon_seconds: float = LATER) -> SharedStore:
-        store = open_bucket_store(
-            streams_of(client),
-            tmp_path / name,
-            SqliteCollections(cases.folders(tmp_path / name)),
-            soon_seconds=soon_seconds,
-        )
+        copies = SqliteCollections(cases.folders(tmp_path / name))
+        store = open_bucket_store(client, tmp_path / name, copies, soon_seconds=soon_seconds)
         made.append(store)
         return store
 
@@ -254,7 +250,7 @@ async def test_a_large_log_arrives_whole(one: SharedStore, two: SharedStore) -> 
 async def test_a_write_that_the_server_does_not_take_has_not_happened(
     one: SharedStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     await cases.post(one, "shop.log", cases.LOG)
     nats_server.end()
     with pytest.raises(StoreUnavailable, match="NATS does not serve"):

@@ -29,7 +29,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 def wishes_of(connected: Client) -> ForgetRequests:
-    return ForgetRequests(connected, KeyBucket(streams_of(connected), PEOPLE))
+    return ForgetRequests(KeyBucket(streams_of(connected), PEOPLE))
 
 
 async def test_an_open_wish_refuses_the_export_until_it_is_carried_out(client: Client, tmp_path: Path) -> None:

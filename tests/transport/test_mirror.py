@@ -15,17 +15,18 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.errors import Fenced
+from transport.fenced_log import erase_entry
 from transport.folder_log import (
     FolderFollower,
+    FolderPublisher,
     LogJournal,
     NotAPath,
     SupersededEntries,
     path_of,
     path_token,
-    publish,
     restore,
 )
-from transport.streams import BLOBS, LOG
+from transport.streams import BLOBS, LOG, read_stream
 
 pytestmark = pytest.mark.real_time
 
@@ -208,16 +209,16 @@ async def test_publish_tells_what_differs_and_the_index_last(file_connection: Fi
     (tmp_path / "secret").write_bytes(b"secret")
     told: list[str] = []
     folders = ["index.txt", "sources"]
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"], told.append))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish(told.append))
     assert (done.published, done.removed) == (4, 0)
     assert told == ["sources/again/a.md", "sources/b.md", "sources/deep/a.md", "index.txt"]
     copy = await copied(file_connection, log, tmp_path / "two")
     assert copy == {path: (root / path).read_bytes() for path in told}
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish())
     assert (done.published, done.removed) == (0, 0)
     files.replace(root / "sources" / "b.md", b"changed")
     files.remove(root / "sources" / "deep" / "a.md")
-    done = await file_connection.do(publish(log, root, folders, ["index.txt"]))
+    done = await file_connection.do(FolderPublisher(log, root, folders, ["index.txt"]).publish())
     assert (done.published, done.removed) == (1, 2)
     assert sorted(await copied(file_connection, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
 
@@ -385,7 +386,7 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
     with files.journaled(one, journal):
         with monkeypatch.context() as silent:
             silent.setattr("transport.folder_log.erase_entry", away)
-            silent.setattr("transport.folder_log.PATIENCE_SECONDS", 0.2)
+            silent.setattr("transport.folder_log.FILE_SECONDS", 0.2)
             replaced(one, 10)
             with pytest.raises(OSError, match="does not erase"), journal.erasing():
                 pass
@@ -393,3 +394,24 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
         with journal.erasing():
             pass
     assert await entries_of(file_connection, "p03") == 1
+
+
+async def test_a_file_is_told_as_a_whole_while_its_older_entries_are_erased(
+    file_connection: FileConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go one after another: what is left of them begins in the middle of the file."""
+    monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
+    monkeypatch.setattr(SupersededEntries, "add", nothing)
+    log, one = await opened(file_connection), tmp_path / "one"
+
+    async def erase_first() -> None:
+        entries = read_stream(file_connection.streams, LOG, "log.p03.file.>")
+        numbers = [entry.metadata.sequence.stream async for entry in entries]
+        await erase_entry(file_connection.streams, LOG, numbers[0])
+
+    with files.journaled(one, LogJournal(file_connection, log)):
+        for number in range(8):
+            files.append(one / "lines", b"%d\n" % number)
+            if number == 3:
+                await file_connection.do(erase_first())
+    assert await copied(file_connection, log, tmp_path / "two") == contents(one)

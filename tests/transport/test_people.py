@@ -89,10 +89,10 @@ async def test_what_goes_while_nobody_listens_is_gone(
 async def test_a_server_that_is_away_is_an_error_of_the_system_and_the_change_holds_here(
     people: SharedPeople, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.2)
     nats_server.end()
     try:
-        with pytest.raises(OSError, match="does not answer"):
+        with pytest.raises(OSError, match="does not serve"):
             await people.opt_outs.add(ADA)
     finally:
         nats_server.start()

@@ -16,6 +16,7 @@ from assembly.distributed.people_commands import PeopleServices, closing, use_sh
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
+from model.servers import Servers
 from services.knowledge import LibrarySearch
 from services.llm import Budget, BudgetLimits
 from services.privacy import pseudonym_key
@@ -113,9 +114,8 @@ def people_services(
 ) -> PeopleServices:
     monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-    services = SimpleNamespace(budget=Budget(BudgetLimits()))
-    state = SimpleNamespace(record=OutcomeRecord(None, str))
-    parts = cast("Parts", SimpleNamespace(captures=(), services=services, state=state))
+    state = SimpleNamespace(record=OutcomeRecord(None, str), budgets=Servers({None: Budget(BudgetLimits())}))
+    parts = cast("Parts", SimpleNamespace(servers={}, state=state))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one"))
     return PeopleServices(process=process, people=people, parts=parts, taught=[teachings], documents=None)

@@ -24,8 +24,7 @@ from tests.loopback.model import Channel, User
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.connection import streams_of
-from transport.fenced_log import read_all
-from transport.streams import BLOBS, MESSAGES, Layout
+from transport.streams import BLOBS, LOG, MESSAGES, Layout, read_stream
 
 __all__ = ["discord_server"]
 
@@ -120,7 +119,7 @@ async def called(server: DiscordServer, place: Channel, user: User, command: str
 
 async def holding(client: Client, word: bytes) -> list[str]:
     """Where NATS keeps a word in the files of the program."""
-    found = [entry.subject async for entry in read_all(streams_of(client), "log.>") if word in entry.data]
+    found = [entry.subject async for entry in read_stream(streams_of(client), LOG, "log.>") if word in entry.data]
     blobs = await streams_of(client).object_store(BLOBS)
     try:
         names = [each.name for each in await blobs.list()]

@@ -21,7 +21,6 @@ from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
 from tests.world import Uploads
-from transport.connection import streams_of
 from transport.document_store import open_bucket_store
 from transport.people import SharedFlags
 
@@ -48,8 +47,8 @@ async def stack() -> AsyncGenerator[AsyncExitStack]:
 
 
 async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack) -> Documents:
-    root, streams = folder / name, streams_of(client)
-    store, notes = open_bucket_store(streams, root, SqliteCollections(cases.folders(root))), SharedFlags(streams)
+    root = folder / name
+    store, notes = open_bucket_store(client, root, SqliteCollections(cases.folders(root))), SharedFlags(client)
     stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
     together = Together(store, notes)
@@ -148,12 +147,10 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("transport.key_value.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     nats_server.end()
-    streams = streams_of(client)
-    together = Together(
-        open_bucket_store(streams, tmp_path, SqliteCollections(cases.folders(tmp_path))), SharedFlags(streams)
-    )
+    copies = SqliteCollections(cases.folders(tmp_path))
+    together = Together(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
     async with documents_for(Settings().placed(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

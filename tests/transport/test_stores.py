@@ -11,7 +11,7 @@ import pytest
 
 from clock import VirtualLoop
 from model.events import Reaction
-from services.conversations.people import People
+from model.servers import Servers
 from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
@@ -24,7 +24,7 @@ from tests.services.team.pairs import opened as opened_library
 from tests.services.telemetry.test_ended import plain
 from tests.sinks.test_archive import capture
 from tests.sinks.test_record import at
-from tests.talk import ANN, START, THREAD
+from tests.talk import ANN, START, THREAD, people_of
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
 from transport.folder_log import LogJournal
@@ -55,8 +55,10 @@ async def outbox(folder: DataFolder) -> None:
 
 async def feedback(folder: DataFolder) -> None:
     files.replace(folder.feedback_key, b"a" * 64)
-    people = People(frozenset(), frozenset(), None)
-    kept = Feedback(folder, Posts([POST]), people, DryRunPoster(), "🆘", None, offered=True, inferring=True)
+    people = people_of(frozenset(), frozenset(), None)
+    kept = Feedback(
+        folder, Posts([POST]), people, DryRunPoster(), "🆘", Servers({None: None}), offered=True, inferring=True
+    )
     for added_ in (True, False):
         await kept.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "👍", added_))
 

@@ -7,8 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from model.words import number_of
 from services.documents.asking import conditions
-from services.documents.asking.conditions import Conditions, Names, count
+from services.documents.asking.conditions import Names
+from services.documents.asking.line_query import LineQuery, Mode, Order
+from services.documents.asking.line_values import STORED
 from services.documents.asking.passages import (
     MOST_NAMED,
     CitedPassage,
@@ -20,10 +23,10 @@ from services.documents.asking.passages import (
     names_of,
 )
 from services.documents.asking.plan import Aggregate, NameMention, Plan, Position
+from services.documents.asking.query_lines import find, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import parts
-from services.telemetry import number_of
 
 _AT_ONCE = 500  # so many chunks are read in one go
 _MOST_LISTED = 50
@@ -74,9 +77,9 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
     if plan.period is None or not tables:
         return None
-    where = conditions.at(plan.period, ids_of(tables))
+    query = await resolve(scope, LineQuery(documents=tuple(tables), period=plan.period))
     limit = plan.wanted if plan.asks_for_end else k
-    lines = await scope.lines(where, limit, last=plan.position is Position.LAST, by_time=True)
+    lines = await scope.lines(query.where, limit, last=plan.position is Position.LAST, by_time=True)
     if not lines.total:
         return None
     names = {doc.doc_id: await columns_of(scope, doc) for doc in tables}
@@ -171,14 +174,11 @@ def _cells(columns: tuple[str, ...], row: str) -> tuple[str, ...]:
 
 
 MANY = 200
+EXAMPLES = 5
+MOST_GROUPS = 50
 
+_ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
-_WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
-_TROUBLE = re.compile(
-    r"\b(?:crash|fail|broke|break|wrong|problem|issue|trouble|exception|hang|hung|freez|froze|die[sd]?\b|dying|stop|kill|restart"
-    r"|not work|(?:does|do|did|wo|ca|is)n['’]?t\b|unable|cannot)",
-    re.IGNORECASE,
-)
 
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
@@ -251,12 +251,13 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
 
 async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
     """Return notes about what the question says of these lines and is not true of them."""
-    checks = {name: LineWhere((), holding=(name,)) for name in plan.identifiers}
+    bare = LineQuery(documents=(doc,))
+    checks = {name: replace(bare, all_of=(name,)) for name in plan.identifiers}
     if plan.period:
-        checks[plan.period.text] = conditions.at(plan.period, ())
+        checks[plan.period.text] = replace(bare, period=plan.period)
     if plan.severity:
-        checks[plan.severity.text] = LineWhere((), severities=plan.severity.levels)
-    there = {said: replace(where, doc_ids=(doc.doc_id,), first=first, last=last) for said, where in checks.items()}
+        checks[plan.severity.text] = replace(bare, levels=plan.severity.alternatives)
+    there = {said: replace((await resolve(scope, each)).where, first=first, last=last) for said, each in checks.items()}
     missing = [said for said, where in there.items() if not await scope.total(where)]
     place = f"line {first}" if first == last else f"lines {first}-{last}"
     return [f"{place} of {doc.filename} did not match {', '.join(missing)}"] if missing else []
@@ -286,16 +287,14 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
     if not (_has_conditions(plan, named) or components):
         words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
-        return (
-            await _by_words(scope, plan, Conditions(logs, LineWhere(ids_of(logs), words=words)), k) if words else None
-        )
-    asked = await _of_its_level(scope, conditions.conditions_of(plan, logs, named, components))
+        return await _by_words(scope, plan, LineQuery(documents=logs, words=words), k) if words else None
+    asked = await resolve(scope, conditions.query_of(plan, logs, named, components))
     fit, total, notes = asked, 0, ()
     if counted:
         total = await scope.total(asked.where)
     else:
         others = [doc for doc in logs_of(scope.documents) if doc not in logs]
-        fit, total, notes = await conditions.relaxed(scope, asked, others)
+        fit, total, notes = await conditions.relaxed(scope, plan, asked, others)
     found = await _from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
     # A name that is in other files than logs is looked for there.
     return None if found and found.missing and named.found and len(logs) < len(documents) else found
@@ -330,18 +329,7 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     return plan, ()
 
 
-async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
-    """Narrow FATAL and CRITICAL to the one that was said, if the logs have it: they mean the same only in logs that
-    have but one.
-    """
-    own = asked.where.severities[:1]
-    if set(asked.where.severities) != set(_WORST[0]):
-        return asked
-    there = await scope.total(LineWhere(asked.where.doc_ids, severities=own))
-    return replace(asked, where=replace(asked.where, severities=own)) if there else asked
-
-
-async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retrieved | None:
+async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Retrieved | None:
     """Return the last of the lines that hold all words, or parts of a name. None: there are none, so that passages have
     to be ranked.
     """
@@ -353,7 +341,7 @@ async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retr
 
 
 async def _from(
-    scope: Scope, plan: Plan, asked: Conditions, kept: Conditions, total: int, k: int, notes: tuple[str, ...]
+    scope: Scope, plan: Plan, asked: LineQuery, kept: LineQuery, total: int, k: int, notes: tuple[str, ...]
 ) -> Retrieved | None:
     """Make the answer from the `total` lines that fit `kept`, the conditions that were left of `asked`."""
     if not total:
@@ -364,10 +352,10 @@ async def _from(
             return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
         return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await count(scope, plan, kept, notes, k)
-    sure, dropped = bool(kept.names or kept.time), kept != asked
+        return await _count(scope, plan, kept, notes, k)
+    sure, dropped = bool(kept.names or kept.period), kept != asked
     if plan.words and (total > k or not sure):
-        narrower = kept.narrowed(plan)
+        narrower = conditions.with_words(kept, plan)
         if await scope.total(narrower.where):
             kept = narrower
         elif not sure and not (plan.goes_beside and plan.level_counts):
@@ -380,24 +368,23 @@ async def _from(
     return replace(found, facts=f"{asked.described}: 0\n{instead}", count=0)
 
 
-async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Retrieved:
+async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
     if plan.asks_for_end:
-        wanted, last = abs(plan.which or plan.wanted), plan.position is Position.LAST
-        if plan.by_time or len(where.doc_ids) > 1 or where != LineWhere(where.doc_ids):
-            some, by_place, out_of_order = await scope.end(where, wanted, last=last)
-            notes = (*notes, *out_of_order)
-            if by_place is not None and wanted == 1 and not plan.by_time:
-                # Who says "the last one" of a file may mean either: both are shown, that of the file first.
-                some = replace(some, lines=(by_place, *some.lines))
-        else:
-            some = await scope.lines(where, wanted, last=last)  # the first line of a file is its first
-        if plan.which and some.total < wanted:
-            return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
-        return await scope.shown(some.lines[-1:] if plan.which else some.lines, k, notes)
+        limited = plan.by_time or len(asked.documents) > 1 or where != LineWhere(where.doc_ids)
+        order: Order = "time" if limited else "file"  # the first line of a file is its first
+        mode: Mode = "last" if plan.position is Position.LAST else "first"
+        found = await find(scope, replace(asked, mode=mode, order=order, limit=abs(plan.which or plan.wanted)))
+        lines, notes = found.chosen, (*notes, *found.notes)
+        if found.by_place is not None and len(lines) == 1 and not plan.by_time:
+            # Who says "the last one" of a file may mean either: both are shown, that of the file first.
+            lines = (found.by_place, *lines)
+        if plan.which and found.lines < abs(plan.which):
+            return Retrieved(missing=f"there are only {found.lines} {asked.described}", notes=notes)
+        return await scope.shown(lines[-1:] if plan.which else lines, k, notes)
     if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
         return await scope.beside(where, plan, notes)
-    some = await scope.rare_first(where, MANY, k)
+    some = await scope.lines(where, MANY)
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
@@ -409,14 +396,69 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
 
 
-async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """Return the first of the most severe entries: the closest there is to trouble whose words are in no line."""
-    logs = logs_of(scope.chosen(plan))
-    if not logs or plan.mentions or not _TROUBLE.search(plan.text):
-        return None
-    for levels in _WORST:
-        lines = (await scope.lines(LineWhere(ids_of(logs), severities=levels), k)).lines
-        if lines:
-            note = f"nothing matched the words of the question; these are the {'/'.join(levels)} entries"
-            return await scope.shown(lines, k, (note,))
-    return None
+async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, ...], k: int) -> Retrieved | None:
+    """Count the lines that fit, and by what the question wants them counted by: over whole files, never over the
+    passages that happen to be shown. None: its words are not about lines.
+    """
+    counted = plan.aggregate is Aggregate.COUNT
+    if plan.words:
+        narrower = conditions.with_words(asked, plan)
+        if await scope.total(narrower.where):
+            asked = narrower
+        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by or plan.counted_by:
+            notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
+        elif len(plan.words) > 1 or not plan.counts_mentions:
+            return None
+        else:
+            return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
+    found = await find(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
+    facts = [f"{asked.described}: {found.messages}"]
+    if found.messages > found.lines:
+        said = number_of(len(found.repeats), "line says", "lines say")
+        notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')
+    if len(asked.documents) > 1:
+        facts += [f"{doc.filename}: {found.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
+    different, uncounted = await _grouped(scope, plan, asked, facts)
+    total, notes = found.messages if different is None else different, (*notes, *uncounted)
+    if counted and _asks_for_a_number_alone(plan):
+        names = names_of(asked.documents)
+        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
+    return replace(await scope.shown(found.chosen, k, notes), facts="\n".join(facts), count=total)
+
+
+async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str]) -> tuple[int | None, tuple[str, ...]]:
+    """Add to `facts` the numbers by what the question names, else by level, and by component where it asks for none.
+
+    Returns:
+        How many values there are, where that is asked; and notes about what lines cannot be counted by.
+    """
+    different: int | None = None
+    several = len(asked.where.severities) > 1
+    usual = ("severity", "component") if plan.aggregate is Aggregate.GROUPS else ("severity",) if several else ()
+    for column in plan.grouped_by or usual:
+        groups, without = await group_counts(scope, asked, column)
+        facts.append(f"by {column}: {_listed(groups, without if column in STORED else 0)}")
+        if plan.distinct:
+            different = len(groups)
+            facts.insert(0, f"different values of {column}: {different}")
+    notes: tuple[str, ...] = ()
+    for key in plan.counted_by:
+        groups, _ = await group_counts(scope, replace(asked, key=key), "key")
+        facts += [f"by {key}: {_listed(groups)}"] if groups else []
+        notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
+    return different, notes
+
+
+def _asks_for_a_number_alone(plan: Plan) -> bool:
+    """Whether a question asks for a number only, and wants to see no lines."""
+    by_groups = plan.grouped_by or plan.distinct or plan.counted_by
+    return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
+
+
+def _listed(groups: list[tuple[str, int]], without: int = 0) -> str:
+    """Write groups in one line. `without`: how many messages are in none; 0 where a line may be in several."""
+    said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
+    others = without + sum(number for _, number in groups[MOST_GROUPS:])
+    if others:
+        said.append(f"{'others or none' if len(groups) > MOST_GROUPS else 'without one'} {others}")
+    return ", ".join(said) if groups else "no line names one"

@@ -21,7 +21,7 @@ from services.storage import in_thread
 # fmt: off
 Kind = Literal[
     "time", "levels", "quoted", "line", "file", "name", "numbered", "idiom", "around", "steps_next", "steps_previous", "distinct",
-    "grouped", "groups", "count", "opens", "closes", "began", "stopped", "nth", "next", "previous", "first", "last", "list", "word",
+    "grouped", "groups", "count", "began", "stopped", "nth", "next", "previous", "first", "last", "list", "word",
 ]
 # fmt: on
 
@@ -228,10 +228,8 @@ _GRAMMAR: dict[Kind, str] = {
         "count/counting/tally of/the/all*",
     )
     + r"|(?<!\w)(?:#|nos?\.|nr\.?)\s++of\b",
-    "opens": _story("START"),
-    "closes": _story("STOP"),
-    "began": _set_in("START"),
-    "stopped": _set_in("STOP"),
+    "began": f"{_story('START')}|{_set_in('START')}",
+    "stopped": f"{_story('STOP')}|{_set_in('STOP')}",
     "nth": rf"{_START}(?P<ordinal>{any_of('ORDINAL')})(?:[- ](?:to[- ])?(?P<backwards>last|latest|newest))?"
     rf"(?=\s++(?!line|row|entry)(?:{_LEVEL}|{_ENTRY}|time|occurrence|mention|hit)\b)",
     "next": f"{_beside('NEXT')}|{_phrases('WHAT next', 'afterwards', 'and then END')}" + r"|\bthen(?=\s*+\?)",

@@ -1,5 +1,5 @@
-"""The structured query over lines of a file that `query_file` takes from a model, with patterns that cost no more than
-in proportion to the text.
+"""The query over lines of files, which `query_file` takes from a model and a question is compiled to; its patterns cost
+no more than in proportion to the text.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
+from services.documents import limits
 from services.documents.asking import times
+from services.documents.asking.passages import files_listed, ids_of
 from services.documents.asking.times import Period
 from services.documents.asking.vocabulary import LEVELS
-from services.documents.store.protocol import Document
+from services.documents.store.protocol import Document, LineWhere
 
 # Patterns
 
@@ -188,9 +190,12 @@ class LineQuery:
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
     none_of: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # all of these, in any form; `words_any`: one of them
+    words_any: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # what a question calls the texts
     regex: re.Pattern[str] | None = None
     levels: tuple[tuple[str, ...], ...] = ()  # each that was named, with what it may be called besides
-    component: str | None = None
+    components: tuple[str, ...] = ()
     period: Period | None = None
     line: int | None = None
     before: int = 0
@@ -202,6 +207,42 @@ class LineQuery:
     top: int = _TOP
     offset: int = 0
     limit: int = 20
+
+    @property
+    def where(self) -> LineWhere:
+        """Return the filter for the store, which knows all conditions but the regex."""
+        period = self.period or Period("")
+        return LineWhere(
+            ids_of(self.documents),
+            first=self.line,
+            last=self.line,
+            clocks=period.clocks,
+            days=period.days,
+            instants=period.instants,
+            severities=tuple(dict.fromkeys(level for meant in self.levels for level in meant)),
+            components=self.components,
+            holding=self.all_of,
+            holding_any=self.any_of,
+            lacking=self.none_of,
+            words=self.words,
+            words_any=self.words_any,
+        )
+
+    @property
+    def described(self) -> str:
+        """Describe the lines in words, with their files: exactly what the store is asked for."""
+        some = self.levels or self.period or self.names or self.components or self.words or self.words_any
+        said = (
+            ("/".join(self.where.severities), "{}"),
+            ("entries" if some else "lines", "{}"),
+            ((" or " if self.any_of else ", ").join(self.names), "mentioning {}"),
+            (", ".join(self.components), "written by {}"),
+            (", ".join(self.words), "with the words {}"),
+            (" or ".join(self.words_any), "with the words {}"),
+            (self.period.text if self.period else "", "{}"),
+            (files_listed(self.documents), "in {}"),
+        )
+        return " ".join(form.format(value) for value, form in said if value)
 
 
 def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQuery:
@@ -220,7 +261,7 @@ def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQue
     if group_by == "key" and not key:
         raise QueryRefused("group_by key needs key, the name whose values are counted, such as user of user=root.")
     around = _AROUND if mode == "context" else 0
-    file = _text(arguments, "file")
+    file, component = _text(arguments, "file"), _text(arguments, "component")
     return LineQuery(
         file=file,
         documents=_documents(file, documents),
@@ -229,7 +270,7 @@ def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQue
         none_of=_texts(arguments, "none_of"),
         regex=regex,
         levels=_levels(arguments),
-        component=_text(arguments, "component"),
+        components=() if component is None else (component,),
         period=_period(arguments),
         line=line,
         before=_number(arguments, "before", 0, MOST_AROUND, around) or 0,
@@ -301,7 +342,7 @@ def _levels(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     named = _texts(arguments, "level")
     unknown = [name for name in named if name.casefold() not in LEVELS]
     if unknown:
-        raise QueryRefused(f"{unknown[0]} is no level; levels are FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG, TRACE.")
+        raise QueryRefused(f"{unknown[0]} is no level; levels are {', '.join(limits.LEVELS)}.")
     return tuple(LEVELS[name.casefold()] for name in named)
 
 

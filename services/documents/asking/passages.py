@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from model.words import number_of
 from services.documents.asking.plan import Plan, Position
 from services.documents.limits import DocumentKind
 from services.documents.results import Citation
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
-from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3  # of more files only the number is given
 CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart than this are shown in one passage: else they would overlap
 _MOST_SPANNED = 120  # lines that one passage may have
-_YEARLESS = re.compile(r"000[01]-")
+_YEARLESS = re.compile(r"^000[01]-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +90,6 @@ class Scope:
 
     async def total(self, where: LineWhere) -> int:
         return (await self.lines(where, 1)).total
-
-    async def rare_first(self, where: LineWhere, limit: int, k: int) -> MatchingLines:
-        """Return lines in the order of the file; if more than `k` fit and they have several levels, those of the rarest
-        level first.
-        """
-        some = await self.lines(where, limit)
-        levels = await self.store.distinct(self.name, where, "severity") if len(where.severities) > 1 else []
-        if some.total <= k or len(levels) < 2:  # noqa: PLR2004 (several)
-            return some
-        lines: list[StoredLine] = []
-        for level, _ in sorted(levels, key=lambda pair: pair[1]):
-            lines += (await self.lines(replace(where, severities=(level,)), limit - len(lines))).lines
-            if len(lines) >= limit:
-                break
-        return replace(some, lines=tuple(lines))
 
     async def around(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
         """Return a passage of lines around the `matched` ones."""
@@ -202,6 +187,11 @@ def said(line: StoredLine) -> str | None:
     """Return the time of a line as people compare it: normalised if possible, else as written."""
     normalised = line.ts_utc if line.ts_utc and not _YEARLESS.match(line.ts_utc) else None
     return normalised or line.ts
+
+
+def yearless(text: str) -> str:
+    """Remove the placeholder year of a log that leaves the year out: `06-14`."""
+    return _YEARLESS.sub("", text)
 
 
 def _led(numbers: list[int]) -> list[int]:

@@ -11,10 +11,11 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from services.documents import limits
 from services.documents.asking import grammar, times
 from services.documents.asking.grammar import FILE_NAME, ONE_LEVEL, SOME, Phrase, Reading
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, mended, number_of
+from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, asks_for_lines, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
@@ -103,8 +104,7 @@ def _is_host(text: str) -> bool:
     return "/" not in text and text.count(".") > _MOST_DOTS
 
 
-_ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}  # as klog and logcat do
+_ORDER = tuple(limits.LEVELS)
 _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
 
 
@@ -121,6 +121,11 @@ class Severity:
     levels: tuple[str, ...]
     hard: bool
     text: str  # as the question says it
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        """Return the levels in groups; those of a group mean the same in logs that have but one of them."""
+        return (self.levels,) if set(self.levels) == {"FATAL", "CRITICAL"} else tuple((level,) for level in self.levels)
 
 
 def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
@@ -162,7 +167,7 @@ def _core(item: re.Match[str]) -> str:
 
 def _word(item: re.Match[str]) -> str:
     core = _core(item)
-    return _BY_LETTER.get(core, core.lower())
+    return limits.LEVEL_LETTERS.get(core, core).lower()
 
 
 def _is_named(item: re.Match[str]) -> bool:
@@ -424,7 +429,7 @@ class Plan:
 def plan(question: str, documents: Sequence[Document]) -> Plan:
     """Read a question. `documents`: those that may be searched, for the names of files."""
     files = find_files(question, documents)
-    understood = understand(grammar.read(mended(files.rest)), stem_words(documents))
+    understood = understand(grammar.read(files.rest), stem_words(documents))
     return replace(
         understood,
         question=question,
@@ -470,9 +475,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
         counted_by=keys,
-        words=()
-        if reading.has("opens", "closes")
-        else tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
+        words=tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
     )
 
 
@@ -527,10 +530,10 @@ def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
 
 
 def _end(reading: Reading) -> Position | None:
-    asked = reading.of("began", "opens", "stopped", "closes") or reading.of("first", "last")
+    asked = reading.of("began", "stopped") or reading.of("first", "last")
     if not asked:
         return None
-    return Position.FIRST if asked[0].kind in {"began", "opens", "first"} else Position.LAST
+    return Position.FIRST if asked[0].kind in {"began", "first"} else Position.LAST
 
 
 def _which(piece: Phrase) -> int:
@@ -572,7 +575,9 @@ def _other_groups(text: str) -> Iterator[str]:
 
 def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
     """Yield the words that are left of a question, without those that only ask."""
-    begins = reading.has("began", "stopped")
+    begins = reading.of("began", "stopped")
+    if any(piece.text.lower().startswith("how") for piece in begins):
+        return  # the whole file is meant
     for piece in unread:
         if piece.kind in {"word", "file", "idiom", "levels", "time"}:
             for run in piece.text.split():

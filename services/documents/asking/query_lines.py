@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from services.documents.asking import conditions, line_query
+from model.words import number_of
+from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, QueryRefused
-from services.documents.asking.passages import Scope, files_listed, ids_of, said
+from services.documents.asking.line_values import IN_ORDER, READ, REPEATED, STORED, captured, times_said, values_of
+from services.documents.asking.passages import Scope, files_listed, ids_of, said, yearless
 from services.documents.asking.times import without_year
 from services.documents.results import Citation
 from services.documents.store.protocol import LineWhere, StoredLine
 from services.storage import in_thread
-from services.telemetry import number_of
 
 _SECONDS = 5.0  # for all lines that a regex is tried on
-_YEARLESS = ("0000", "0001")
+_PAGE = 10_000  # lines that are read at once
+_MOST_VALUES = 10_000
+_NO_YEAR = ("0000", "0001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,95 +30,86 @@ class Matches:
 
     lines: int
     repeats: tuple[StoredLine, ...]
-    per_document: dict[str, int]
+    per_document: Mapping[str, int]
     chosen: tuple[StoredLine, ...]  # from `offset`, at most `limit`
     notes: tuple[str, ...] = ()
+    by_place: StoredLine | None = None  # the first or last line of the file, where that is another than by time
 
     @property
     def messages(self) -> int:
-        return self.lines + sum(conditions.times_said(line.text) - 1 for line in self.repeats)
+        return self.lines + sum(times_said(line.text) - 1 for line in self.repeats)
 
 
-async def find(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
-    """Return the lines that fit. Raises QueryRefused: the regex takes too long on these files."""
-    return await (_scanned(scope, query, where) if query.regex else _stored(scope, query, where))
-
-
-async def where_of(scope: Scope, query: LineQuery) -> LineWhere:
-    """Return the store's filter for a query; the regex is tried on the lines that fit it."""
-    doc_ids = ids_of(query.documents)
-    period = query.period
-    if period is not None:
-        timed = await scope.lines(LineWhere(doc_ids), 1, by_time=True)
-        if timed.lines and (timed.lines[0].ts_utc or "").startswith(_YEARLESS):
-            period = without_year(period)
-    where = conditions.at(period, doc_ids) if period else LineWhere(doc_ids)
-    return replace(
-        where,
-        first=query.line,
-        last=query.line,
-        severities=await _levels(scope, query),
-        components=(query.component,) if query.component else (),
-        holding=query.all_of,
-        holding_any=query.any_of,
-        lacking=query.none_of,
-    )
-
-
-async def _levels(scope: Scope, query: LineQuery) -> tuple[str, ...]:
-    """Return the severities that a query means. FATAL and CRITICAL mean the same only in files that have but one of
-    them.
+async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
+    """Return the query in the terms of its files: without the year where they leave it out, and with FATAL and CRITICAL
+    as one level only where there is but one of them.
     """
-    if not query.levels:
-        return ()
-    there = {
-        level for level, _ in await scope.store.distinct(scope.name, LineWhere(ids_of(query.documents)), "severity")
-    }
-    named = [meant[:1] if meant[0] in there else meant for meant in query.levels]
-    return tuple(dict.fromkeys(level for meant in named for level in meant))
+    anything = LineWhere(ids_of(query.documents))
+    if query.period is not None:
+        timed = await scope.lines(anything, 1, by_time=True)
+        if timed.lines and (timed.lines[0].ts_utc or "").startswith(_NO_YEAR):
+            query = replace(query, period=without_year(query.period))
+    if query.levels:
+        there = {level for level, _ in await scope.store.distinct(scope.name, anything, "severity")}
+        query = replace(query, levels=tuple(meant[:1] if meant[0] in there else meant for meant in query.levels))
+    return query
 
 
-async def _stored(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
+async def find(scope: Scope, query: LineQuery) -> Matches:
+    """Return the lines that fit a resolved query. Raises QueryRefused: the regex takes too long on these files."""
+    return await (_scanned(scope, query) if query.regex else _stored(scope, query))
+
+
+async def _stored(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by conditions that the store knows."""
-    wanted, notes = query.offset + query.limit, ()
+    wanted, notes, by_place = query.offset + query.limit, (), None
     last = query.mode == "last"
     if query.mode in {"first", "last"} and query.order == "time":
-        found, _, notes = await scope.end(where, wanted, last=last)
+        found, by_place, notes = await scope.end(query.where, wanted, last=last)
     else:
         by_time = query.order == "time" and query.mode != "context"
-        found = await scope.lines(where, max(wanted, 1), last=last, by_time=by_time)
+        found = await scope.lines(query.where, max(wanted, 1), last=last, by_time=by_time)
     chosen = found.lines[query.offset : wanted]
-    repeats = await conditions.repetitions(scope, where)
-    return Matches(found.total, repeats, dict(found.per_document), chosen, notes)
+    return Matches(found.total, await _repeats(scope, query), found.per_document, chosen, notes, by_place)
 
 
-async def _scanned(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
+async def _repeats(scope: Scope, query: LineQuery) -> tuple[StoredLine, ...]:
+    """Return the lines that fit and stand for several messages."""
+    return (await scope.lines(replace(query, all_of=(*query.all_of, REPEATED)).where, _PAGE)).lines
+
+
+async def _scanned(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by a regular expression, tried on every line that fits the other conditions."""
-    fit = await _fitting(scope, query, where)
+    fit = [line async for lines in _fitting(scope, query) for line in lines]
     in_file_order = query.order == "file" or query.mode == "context"
     ordered = fit if in_file_order else sorted(fit, key=lambda line: (line.ts_utc is None, line.ts_utc or ""))
     if query.mode == "last":
         timeless = [line for line in ordered if line.ts_utc is None and not in_file_order]
         ordered = [line for line in reversed(ordered) if line not in timeless] + timeless
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
-    repeats = tuple(line for line in fit if conditions.times_said(line.text) > 1)
-    return Matches(len(fit), repeats, dict(Counter(line.doc_id for line in fit)), chosen)
+    repeats = tuple(line for line in fit if times_said(line.text) > 1)
+    return Matches(len(fit), repeats, Counter(line.doc_id for line in fit), chosen)
 
 
-async def _fitting(scope: Scope, query: LineQuery, where: LineWhere) -> list[StoredLine]:
-    fit: list[StoredLine] = []
-    left = _SECONDS
-    async for lines in conditions.pages(scope, where):
-        begun = time.perf_counter()  # real time: a pattern that is too slow is refused, whatever it has found
-        fit += await in_thread(_searched, query.regex, lines, begun + left)
-        left -= time.perf_counter() - begun
-    return fit
+async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:
+    """Yield all lines that fit, file by file in their order, a limited number at a time."""
+    where, left = query.where, _SECONDS
+    for doc in query.documents:
+        end = min(where.last or doc.n_lines, doc.n_lines)
+        for first in range(where.first or 1, end + 1, _PAGE):
+            page = replace(where, doc_ids=(doc.doc_id,), first=first, last=min(first + _PAGE - 1, end))
+            lines: Sequence[StoredLine] = (await scope.lines(page, _PAGE)).lines
+            if query.regex:
+                begun = time.perf_counter()  # real time: a pattern that is too slow is refused, whatever it has found
+                lines = await in_thread(_searched, query.regex, lines, begun + left)
+                left -= time.perf_counter() - begun
+            yield lines
 
 
-def _searched(pattern: re.Pattern[str] | None, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
+def _searched(pattern: re.Pattern[str], lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
     fit: list[StoredLine] = []
     for line in lines:
-        if pattern is not None and pattern.search(line.text[: line_query.LONGEST_LINE]):
+        if pattern.search(line.text[: line_query.LONGEST_LINE]):
             fit.append(line)
         if time.perf_counter() > until:
             raise QueryRefused(
@@ -124,51 +118,48 @@ def _searched(pattern: re.Pattern[str] | None, lines: Sequence[StoredLine], unti
     return fit
 
 
-async def group_counts(scope: Scope, query: LineQuery, where: LineWhere) -> tuple[dict[str, int], int]:
-    """Count the messages of each value, and those that have none."""
-    column = conditions.STORED.get(query.group_by or "")
-    if column and not query.regex:
-        values = await scope.store.distinct(scope.name, where, column, limit=10_000)
-        counts = dict(values)
-        for line in await conditions.repetitions(scope, where):
-            own = replace(where, doc_ids=(line.doc_id,), first=line.line_no, last=line.line_no)
-            for value, _ in await scope.store.distinct(scope.name, own, column):
-                counts[value] += conditions.times_said(line.text) - 1
-        total = (await scope.total(where)) - sum(number for _, number in values)
-        return counts, total
-    fit = await _fitting(scope, query, where) if query.regex else None
-    values_of = _reader(query)
-    if fit is None:
-        return await conditions.counted_by(scope, where, values_of)
+async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list[tuple[str, int]], int]:
+    """Count the messages of each value of a group, and those that have none; a line with two values counts for both.
+
+    Days, hours and minutes stand in their order, other values by their numbers. `group`: a column, or `capture` or
+    `key`, whose pattern and name the query has.
+    """
     counts = Counter[str]()
     without = 0
-    if column:
-        for line in fit:
-            value = _stored_value(line, column)
-            counts[value] += conditions.times_said(line.text) if value else 0
-            without += 0 if value else conditions.times_said(line.text)
-        del counts[""]
-        return counts, without
-    return counts, conditions.add(counts, fit, values_of)
+    column = STORED.get(group)
+    if column and not query.regex:
+        counts.update(dict(await scope.store.distinct(scope.name, query.where, column, limit=_MOST_VALUES)))
+        without = await scope.total(query.where) - counts.total()
+        for line in await _repeats(scope, query):
+            own = LineWhere((line.doc_id,), first=line.line_no, last=line.line_no)
+            for value, _ in await scope.store.distinct(scope.name, own, column):
+                counts[value] += times_said(line.text) - 1
+    else:
+        read = _reader(query, group)
+        async for lines in _fitting(scope, query):
+            for line in lines:
+                values = [value for value in read(line) if value]
+                counts.update(dict.fromkeys(values, times_said(line.text)))
+                without += 0 if values else times_said(line.text)
+    ranked = sorted(counts.items(), key=lambda pair: (0 if column in IN_ORDER else -pair[1], pair[0]))
+    return [(yearless(value), number) for value, number in ranked], without
+
+
+def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str]]:
+    """Return a function that reads the values of a group from a line."""
+    if column := STORED.get(group):
+        return lambda line: [_stored_value(line, column)]
+    if group == "capture" and query.regex:
+        values = captured(query.regex, line_query.LONGEST_LINE)
+    else:
+        values = values_of(query.key) if group == "key" and query.key else READ[group]
+    return lambda line: values(line.text)
 
 
 def _stored_value(line: StoredLine, column: str) -> str:
-    moment = line.ts_utc or ""
-    values = {
-        "severity": line.severity,
-        "component": line.component,
-        "day": moment[:10],
-        "hour": f"{moment[:10]} {moment[11:13]}h" if moment else "",
-    }
-    return values[column] or ""
-
-
-def _reader(query: LineQuery) -> conditions.Values:
-    if query.group_by == "key" and query.key:
-        return conditions.values_of(query.key)
-    if query.group_by == "capture" and query.regex:
-        return conditions.captured(query.regex, line_query.LONGEST_LINE)
-    return conditions.READ.get(query.group_by or "", conditions.threads)
+    day, clock = (line.ts_utc or "")[:10], (line.ts_utc or "")[11:]
+    values = {"severity": line.severity, "component": line.component, "day": day, "hour": f"{day} {clock[:2]}h"}
+    return (values[column] or "") if day or column not in IN_ORDER else ""
 
 
 LONGEST_SHOWN = 400  # characters of a line
@@ -187,12 +178,12 @@ class FoundLines:
 
 async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     """Return the lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
-    where = await where_of(scope, query)
-    matches = await find(scope, query, where)
+    query = await resolve(scope, query)
+    matches = await find(scope, query)
     if not matches.lines:
-        return FoundLines(await _nothing(scope, query, where), 0)
+        return FoundLines(await _nothing(scope, query), 0)
     counted = _counted(query, matches)
-    groups = await _groups(scope, query, where, matches) if query.group_by else []
+    groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
     shown, lines = await _shown(scope, query, matches.chosen, room)
     kept = list(shown)
@@ -215,16 +206,14 @@ def _counted(query: LineQuery, matches: Matches) -> str:
     return said_so
 
 
-async def _groups(scope: Scope, query: LineQuery, where: LineWhere, matches: Matches) -> list[str]:
-    """Return the `top` groups with their numbers, the largest first; days and hours in their order."""
-    counts, without = await group_counts(scope, query, where)
-    in_order = query.group_by in {"day", "hour"}
-    ranked = sorted(counts.items()) if in_order else sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+async def _groups(scope: Scope, query: LineQuery, group: str, matches: Matches) -> list[str]:
+    """Return the `top` groups with their numbers."""
+    ranked, without = await group_counts(scope, query, group)
     top = ranked[: query.top]
-    name = f"key {query.key}" if query.group_by == "key" else query.group_by
+    name = f"key {query.key}" if group == "key" else group
     what = "messages" if matches.messages != matches.lines else "lines"
     more = f", {len(ranked) - len(top)} not shown" if len(ranked) > len(top) else ""
-    rows = [f"  {_cut(conditions.yearless(value), 200)}: {number}" for value, number in top]
+    rows = [f"  {_cut(value, 200)}: {number}" for value, number in top]
     rest = sum(number for _, number in ranked[query.top :])
     rows += [f"  (others: {rest})"] if rest else []
     rows += [f"  (without one: {without})"] if without else []
@@ -295,22 +284,22 @@ def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
     return [f"Shown, {order}: {shown}{behind}; not shown: {max(left, 0) + query.offset}{more}."]
 
 
-async def _nothing(scope: Scope, query: LineQuery, where: LineWhere) -> str:
+async def _nothing(scope: Scope, query: LineQuery) -> str:
     """Say that no line fits, and how many fit each condition by itself."""
-    nothing = LineWhere(where.doc_ids)
+    bare = LineQuery(documents=query.documents)
     if query.line is not None and all(query.line > doc.n_lines for doc in query.documents):
         sizes = ", ".join(f"{doc.filename} has {number_of(doc.n_lines, 'line')}" for doc in query.documents)
         return f"There is no line {query.line}: {sizes}."
-    alone = {f'"{text}"': replace(nothing, holding=(text,)) for text in (*query.all_of, *query.any_of)}
-    if where.severities:
-        alone[f"level {'/'.join(where.severities)}"] = replace(nothing, severities=where.severities)
-    if query.component:
-        alone[f"component {query.component}"] = replace(nothing, components=where.components)
+    alone = {f'"{text}"': replace(bare, all_of=(text,)) for text in (*query.all_of, *query.any_of)}
+    if query.levels:
+        alone[f"level {'/'.join(query.where.severities)}"] = replace(bare, levels=query.levels)
+    if query.components:
+        alone[f"component {query.components[0]}"] = replace(bare, components=query.components)
     if query.period:
-        alone[query.period.text] = replace(nothing, clocks=where.clocks, days=where.days, instants=where.instants)
-    counts = [f"{name}: {await scope.total(each)}" for name, each in list(alone.items())[:_MOST_ALONE]]
+        alone[query.period.text] = replace(bare, period=query.period)
+    counts = [f"{name}: {await scope.total(each.where)}" for name, each in list(alone.items())[:_MOST_ALONE]]
     if query.regex and alone:
-        counts.append(f"all of that without the regex: {await scope.total(where)}")
+        counts.append(f"all of that without the regex: {await scope.total(query.where)}")
     each = f" Lines that fit each condition alone: {', '.join(counts)}." if len(counts) > 1 else ""
     text = f"No line of {files_listed(query.documents)} fits all of this.{each}"
     # Words within words are found by a regex only: who asks for Exception may mean IOException.

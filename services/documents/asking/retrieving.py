@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from services.documents.asking import conditions, exact, vocabulary
-from services.documents.asking.conditions import yearless
-from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
+from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
@@ -56,10 +55,6 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if ranking.exact_paths and plan.mentions:
         notes = (*await conditions.unmentioned(scope, plan), *notes)
     passages = in_order_of_scores(plan, await _passages(scope, hits, k, spread=ranking.spread))
-    if not passages and ranking.exact_paths:
-        worst = await exact.worst(scope, plan, k)
-        if worst is not None:
-            return worst
     return Retrieved(tuple(passages), notes=notes)
 
 

@@ -9,15 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pydantic import BaseModel
-
-from services.documents import prompts
 from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Phrase
 from services.documents.asking.plan import NameMention, Position, around, read_mention, understand
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
-from services.llm import Asker, CallOptions, LLMError, Usage
 from services.search import QUERY_STOP_WORDS
 
 log = logging.getLogger(__name__)
@@ -26,7 +22,6 @@ KEPT_TURNS = 3
 TURN_CHARS = 200
 MAX_CHARS = 300
 SECONDS = 3.0
-OPTIONS = CallOptions(temperature=0.0, max_tokens=150, retries=1)
 _FEW_WORDS = 4
 _MOST_CITED = 10
 
@@ -53,7 +48,7 @@ _ANSWER_LIKE = re.compile(
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])")
 _FACTS: tuple[frozenset[Kind], ...] = (
     frozenset({"levels"}),
-    frozenset({"first", "last", "began", "stopped", "opens", "closes"}),
+    frozenset({"first", "last", "began", "stopped"}),
     frozenset({"file"}),
     frozenset({"line"}),
     frozenset({"time"}),
@@ -61,15 +56,9 @@ _FACTS: tuple[frozenset[Kind], ...] = (
 """What a question may say anew instead of the one before."""
 
 
-class RewrittenQuestion(BaseModel):
-    question: str
-
-
 class Rewriter(Protocol):
-    async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
-        """Return one question that makes sense by itself; it is checked before it is used. Raises LLMError: there is
-        none.
-        """
+    async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str | None:
+        """Return one question that makes sense by itself; it is checked before it is used. None: there is none."""
         ...
 
 
@@ -91,17 +80,6 @@ class Resolved:
     steps: int = 1  # how many lines of that side
 
 
-class ModelRewriter:
-    def __init__(self, asker: Asker, usage: Usage) -> None:
-        self._asker = asker
-        self._usage = usage
-
-    async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
-        prompt = prompts.rewrite_question(question, turns, MAX_CHARS)
-        result = await self._asker.ask("rewrite", prompt, RewrittenQuestion, self._usage, options=OPTIONS)
-        return result.question
-
-
 class _FollowUp:
     """A question, split into what it says itself and what it takes from the conversation."""
 
@@ -117,14 +95,10 @@ class _FollowUp:
         """It asks only what a cited line itself can tell: its time, its component, its text."""
 
 
-def needs_context(question: str) -> bool:
+def _needs_context(asked: _FollowUp) -> bool:
     """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to no words
     of its own.
     """
-    return _needs_context(_FollowUp(question))
-
-
-def _needs_context(asked: _FollowUp) -> bool:
     goes_on = _GOES_ON.search(asked.reading.text) is not None
     if goes_on and _says_only_a_fact(asked):
         return True
@@ -211,8 +185,8 @@ async def _rewritten(question: str, turns: tuple[tuple[str, str], ...], rewriter
     try:
         async with asyncio.timeout(SECONDS):
             return await rewriter.rewrite(question, turns)
-    except (LLMError, TimeoutError) as error:
-        log.info("A follow-up question is searched for as it is: %s", type(error).__name__)
+    except TimeoutError:
+        log.info("A follow-up question is searched for as it is: TimeoutError")
         return None
 
 

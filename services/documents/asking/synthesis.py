@@ -1,19 +1,14 @@
-"""Has a model answer from passages, and checks that what it says is in them."""
+"""Makes an answer of passages, and checks that what it says is in them."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pydantic import BaseModel
-
-from services.documents import prompts
-from services.documents.asking.passages import CitedPassage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.results import Citation
-from services.llm import Asker, CallOptions, Prompt, TimedOut, Unavailable, Usage
 from services.search import query_tokens, tokens
 
 UNVERIFIED = "(unverified)"
@@ -139,19 +134,10 @@ def _plain(text: str) -> str:
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
-ANSWER_CHARS_PER_TOKEN = 3  # what is asked for leaves room for the form that an answer comes in
-SECONDS = 20.0
-TEMPERATURE = 0.3
-PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 5.0
 CUT_CONTEXT = 3  # lines left around a match when there is not room for all
 
 _QUOTED_CHARS = 400
 _QUOTED_LINES = 6
-
-
-class CondensedAnswer(BaseModel):
-    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +146,11 @@ class Material:
 
     question: str
     query: str  # the question as it was looked for, where that differs
-    passages: tuple[CitedPassage, ...]
+    found: Retrieved
     headers: tuple[str, ...]  # `[Chunk 1 - Score: 0.94, …]`, one a passage
     citations: tuple[str, ...]  # how each passage is cited in a sentence
     system_prompt: str = ""
     citation_format: str = ""
-    facts: str = ""
-    count: int | None = None
-    notes: tuple[str, ...] = ()
     max_tokens: int = 500
 
 
@@ -182,47 +165,6 @@ class Synthesiser(Protocol):
         ...
 
 
-class ModelSynthesiser:
-    """Asks a model once, and a second time if the endpoint was unavailable or too slow."""
-
-    def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
-        self._asker = asker
-        self._usage = usage
-        self._model = model
-
-    @property
-    def id(self) -> str:
-        return f"{self._model}/{prompts.CONDENSE_VERSION}"
-
-    async def answer(self, material: Material) -> str:
-        prompt = prompts.condense(
-            material.system_prompt,
-            material.citation_format,
-            question=material.question,
-            query=material.query,
-            passages=rendered(material),
-            facts=material.facts,
-            notes=material.notes,
-            max_chars=material.max_tokens * ANSWER_CHARS_PER_TOKEN,
-        )
-        # Asked again here alone: a client that did so as well would multiply that.
-        options = CallOptions(TEMPERATURE, material.max_tokens, retries=0)
-        try:
-            return await self._ask(prompt, options)
-        except (Unavailable, TimedOut) as error:
-            asked = getattr(error, "retry_after", None) or PAUSE_SECONDS
-            await asyncio.sleep(min(asked, LONGEST_PAUSE_SECONDS))
-            return await self._ask(prompt, options)
-
-    async def _ask(self, prompt: Prompt, options: CallOptions) -> str:
-        try:
-            async with asyncio.timeout(SECONDS):
-                result = await self._asker.ask("condense", prompt, CondensedAnswer, self._usage, options=options)
-        except TimeoutError:
-            raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None
-        return result.answer
-
-
 class ExtractiveSynthesiser:
     """Quotes the passages with their places, word by word."""
 
@@ -231,8 +173,8 @@ class ExtractiveSynthesiser:
         return "extractive/1"
 
     async def answer(self, material: Material) -> str:
-        parts = [f"Computed over the whole file:\n{material.facts}"] if material.facts else []
-        pairs = zip(material.passages, material.citations, strict=True)
+        parts = [f"Computed over the whole file:\n{material.found.facts}"] if material.found.facts else []
+        pairs = zip(material.found.passages, material.citations, strict=True)
         parts += [quoted(passage, citation, material) for passage, citation in pairs]
         return "\n".join(parts)
 
@@ -240,9 +182,9 @@ class ExtractiveSynthesiser:
 def rendered(material: Material) -> str:
     """The passages as the model sees them, best first, as many as there is room for."""
     room = CONTEXT_TOKENS * CHARS_PER_TOKEN
-    texts = [numbered(passage) for passage in material.passages]
+    texts = [numbered(passage) for passage in material.found.passages]
     if sum(map(len, texts)) > room:
-        texts = [numbered(shortened(passage)) for passage in material.passages]
+        texts = [numbered(shortened(passage)) for passage in material.found.passages]
     kept: list[str] = []
     for header, text in zip(material.headers, texts, strict=True):
         block = f"{header}\n{text}\n"

@@ -7,29 +7,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from services.documents import limits
 from services.search import parts
 
 # ruff: noqa: E501 (tables of words, one class a line)
 
 
-LEVELS = {
-    "fatal": ("FATAL", "CRITICAL"),
-    "panic": ("FATAL", "CRITICAL"),
-    "emerg": ("FATAL", "CRITICAL"),
-    "emergency": ("FATAL", "CRITICAL"),
-    "critical": ("CRITICAL", "FATAL"),
-    "crit": ("CRITICAL", "FATAL"),
-    "alert": ("CRITICAL", "FATAL"),
-    "error": ("ERROR",),
-    "err": ("ERROR",),
-    "severe": ("ERROR",),
-    "warn": ("WARN",),
-    "warning": ("WARN",),
-    "info": ("INFO",),
-    "notice": ("INFO",),
-    "debug": ("DEBUG",),
-    "trace": ("TRACE",),
-}
+_ALIKE = {"FATAL": ("FATAL", "CRITICAL"), "CRITICAL": ("CRITICAL", "FATAL")}
+LEVELS = {word: _ALIKE.get(level, (level,)) for level, words in limits.LEVELS.items() for word in words.split()}
 """What people call a level. FATAL and CRITICAL may mean the same: the one that was said comes first."""
 
 COLUMNS = {
@@ -162,40 +147,6 @@ def number_of(words: str) -> int:
     """Return the number in `5`, `five`, `a few`, `3rd`, `third`."""
     digits = re.match(r"\d+", words)
     return max(1, int(digits[0])) if digits else _NUMBERS[" ".join(words.lower().split())]
-
-
-_STEERING = """
-    first last latest earliest oldest newest final recent initial many number count often error errors warning warnings
-    fatal critical entry entries message messages line lines before after between previous next following when which
-    what where""".split()  # noqa: SIM905 (thirty lines of quotes otherwise)
-_REAL = frozenset({"fist", "thirst", "terror", "lastly"})
-_SHORT = 4  # words up to this length have too many neighbours: only swapped letters are mended in them
-_QUOTED = r"\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)"
-_WORD = re.compile(rf"{_QUOTED}|(?<![\w./:@#$%+=-])([A-Za-z][a-z]{{2,11}})(?![\w/@=-]|[.:]\w)")
-
-
-def mended(question: str) -> str:
-    """Correct typing errors in the words that steer a search: `frist`, `eror`, `how mnay`.
-
-    Only one swapped, missing or doubled letter is corrected: a changed letter too often makes another word (`lost` and
-    `last`). What is quoted, and what may be a name, is left alone.
-    """
-    return _WORD.sub(lambda found: _slips().get(found[0].lower(), found[0]), question)
-
-
-@lru_cache(maxsize=1)
-def _slips() -> dict[str, str]:
-    slips = {"lastest": "latest"} | {slip: word for word in reversed(_STEERING) for slip in _slips_of(word)}
-    return {slip: word for slip, word in slips.items() if slip not in _REAL.union(_STEERING)}
-
-
-def _slips_of(word: str) -> set[str]:
-    """Return misspellings of a word. Its first letter is taken to be right."""
-    swapped = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
-    if len(word) <= _SHORT:
-        return swapped
-    missing = {word[:at] + word[at + 1 :] for at in range(1, len(word))}
-    return swapped | missing | {word[:at] + word[at] + word[at:] for at in range(1, len(word))}
 
 
 # ruff: noqa: E501 (tables of patterns, one meaning a line)

@@ -10,23 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from services.documents.limits import Chunk, ChunkType, LineRecord
+from services.documents.limits import LEVEL_LETTERS, LEVELS, Chunk, ChunkType, LineRecord
 from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, written
 
-_WORDS = {
-    "FATAL": "fatal panic emerg emergency ftl",
-    "CRITICAL": "critical crit alert crt",
-    "ERROR": "error err severe eror",
-    "WARN": "warning warn wrn",
-    "INFO": "info notice information informational inf",
-    "DEBUG": "debug dbg fine verbose",
-    "TRACE": "trace finer finest vrb",
-}
-SEVERITIES = tuple(_WORDS)  # the worst first
+_SHORT = {
+    "FATAL": "ftl",
+    "CRITICAL": "crt",
+    "ERROR": "eror",
+    "WARN": "wrn",
+    "INFO": "information informational inf",
+    "DEBUG": "dbg fine verbose",
+    "TRACE": "finer finest vrb",
+}  # what only a program calls a level
 ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
 
-_BY_WORD = {word: severity for severity, words in _WORDS.items() for word in words.split()}
-_BY_LETTER = {"I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "TRACE"}
+_BY_WORD = {word: level for level, words in LEVELS.items() for word in f"{words} {_SHORT[level]}".split()}
 _BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}  # as in JavaScript
 
 _REACH = 120  # how far behind the time the field may end
@@ -117,9 +115,9 @@ def _other_field(line: str, end: int) -> LevelField | None:
     if named and (severity := _BY_WORD.get(named[1].lower())):
         return LevelField(severity, named.start(1), named.end(1))
     if klog := _KLOG.match(line):
-        return LevelField(_BY_LETTER[klog[0]], 0, 1)
+        return LevelField(LEVEL_LETTERS[klog[0]], 0, 1)
     if end and (logcat := _LOGCAT.match(line, end)):
-        return LevelField(_BY_LETTER[logcat[1]], logcat.start(1), logcat.end(1))
+        return LevelField(LEVEL_LETTERS[logcat[1]], logcat.start(1), logcat.end(1))
     return None
 
 
@@ -347,7 +345,8 @@ def _records(lines: Sequence[str], read: Sequence[Line]) -> list[LineRecord]:
         stamp = line.stamp
         ts = line.ts or (text[stamp.start : stamp.end] if stamp else None)
         utc = written(stamp, digits) if stamp else None
-        records.append(LineRecord(number, offset, ts, utc, line.severity, line.component))
+        local = stamp.local_time if stamp else None
+        records.append(LineRecord(number, offset, ts, utc, local, line.severity, line.component))
         offset += len(text) + 1
     return records
 
@@ -376,6 +375,6 @@ def _chunk(chunk: Chunk, records: Sequence[LineRecord]) -> Chunk:
         chunk,
         ts_min=min(times, default=None),
         ts_max=max(times, default=None),
-        severities=tuple(severity for severity in SEVERITIES if severity in found),
+        severities=tuple(severity for severity in LEVELS if severity in found),
         components=tuple(components)[:MOST_COMPONENTS],
     )

@@ -264,38 +264,134 @@ def read_indented(text: str) -> Outline:
     return outline
 
 
+_LONGEST_ROW = 300  # a list of plain values up to this size, in one line, is one value
+
+
+@dataclass(slots=True)
+class _Level:
+    """A mapping or list that is still open. `key`: the parts of the last key; `plain`: it holds only plain values."""
+
+    path: Path
+    is_list: bool
+    line: int = 0
+    start: int = 0
+    first_leaf: int = 0
+    count: int = 0
+    key: Path | None = None
+    plain: bool = True
+
+
+class _Walk:
+    """Makes an outline of what a reader finds in the order of the file: keys, values, and where mappings and lists open
+    and close.
+    """
+
+    def __init__(self, text: str, *comments: str) -> None:
+        self.outline = Outline(comments=comments)
+        self.levels: list[_Level] = []
+        self.documents = 0  # values that are in no mapping or list: more than one are read like a list of them
+        self._text = text
+
+    @property
+    def wants_key(self) -> bool:
+        return bool(self.levels) and not self.levels[-1].is_list and self.levels[-1].key is None
+
+    def table(self, path: Path, line: int) -> None:
+        """Begin a mapping that is named by its whole path, and ends where the next one begins."""
+        self.levels = [_Level(path, is_list=False)]
+        if path:
+            self.outline.add_key(path, line)
+
+    def key(self, names: Path, line: int) -> None:
+        level = self.levels[-1]
+        level.key = tuple(map(one_name, names))
+        self.outline.add_key((*level.path, *level.key), line)
+
+    def value(self, value: str, line: int, last: int, start: int, end: int, name: str | None = None) -> None:
+        """Add a plain value. `name`: of an item of a list that has one."""
+        path = self._place()
+        if name is not None:
+            path = (*path[:-1], name)
+        self.outline.add(Leaf(path, one_line_value(value), line, last, start, end))
+
+    def open(self, line: int, start: int, *, is_list: bool) -> None:
+        """Raises Unreadable: it is nested too deep."""
+        if len(self.levels) >= DEEPEST:
+            raise Unreadable("nested too deep")
+        outer = self.levels[-1] if self.levels else None
+        path = self._place()
+        if path and (outer is None or outer.is_list):
+            self.outline.add_key(path, line)
+        if outer:
+            outer.plain = False
+        self.levels.append(_Level(path, is_list, line, start, len(self.outline.leaves)))
+
+    def close(self, line: int, end: int) -> None:
+        level = self.levels.pop()
+        in_one_line = level.line == line and end - level.start <= _LONGEST_ROW
+        if level.is_list and level.plain and level.count > 1 and in_one_line:
+            del self.outline.leaves[level.first_leaf :]
+            self.outline.n_values -= level.count
+            self.outline.add(Leaf(level.path, self._text[level.start : end], line, line, level.start, end))
+
+    def _place(self) -> Path:
+        """Return the path of the value that begins here."""
+        if not self.levels:
+            self.documents += 1
+            return (f"[{self.documents - 1}]",) if self.documents > 1 else ()
+        level = self.levels[-1]
+        if level.is_list:
+            level.count += 1
+            return (*level.path, f"[{level.count - 1}]")
+        # A mapping as the key of a mapping: named by its place.
+        key = ("?",) if level.key is None else level.key
+        level.key = ("?",) if level.key is None else None
+        return (*level.path, *key)
+
+
 _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<quote>")|(?P<mark>[{}\[\]:,])|(?P<comment>//[^\n]*+|/\*[\s\S]*?\*/)'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
 _TO_QUOTE = run_of(r'[^"\\\n]++|\\.')
-_LONGEST_ROW = 300
-
-
-@dataclass(slots=True)
-class _Level:
-    """An object or list that is still open. `plain`: it holds nothing but plain values."""
-
-    path: Path
-    line: int
-    start: int
-    first_leaf: int
-    is_list: bool
-    count: int = 0
-    key: str | None = None
-    plain: bool = True
 
 
 def read_json(text: str) -> Outline:
     """Return the keys and values. Several documents in a row are read like a list of them.
     Raises Unreadable: it is no JSON.
     """
-    reader = _JsonReader(text)
-    for token in _tokens(text):
-        reader.take(*token)
-    if reader.open or not reader.documents:
+    walk = _Walk(text, "//", "/*")
+    line = 1
+    for kind, found, start, end in _tokens(text):
+        if kind in {"line", "comment"}:
+            line += found.count("\n")
+        elif kind == "wrong":
+            raise Unreadable(f"line {line}: {found!r} has no place in JSON")
+        elif kind == "mark":
+            _mark(walk, found, line, start, end)
+        elif walk.wants_key:
+            walk.key((_plain(kind, found),), line)
+        elif walk.documents and not walk.levels:
+            raise Unreadable(f"line {line}: something follows the end")
+        else:
+            quoted = kind == "string"
+            walk.value(_plain(kind, found), line, line, start + quoted, end - quoted)
+    if walk.levels or not walk.documents:
         raise Unreadable("it ends too early")
-    return reader.outline
+    return walk.outline
+
+
+def _mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
+    if mark == "," and walk.levels:
+        walk.levels[-1].key = None
+    elif mark in "}]":
+        if not walk.levels or walk.levels[-1].is_list != (mark == "]"):
+            raise Unreadable(f"line {line}: {mark!r} closes nothing")
+        walk.close(line, end)
+    elif mark in "{[":
+        if walk.wants_key:
+            raise Unreadable(f"line {line}: {mark!r} where a key should be")
+        walk.open(line, start, is_list=mark == "[")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
@@ -307,73 +403,6 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
             end = end_of_run(_TO_QUOTE, text, at)
             kind, at = ("string", end + 1) if text.startswith('"', end) else ("wrong", at)
         yield kind, text[token.start() : at], token.start(), at
-
-
-class _JsonReader:
-    def __init__(self, text: str) -> None:
-        self.outline = Outline(comments=("//", "/*"))
-        self.open: list[_Level] = []
-        self.documents = 0
-        self._text = text
-        self._line = 1
-
-    def take(self, kind: str, found: str, start: int, end: int) -> None:
-        if kind == "line":
-            self._line += 1
-        elif kind == "comment":
-            self._line += found.count("\n")
-        elif kind == "wrong":
-            raise Unreadable(f"line {self._line}: {found!r} has no place in JSON")
-        elif found == ",":
-            if self.open:
-                self.open[-1].key = None
-        elif kind == "mark" and found in "}]":
-            self._close(found, end)
-        elif found != ":":
-            self._value(kind, found, start, end)
-
-    def _value(self, kind: str, found: str, start: int, end: int) -> None:
-        level = self.open[-1] if self.open else None
-        if level and not level.is_list and level.key is None:
-            if kind == "mark":
-                raise Unreadable(f"line {self._line}: {found!r} where a key should be")
-            level.key = one_name(_plain(kind, found))
-            self.outline.add_key((*level.path, level.key), self._line)
-            return
-        if level is None and self.documents and kind != "mark":
-            raise Unreadable(f"line {self._line}: something follows the end")
-        path = self._place(level)
-        if kind != "mark":
-            quoted = kind == "string"
-            leaf = Leaf(path, one_line_value(_plain(kind, found)), self._line, self._line, start + quoted, end - quoted)
-            self.outline.add(leaf)
-            return
-        if level:
-            level.plain = False
-        if len(self.open) >= DEEPEST:
-            raise Unreadable("nested too deep")
-        if path and (not level or level.is_list):
-            self.outline.add_key(path, self._line)
-        self.open.append(_Level(path, self._line, start, len(self.outline.leaves), is_list=found == "["))
-
-    def _place(self, level: _Level | None) -> Path:
-        if level is None:
-            self.documents += 1
-            return (f"[{self.documents - 1}]",) if self.documents > 1 else ()
-        if not level.is_list:
-            return (*level.path, level.key or "")
-        level.count += 1
-        return (*level.path, f"[{level.count - 1}]")
-
-    def _close(self, mark: str, end: int) -> None:
-        if not self.open or self.open[-1].is_list != (mark == "]"):
-            raise Unreadable(f"line {self._line}: {mark!r} closes nothing")
-        level = self.open.pop()
-        in_one_line = level.line == self._line and end - level.start <= _LONGEST_ROW
-        if level.is_list and level.plain and level.count > 1 and in_one_line:  # its values are one value
-            del self.outline.leaves[level.first_leaf :]
-            row = Leaf(level.path, self._text[level.start : end], level.line, level.line, level.start, end)
-            self.outline.add(row)
 
 
 def _plain(kind: str, found: str) -> str:
@@ -421,19 +450,15 @@ def read_toml(text: str) -> Outline:
         tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    outline = Outline()
-    table: Path = ()
+    walk = _Walk(text, "#")
+    walk.table((), 0)
     tables: dict[Path, int] = {}
     for tokens in _statements(text):
         if tokens[0].text == "[":
-            table = _table(tokens, tables)
-            outline.add_key(table, tokens[0].line)
+            walk.table(_table(tokens, tables), tokens[0].line)
         else:
-            equals = next(at for at, token in enumerate(tokens) if token.text == "=")
-            path = (*table, *_path(tokens[:equals]))
-            outline.add_key(path, tokens[0].line)
-            _values(outline, tokens[equals + 1 :], path)
-    return outline
+            _assigned(walk, tokens)
+    return walk.outline
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
@@ -475,38 +500,30 @@ def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
     return name
 
 
-def _values(outline: Outline, tokens: list[_Token], path: Path) -> None:
-    """Add the values of one key: a plain value, or those in its lists and inline tables."""
-    # Of each that is open its path and, of a list, how many values were read; of a table -1.
-    levels: list[tuple[Path, int]] = []
-    value: list[_Token] = []
+def _assigned(walk: _Walk, tokens: list[_Token]) -> None:
+    """Read the keys and values of one statement: a plain value, or those in its lists and inline tables."""
+    waiting: list[_Token] = []
     for token in tokens:
         if token.kind != "mark":
-            value.append(token)
+            waiting.append(token)
             continue
         if token.text == "=":
-            path = (*levels[-1][0], *_path(value))
-            outline.add_key(path, value[0].line)
-        elif value:
-            outline.add(_leaf(path, value))
-        value = []
+            walk.key(_path(waiting), waiting[0].line)
+        elif waiting:
+            _value_of(walk, waiting)
+        waiting = []
         if token.text in "[{":
-            levels.append((path, 0 if token.text == "[" else -1))
+            walk.open(token.line, token.start, is_list=token.text == "[")
         elif token.text in "]}":
-            path, _ = levels.pop()
-        elif token.text == "," and levels[-1][1] >= 0:
-            levels[-1] = (levels[-1][0], levels[-1][1] + 1)
-        if token.text in "[," and levels[-1][1] >= 0:
-            path = (*levels[-1][0], f"[{levels[-1][1]}]")
-    if value:
-        outline.add(_leaf(path, value))
+            walk.close(token.line, token.start + 1)
+    if waiting:
+        _value_of(walk, waiting)
 
 
-def _leaf(path: Path, tokens: list[_Token]) -> Leaf:
+def _value_of(walk: _Walk, tokens: list[_Token]) -> None:
     first, last = tokens[0], tokens[-1]
     value = " ".join(str(tomllib.loads(f"v = {token.text}")["v"]) if token.quotes else token.text for token in tokens)
-    start, end = first.start + first.quotes, last.start + len(last.text) - last.quotes
-    return Leaf(path, one_line_value(value), first.line, last.last, start, end)
+    walk.value(value, first.line, last.last, first.start + first.quotes, last.start + len(last.text) - last.quotes)
 
 
 def _path(tokens: list[_Token]) -> Path:
@@ -523,7 +540,6 @@ def _path(tokens: list[_Token]) -> Path:
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 _YAML_ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]{0,99})=(.*)", re.DOTALL)
-_LONGEST_FLOW = 300
 _BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")  # lines end here for YAML, and for nobody else
 
 
@@ -536,93 +552,47 @@ def read_yaml(text: str) -> Outline:
             reader.take(event)
     except (yaml.YAMLError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    return reader.outline
-
-
-@dataclass(slots=True)
-class _YamlLevel:
-    """A mapping or list that is still open."""
-
-    path: Path
-    is_list: bool
-    count: int = 0
-    key: str | None = None
+    return reader.walk.outline
 
 
 class _YamlReader:
     def __init__(self, text: str) -> None:
-        self.outline = Outline()
+        self.walk = _Walk(text, "#")
         self._text = text
         self._lines = text.split("\n")
         self._n_lines = max(1, len(lines_of(text)))
         self._starts: list[int] = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
-        self._levels: list[_YamlLevel] = []
-        self._documents = 0
-        self._flow: tuple[int, list[Leaf], Any] | None = None
 
     def take(self, event: Any) -> None:
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._open(event)
+        first, last = event.start_mark, event.end_mark
+        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            is_list = isinstance(event, yaml.SequenceStartEvent)
+            self.walk.open(first.line + 1, self._offset(first), is_list=is_list)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self._close(event)
+            self.walk.close(last.line + 1, self._offset(last))
         elif isinstance(event, yaml.ScalarEvent):
             self._scalar(event, event.value)
         elif isinstance(event, yaml.AliasEvent):
             self._scalar(event, f"*{event.anchor}")
 
-    def _open(self, event: Any) -> None:
-        if len(self._levels) >= DEEPEST:
-            raise Unreadable("nested too deep")
-        path = self._place(event)
-        is_list = isinstance(event, yaml.SequenceStartEvent)
-        if is_list and event.flow_style and self._flow is None:
-            self._flow = len(self._levels), [], event
-        self._levels.append(_YamlLevel(path, is_list=is_list))
-
-    def _close(self, event: Any) -> None:
-        level = self._levels.pop()
-        if self._flow is None or self._flow[0] != len(self._levels):
-            return
-        _, leaves, start = self._flow
-        self._flow = None
-        first, last = start.start_mark, event.end_mark
-        shown = self._text[self._offset(first) : self._offset(last)] if first.line == last.line else ""
-        plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
-        if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
-            leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1, *self._span(start, event))]
-        for leaf in leaves:
-            self.outline.add(leaf)
-
     def _scalar(self, event: Any, value: str) -> None:
-        level = self._levels[-1] if self._levels else None
         # A value that is left out at the end of the file stands behind its last line.
         line: int = min(event.start_mark.line + 1, self._n_lines)
-        if level and not level.is_list and level.key is None:
-            level.key = one_name(value)
-            self.outline.add_key((*level.path, level.key), line)
+        if self.walk.wants_key:
+            self.walk.key((value,), line)
             return
-        path = self._place(event)
         last: int = min(event.end_mark.line + (1 if event.end_mark.column else 0), self._n_lines)
         while last > line and not self._lines[last - 1].strip():
             last -= 1
-        start, end = self._span(event, event)
-        if level and level.is_list and (found := _YAML_ASSIGNMENT.fullmatch(value)):
-            path, value = (*level.path, found[1]), found[2]
+        start, end = self._span(event)
+        name = None
+        if self.walk.levels and self.walk.levels[-1].is_list and (found := _YAML_ASSIGNMENT.fullmatch(value)):
+            name, value = found[1], found[2]
             start = self._text.find("=", start, end) + 1 or start
-        leaf = Leaf(path, one_line_value(value), line, max(line, last), start, end)
-        if self._flow is None:
-            self.outline.add(leaf)
-        elif len(self._flow[1]) < _LONGEST_FLOW:
-            self._flow[1].append(leaf)
-        else:  # too long to be shown as one value
-            for waiting in (*self._flow[1], leaf):
-                self.outline.add(waiting)
-            self._flow = None
+        self.walk.value(value, line, max(line, last), start, end, name)
 
-    def _span(self, first: Any, last: Any) -> tuple[int, int]:
-        start, end = self._offset(first.start_mark), self._offset(last.end_mark)
+    def _span(self, event: Any) -> tuple[int, int]:
+        start, end = self._offset(event.start_mark), self._offset(event.end_mark)
         while end > start and self._text[end - 1].isspace():
             end -= 1
         quoted = end - start > 1 and self._text[start] in "\"'" and self._text[end - 1] == self._text[start]
@@ -632,23 +602,6 @@ class _YamlReader:
         line: int = mark.line
         column: int = mark.column
         return self._starts[line] + column
-
-    def _place(self, event: Any) -> Path:
-        """Return the path of the value that begins here."""
-        if not self._levels:
-            return (f"[{self._documents - 1}]",) if self._documents > 1 else ()
-        level = self._levels[-1]
-        if level.is_list:
-            level.count += 1
-            path = (*level.path, f"[{level.count - 1}]")
-            line: int = event.start_mark.line + 1
-            if isinstance(event, yaml.CollectionStartEvent) and not self._flow:
-                self.outline.add_key(path, line)
-            return path
-        # A mapping as the key of a mapping: named by its place.
-        path = (*level.path, level.key if level.key is not None else "?")
-        level.key = None if level.key is not None else "?"
-        return path
 
 
 _TAG_NAME = re.compile(r"<[^\s/>\"'=]++")

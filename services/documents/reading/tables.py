@@ -102,7 +102,7 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
     digits = digits_needed(stamps)
     offsets = accumulate((len(line) + 1 for line in lines), initial=0)
     return tuple(
-        LineRecord(line_no, offset, line[stamp.start : stamp.end], written(stamp, digits))
+        LineRecord(line_no, offset, line[stamp.start : stamp.end], written(stamp, digits), stamp.local_time)
         for line_no, (line, stamp, offset) in enumerate(zip(lines, stamps, offsets, strict=False), start=1)
         if stamp is not None
     )

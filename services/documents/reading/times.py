@@ -41,6 +41,11 @@ class Stamp(NamedTuple):
     moment: str  # such as `2015-10-18T18:01:47`
     fraction: str  # the digits behind the second: `978`
     zone: str  # `Z` or nothing
+    local: str  # the moment in the writer's time, which people read in the file
+
+    @property
+    def local_time(self) -> str:
+        return f"{self.local}.{self.fraction[:_MOST_FRACTION].ljust(_MOST_FRACTION, '0')}"
 
 
 def _format(pattern: str) -> re.Pattern[str]:
@@ -103,12 +108,15 @@ class TimeReader:
 
     def _stamp(self, found: re.Match[str]) -> Stamp:
         if found["seconds"]:
-            moment, zone = of_epoch(float(found["seconds"])).moment, "Z"
+            local = moment = of_epoch(float(found["seconds"])).moment
+            zone = "Z"
         elif given := found["zone"]:
-            moment, zone = _in_utc(_moment(found), given)
+            local = _moment(found)
+            moment, zone = _in_utc(local, given)
         else:
-            moment, zone = self._dated(_moment(found), dayless=found["month"] is None), ""
-        return Stamp(found.start("stamp"), found.end("stamp"), moment, found["fraction"] or "", zone)
+            local = moment = self._dated(_moment(found), dayless=found["month"] is None)
+            zone = ""
+        return Stamp(found.start("stamp"), found.end("stamp"), moment, found["fraction"] or "", zone, local)
 
     def _dated(self, moment: str, *, dayless: bool) -> str:
         if not moment.startswith("0000"):
@@ -142,8 +150,8 @@ def _moment(found: re.Match[str]) -> str:
 def of_epoch(seconds: float) -> Stamp:
     """Return the time that is so many seconds after 1970, to the millisecond."""
     whole, millis = divmod(round(seconds * 1000), 1000)
-    moment = datetime.fromtimestamp(whole, UTC)
-    return Stamp(0, 0, f"{moment:%Y-%m-%dT%H:%M:%S}", f"{millis:03d}" if millis else "", "Z")
+    moment = f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
+    return Stamp(0, 0, moment, f"{millis:03d}" if millis else "", "Z", moment)
 
 
 def of_value(value: object) -> Stamp | None:

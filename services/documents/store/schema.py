@@ -57,8 +57,6 @@ CHUNK_COLUMNS = (
 )
 LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.component"
 
-_CLOCK = re.compile(r"(?<!\d)([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:[.,](\d{1,9}))?)?(?!\d)")
-_DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{2})[-/.](\d{2})(?!\d)")
 
 _MOST_EMBEDDED = 1000  # characters of a log line
 _STAMP = re.compile(
@@ -91,7 +89,7 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
         if record is None:
             lines.append((number, text, None, None, None, None, None, None, None))
         else:
-            day, clock = when(record.ts, record.ts_utc)
+            day, _, clock = record.local_time.partition("T") if record.local_time else (None, None, None)
             stamps = (record.text_offset, record.ts, record.ts_utc, day, clock)
             lines.append((number, text, *stamps, record.severity, record.component))
     chunks = [
@@ -152,21 +150,6 @@ def _searched(origin: Origin, chunk: Chunk) -> str:
         return chunk.text
     title = origin.extra.get("title", "")
     return "\n".join(part for part in (title, chunk.heading, chunk.text) if part)
-
-
-def when(ts: str | None, ts_utc: str | None) -> tuple[str | None, str | None]:
-    """Return day and time of day as written in the log: people ask for what they read in the file."""
-    written = ts or ""
-    stamp = ts_utc or ""
-    day = _DAY.search(written)
-    clock = _CLOCK.search(written)
-    local_day = "-".join(day.groups()) if day else (stamp[:10] or None)
-    if clock is None:
-        clock = _CLOCK.search(stamp)
-    if clock is None:
-        return local_day, None
-    hour, minute, second, fraction = clock.groups()
-    return local_day, f"{hour}:{minute}:{second or '00'}.{(fraction or '')[:6].ljust(6, '0')}"
 
 
 def document_of(row: Row) -> Document:

@@ -253,14 +253,11 @@ def _material(config: KBConfig, found: Retrieved, resolved: Resolved) -> Materia
     return Material(
         question=resolved.question,
         query=resolved.query,
-        passages=found.passages,
+        found=found,
         headers=tuple(f"[Chunk {number} - {header}]" for number, header in enumerate(shown, start=1)),
         citations=tuple(map(config.cite, described)),
         system_prompt=config.system_prompt,
         citation_format=config.get_citation_format(),
-        facts=found.facts,
-        count=found.count,
-        notes=found.notes,
         max_tokens=config.max_answer_tokens,
     )
 

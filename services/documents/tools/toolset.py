@@ -11,8 +11,9 @@ from typing import Any
 from services.documents.asking import line_query, query_lines
 from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
 from services.documents.asking.passages import CitedPassage
-from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
-from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
+from services.documents.asking.rewriting import KEPT_TURNS
+from services.documents.asking.synthesis import ExtractiveSynthesiser, check
+from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Weights

@@ -117,13 +117,17 @@ def _entries(objects: Mapping[str, ShaFile], tree: str) -> Iterator[tuple[str, i
         yield entry.path.decode("utf-8", "replace"), entry.mode, ObjectID(entry.sha).decode()
 
 
+LONGEST_PATH = 1_024
+"""Characters of a file's path: each stands in the index, and in what a model is shown of it."""
+
+
 def _refusal(path: str, mode: int, taken: RepositorySelection) -> str | None:
     own = path.rpartition("/")[2]
     if not stat.S_ISREG(mode):
         return "links or submodules"
     if any(step in {"", "..", "."} or step.startswith(".") for step in path.split("/")):
         return "hidden"
-    if own[-1] == " " or "\\" in path or not path.isprintable() or "\ufffd" in path:
+    if len(path) > LONGEST_PATH or own[-1] == " " or "\\" in path or not path.isprintable() or "\ufffd" in path:
         return "with names that cannot stand in an index"
     below = path.removeprefix(f"{taken.folder}/") if taken.folder else path
     return _IN_SHORT.get(taken.choice.refusal(below) or "")

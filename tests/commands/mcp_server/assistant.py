@@ -9,9 +9,9 @@ from typing import Any
 
 from mcp import Client, types
 
-from assembly.redaction import redactor_of
 from commands.mcp_server.protocol import server_of
 from commands.mcp_server.serving import served_tools
+from services.redaction import Redactor
 from settings import load
 
 
@@ -19,7 +19,7 @@ from settings import load
 async def assistant(config: Path) -> AsyncGenerator[Client]:
     """In memory, of a server as the command makes it."""
     settings = load(config)
-    redact = redactor_of(settings).documentation_text
+    redact = Redactor(settings.secrets).documentation_text
     async with served_tools(settings) as tools, Client(server_of(tools, redact)) as client:
         yield client
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import app
-from assembly.redaction import redactor_of
 from commands.mcp_server import serving
+from services.redaction import Redactor
 from settings import SettingsError, load
 from tests.commands.mcp_server.conftest import with_sections
 
@@ -101,4 +101,4 @@ def test_options_that_would_be_ignored_are_refused(
 def test_the_token_is_no_part_of_a_log_line(knowing: Path) -> None:
     """Pitfall 22."""
     with_sections(knowing, mcp={"token": TOKEN})
-    assert redactor_of(load(knowing)).text(f"token {TOKEN}") != f"token {TOKEN}"
+    assert Redactor(load(knowing).secrets).text(f"token {TOKEN}") != f"token {TOKEN}"

@@ -139,6 +139,8 @@ def test_what_leads_nowhere_keeps_its_text_and_an_image_its_description() -> Non
     text = "See [this](ports.md), [that](#), ![the gate](gate.png) and [a][b]."
     assert Addresses().absolute(text, "kb:a.md") == "See this, that, the gate and [a][b]."
     assert Addresses().absolute("[this](ports.md)", "team:a.txt") == "this"
+    brackets = r"See [`[tool.uv]`](ports.md) and [a \[b\]](c.md)."
+    assert Addresses().absolute(brackets, "kb:a.md") == r"See `[tool.uv]` and a \[b\]."
 
 
 @pytest.mark.parametrize("part", ["[", "[a](", "[a]((", "[a]((b)", "![", "[a](b"])

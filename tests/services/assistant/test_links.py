@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from services.assistant.citations import addresses, remove_foreign_links
 from tests.services.quickly import QUICKLY
 
-ALLOWED = ["Read https://good.example/a, or (https://wiki.example/b_(c)) and [x](guide.md).", "www.plain.example"]
+ALLOWED = [
+    "Read https://good.example/a, or (https://wiki.example/b_(c)) and [x](guide.md).",
+    "www.plain.example https://home.example",
+]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,10 @@ ALLOWED = ["Read https://good.example/a, or (https://wiki.example/b_(c)) and [x]
         ("https://good.example.evil.example/a", ""),
         ("https://good.example@evil.example/a", ""),
         ("http://[::1]:80/x y", "y"),
+        ("See https://home.example^@evil.example/x now", "See ^@evil.example/x now"),
+        ("[guide](https://home.example^@evil.example/x)", "guide"),
+        ("See https://home.example\x85@evil.example/", "See \x85@evil.example/"),
+        ("mail <mailto:a@evil.example> or <tel:+1234>", "mail or"),
         ("http://good.example/a", ""),
         ("https://good.example/A", ""),
         ("https://evil.example https://evil.example/2 text", "text"),
@@ -65,6 +72,8 @@ def test_foreign_links_go_and_their_text_stays(text: str, left: str) -> None:
         "[guide](guide.md) and [part](#part)",
         "```\n  curl https://good.example/a  \n```\n",
         "array[0](x) and (see [1])",
+        "See `https://home.example` or (https://home.example) @all",
+        "See https://good.example/a^@b",
     ],
 )
 def test_allowed_links_and_other_text_are_untouched(text: str) -> None:

@@ -36,8 +36,6 @@ def test_the_newest_are_known_and_the_others_are_not(message_ids: list[int]) -> 
             known = told_of(each) if each in held else None
             assert (each in ids) is (each in held)
             assert spoken.get(each) == known
-            assert spoken.conversation_of(each) == (known and known.conversation)
-            assert spoken.place_of(each) == (known and known.place_id)
 
 
 @QUICKLY

@@ -201,7 +201,7 @@ def test_an_export_that_is_cut_off_gives_what_is_there_and_says_so(
     assert caplog.messages == [f"{path} ends early, after message 1: a value is cut off or malformed"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([None, 1]), st.booleans())
 def test_texts_are_those_that_json_reads(tmp_path: Path, text: str, indent: int | None, ascii_only: bool) -> None:
     path = export(tmp_path / "a.json", said(1, content=text))

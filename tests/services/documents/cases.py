@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from services.documents.asking.rewriting import RewrittenQuestion
-from services.documents.asking.synthesis import CondensedAnswer
+from services.documents.condensing import CondensedAnswer, RewrittenQuestion
 from services.documents.ingesting import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare

@@ -198,12 +198,27 @@ def test_masking_leaves_what_lines_of_a_kind_have_in_common() -> None:
     assert mask("facade decade") == "facade decade"
 
 
+@pytest.mark.parametrize(
+    ("line", "local_time"),
+    [
+        ("2026-02-01T18:01:47.5+02:00 warn: low", "2026-02-01T18:01:47.500000"),
+        ('10.0.0.1 - - [01/Feb/2026:00:30:00 +0100] "GET /"', "2026-02-01T00:30:00.000000"),
+        ("Feb  1 15:16:01 box sshd[19]: refused", "0000-02-01T15:16:01.000000"),
+        ("Oct 18, 2025 6:01:47 PM up", "2025-10-18T18:01:47.000000"),
+        ("10/18/2025 12:01:47 AM up", "0000-01-01T00:01:47.000000"),
+        ("no time", None),
+    ],
+)
+def test_the_writers_time_is_what_people_ask_for(line: str, local_time: str | None) -> None:
+    assert record(line).local_time == local_time
+
+
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 23)), max_size=200))
 def test_every_line_is_in_exactly_one_window(shape: list[tuple[bool, int]]) -> None:
     lines = [
         Line(
             continues=continues and at > 0,
-            stamp=None if continues else Stamp(0, 1, f"2026-02-01T{hour:02d}:00:00", "", ""),
+            stamp=None if continues else Stamp(0, 1, f"2026-02-01T{hour:02d}:00:00", "", "", ""),
         )
         for at, (continues, hour) in enumerate(shape)
     ]

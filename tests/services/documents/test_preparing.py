@@ -6,6 +6,7 @@ import pytest
 
 from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
+from services.documents.refusals import refusal_text
 
 LIMITS = FileLimits()
 
@@ -62,7 +63,7 @@ def test_every_accepted_kind_of_file_is_prepared(ending: str) -> None:
 def test_what_cannot_be_taken_is_refused_with_a_reason(filename: str, data: bytes, reason: str) -> None:
     with pytest.raises(FileRefused) as refused:
         prepare(filename, data, limits=FileLimits(max_file_bytes=100, max_lines=10))
-    message = str(refused.value)
+    message = refusal_text(refused.value)
     assert reason in message
     assert filename in message
     assert "\n" not in message
@@ -75,8 +76,9 @@ def test_offers_are_judged_by_name_and_size_alone() -> None:
         (1, 20, 0, "20 is the most"),
         (2, 0, 30 * 1024 * 1024 - 1, "limit of 30 MiB together"),
     ):
-        with pytest.raises(FileRefused, match=reason):
+        with pytest.raises(FileRefused) as refused:
             check_file("a.log", size, LIMITS, files=files, total_bytes=total)
+        assert reason in refusal_text(refused.value)
 
 
 @pytest.mark.parametrize(

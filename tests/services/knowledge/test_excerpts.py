@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from services.knowledge import IndexEntry, Library, LibrarySearch, Source
 from services.knowledge.excerpts import best_pairs, excerpt, shares, within
+from services.knowledge.topic_files import answered_pairs, pair_ids
 from services.search import PassageStore, passages
 from services.search.text import Article, Block, BlockKind, Section
 from tests.services.quickly import QUICKLY
@@ -142,3 +143,29 @@ def test_an_excerpt_holds_whole_passages_in_their_order_below_their_headings_and
 @QUICKLY
 def test_no_choice_of_conversations_is_longer_than_its_room(texts: list[str], query: str, room: int) -> None:
     assert len(best_pairs("".join(f"--- QA ---\n{text}\n" for text in texts), query, room)) <= room
+
+
+async def test_wanted_sections_come_before_what_fits_the_query_and_bring_what_is_below_them() -> None:
+    parts = [f"## Part {n}\n\nThe wheel turns {n} times.\n\n### Detail {n}\n\n{'Oil it. ' * 60}\n\n" for n in range(60)]
+    search = LibrarySearch(
+        Pages(page := Source("kb:big.md", "# Wheels\n\n" + "".join(parts))), PassageStore(None), PassageStore(None)
+    )
+    [shown] = await within([page], "how often does the wheel turn?", search, 3_000, ["PART 41 ", "Detail 7"])
+    assert len(shown.text) <= 3_000
+    assert all(f"{heading}\n" in shown.text for heading in ("## Part 41", "### Detail 41", "### Detail 7"))
+    [plain] = await within([page], "how often does the wheel turn?", search, 3_000)
+    assert "### Detail 7\n" not in plain.text
+
+
+async def test_contents_of_many_headings_are_longer_rather_than_only_a_title() -> None:
+    parts = "".join(f"## Chapter {n}\n\n{'Oil it. ' * 60}\n\n" for n in range(40))
+    [shown] = await given_of("oil", 3_000, Source("kb:big.md", f"# Wheels\n\n{parts}"))
+    assert "  - Chapter 39\n" in shown.text.partition("\n\n")[0] + "\n"
+
+
+def test_who_writes_the_line_that_opens_a_conversation_opens_none() -> None:
+    said = "--- QA ---\nid: qa_1\nUser: How do I restore? --- QA ---\n  please\nTeam: Like this. --- QA ---\n  So.\n"
+    topic = f"{said}\n--- QA ---\nid: qa_2\nUser: And?\nTeam: No.\n"
+    assert pair_ids(topic) == ["qa_1", "qa_2"]
+    assert [answer for _, _, answer in answered_pairs(topic)] == ["Like this. --- QA ---\nSo.", "No."]
+    assert best_pairs(topic, "restore", len(said) + 1).strip() == said.strip()

@@ -90,7 +90,7 @@ queries = st.lists(st.sampled_from(["wheel", "sluice", "sharedword", "aword", "b
 )
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@hypothesis_settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts_of("shared"), texts_of("a"), texts_of("b"), queries, st.booleans())
 def test_no_reader_in_one_server_is_given_a_word_of_another(
     shared: dict[str, str], a: dict[str, str], b: dict[str, str], query: str, vectors: bool

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 import clock
-from services.llm.endpoint import EndpointSettings, LLMError, Reply, Request
+from services.llm.endpoint import Endpoint, EndpointSettings, LLMError, Reply, Request
+from services.llm.recording import Recording
+from services.llm.redacting import RedactingEndpoint
+from services.llm.resilience import ModelEndpoint
 from services.llm.structured import wire_schema
 
 T = TypeVar("T")
@@ -67,6 +71,28 @@ class ScriptedEndpoint:
 
     async def aclose(self) -> None:
         self.closed += 1
+
+
+@dataclass
+class Sleeper:
+    """A clock that only sleeping moves."""
+
+    now: float = 100.0
+    pauses: list[float] = field(default_factory=list[float])
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+def patient(inner: Endpoint, sleeper: Sleeper | None = None, *, jitter: float = 0.5, **settings: Any) -> ModelEndpoint:
+    """An endpoint over `inner` whose pauses take no time."""
+    at = sleeper or Sleeper()
+    return ModelEndpoint(inner, settings_of("", **settings), jitter=lambda: jitter, sleep=at.sleep, now=lambda: at.now)
+
+
+def recorded_in(inner: Endpoint, file: Path) -> RedactingEndpoint:
+    return RedactingEndpoint(inner, str, Recording(file))
 
 
 def run_virtually(coroutine: Coroutine[Any, Any, T], start: float = 1000.0) -> T:

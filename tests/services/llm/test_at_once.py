@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
-from services.llm import ConcurrencyLimit
-from services.llm.endpoint import Endpoint, Reply, Request
+from services.llm.endpoint import Reply, Request
+from services.llm.resilience import ModelEndpoint
+from tests.services.llm.asking import reply_of, request_of, settings_of
 
 
 class Slow:
     def __init__(self) -> None:
         self.now = self.most = 0
 
-    async def complete(self, _request: Request) -> Reply:
+    async def complete(self, request: Request) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0)
         self.now -= 1
-        return cast("Reply", None)
+        return reply_of()
 
     async def aclose(self) -> None: ...
 
 
 async def test_no_more_than_so_many_calls_run_at_a_time() -> None:
     slow = Slow()
-    few = ConcurrencyLimit(cast("Endpoint", slow), 3)
-    await asyncio.gather(*(few.complete(cast("Request", None)) for _ in range(10)))
+    few = ModelEndpoint(slow, settings_of(""), at_once=3)
+    await asyncio.gather(*(few.complete(request_of()) for _ in range(10)))
     assert slow.most == 3

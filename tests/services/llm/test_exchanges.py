@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable, UnknownRequest
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
-from services.llm.resilience import RealTimeEndpoint
-from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
+from services.llm.recording import ReplayEndpoint, UnreadableExchanges
+from services.llm.redacting import RedactingEndpoint
+from services.llm.resilience import ModelEndpoint
+from tests.services.llm.asking import ScriptedEndpoint, recorded_in, reply_of, request_of, settings_of
 
 
 @pytest.fixture
@@ -29,11 +30,11 @@ def lines_of(file: Path) -> list[str]:
 
 async def record(file: Path, *exchanges: tuple[Request, Reply | LLMError]) -> None:
     inner = ScriptedEndpoint()
-    endpoint = RecordingEndpoint(inner, file)
+    endpoint = recorded_in(inner, file)
     for request, outcome in exchanges:
         inner.then(outcome)
         with contextlib.suppress(LLMError):
-            assert await endpoint.complete(request) is outcome
+            assert await endpoint.complete(request) == outcome
     await endpoint.aclose()
     assert inner.closed == 1
 
@@ -78,7 +79,7 @@ async def test_a_cancelled_call_is_not_recorded(file: Path) -> None:
             await asyncio.sleep(60)
             return reply_of()
 
-    endpoint = RecordingEndpoint(Hanging(), file)
+    endpoint = recorded_in(Hanging(), file)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(endpoint.complete(request_of()), 1)
     await endpoint.aclose()
@@ -190,7 +191,7 @@ class Uneven:
         return
 
 
-async def chains(endpoint: RecordingEndpoint | ReplayEndpoint) -> list[str]:
+async def chains(endpoint: RedactingEndpoint | ReplayEndpoint) -> list[str]:
     """Chains of different length side by side; gives the order in which things happened."""
     happened: list[str] = []
 
@@ -207,8 +208,8 @@ async def chains(endpoint: RecordingEndpoint | ReplayEndpoint) -> list[str]:
 
 async def test_on_a_virtual_loop_recording_and_replay_go_in_one_order(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    recorded = await chains(RecordingEndpoint(RealTimeEndpoint(Uneven()), one))
-    assert await chains(RecordingEndpoint(RealTimeEndpoint(Uneven()), two)) == recorded
+    recorded = await chains(recorded_in(ModelEndpoint(Uneven(), settings_of("")), one))
+    assert await chains(recorded_in(ModelEndpoint(Uneven(), settings_of("")), two)) == recorded
     assert one.read_bytes() == two.read_bytes()
     assert await chains(ReplayEndpoint(one)) == recorded
     assert recorded[:3] == ["a0", "b0", "c0"]
@@ -216,5 +217,5 @@ async def test_on_a_virtual_loop_recording_and_replay_go_in_one_order(tmp_path: 
 
 @pytest.mark.real_time
 async def test_on_an_ordinary_loop_lines_stay_whole(file: Path) -> None:
-    await chains(RecordingEndpoint(Uneven(), file))
+    await chains(recorded_in(Uneven(), file))
     assert len([json.loads(line) for line in lines_of(file)]) == 9

@@ -6,31 +6,17 @@ import pytest
 
 from clock import now
 from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable
-from services.llm.resilience import (
-    FAILURES,
-    LONGEST_PAUSE_SECONDS,
-    OPEN_SECONDS,
-    CircuitBreakerEndpoint,
-    RetryAfterEndpoint,
-    RetryingEndpoint,
-)
-from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
+from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, ModelEndpoint
+from tests.services.llm.asking import ScriptedEndpoint, Sleeper, patient, reply_of, request_of, settings_of
 
 
 class Retries:
     def __init__(self, *, max_retries: int = 2, retry_timeouts: bool = False, jitter: float = 0.5) -> None:
-        self.inner = ScriptedEndpoint()
-        self.pauses: list[float] = []
-        self.endpoint = RetryingEndpoint(
-            self.inner,
-            max_retries=max_retries,
-            retry_timeouts=retry_timeouts,
-            jitter=lambda: jitter,
-            sleep=self._sleep,
+        self.inner, sleeper = ScriptedEndpoint(), Sleeper()
+        self.pauses = sleeper.pauses
+        self.endpoint = patient(
+            self.inner, sleeper, jitter=jitter, max_retries=max_retries, retry_timeouts=retry_timeouts
         )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
 
 
 async def test_an_unavailable_endpoint_is_asked_again_with_doubling_pauses() -> None:
@@ -103,22 +89,22 @@ class Timed(ScriptedEndpoint):
 )
 async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float | None, held: float) -> None:
     inner, begun = Timed(), now()
-    endpoint = RetryAfterEndpoint(inner)
+    endpoint = ModelEndpoint(inner, settings_of(""))
     inner.then(Unavailable("busy", retry_after=asked))
     with pytest.raises(Unavailable):
-        await endpoint.complete(request_of())
+        await endpoint.ask(request_of())
     await asyncio.sleep(5)
-    await asyncio.gather(endpoint.complete(request_of()), endpoint.complete(request_of()))
+    await asyncio.gather(endpoint.ask(request_of()), endpoint.ask(request_of()))
     assert [at - begun for at in inner.at] == [0, held, held]
 
 
 async def test_a_later_word_of_less_does_not_shorten_the_wait() -> None:
     inner, begun = Timed(), now()
-    endpoint = RetryAfterEndpoint(inner)
+    endpoint = ModelEndpoint(inner, settings_of(""))
     inner.then(Unavailable("busy", retry_after=30), Unavailable("busy", retry_after=10))
-    told = await asyncio.gather(*(endpoint.complete(request_of()) for _ in range(2)), return_exceptions=True)
+    told = await asyncio.gather(*(endpoint.ask(request_of()) for _ in range(2)), return_exceptions=True)
     assert [type(each) for each in told] == [Unavailable, Unavailable]
-    await endpoint.complete(request_of())
+    await endpoint.ask(request_of())
     assert [at - begun for at in inner.at] == [0, 0, 31]
     await endpoint.aclose()
     assert inner.closed == 1
@@ -126,94 +112,118 @@ async def test_a_later_word_of_less_does_not_shorten_the_wait() -> None:
 
 class Breaker:
     def __init__(self) -> None:
-        self.patient = ScriptedEndpoint()
-        self.once = ScriptedEndpoint()
-        self.now = 100.0
-        self.endpoint = CircuitBreakerEndpoint(self.patient, self.once, name="LLM m", now=lambda: self.now)
+        self.inner, self.clock = ScriptedEndpoint(), Sleeper()
+        self.endpoint = patient(self.inner, self.clock, max_retries=1)
 
     async def fail(self, times: int = FAILURES) -> None:
-        for n in range(times):
-            self.patient.then(Unavailable("gone") if n % 2 else TimedOut("late"))
+        for _ in range(times):
+            self.inner.then(TimedOut("late"))
             with pytest.raises(LLMError):
-                await self.endpoint.complete(request_of())
+                await self.endpoint.ask(request_of())
 
     async def refused(self) -> str:
-        before = len(self.patient.asked) + len(self.once.asked)
+        before = len(self.inner.asked)
         with pytest.raises(Unavailable) as caught:
-            await self.endpoint.complete(request_of())
-        assert len(self.patient.asked) + len(self.once.asked) == before
+            await self.endpoint.ask(request_of())
+        assert len(self.inner.asked) == before
         return str(caught.value)
 
 
 async def test_after_some_failures_in_a_row_calls_fail_at_once() -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += 10.5
+    breaker.clock.now += 10.5
     assert "not asked again for 20 s" in await breaker.refused()
+
+
+async def test_calls_that_end_unavailable_after_their_retries_count_as_failures() -> None:
+    breaker = Breaker()
+    breaker.inner.then(*[Unavailable("gone")] * 2 * FAILURES)
+    for _ in range(FAILURES):
+        with pytest.raises(Unavailable):
+            await breaker.endpoint.ask(request_of())
+    assert len(breaker.inner.asked) == 2 * FAILURES
+    await breaker.refused()
 
 
 async def test_failures_that_are_not_in_a_row_do_not_count() -> None:
     breaker = Breaker()
     await breaker.fail(FAILURES - 1)
-    await breaker.endpoint.complete(request_of())
+    await breaker.endpoint.ask(request_of())
     await breaker.fail(FAILURES - 1)
-    breaker.patient.then(Rejected("no"))
+    breaker.inner.then(Rejected("no"))
     with pytest.raises(Rejected):
-        await breaker.endpoint.complete(request_of())
+        await breaker.endpoint.ask(request_of())
     await breaker.fail(FAILURES - 1)
-    assert await breaker.endpoint.complete(request_of())
+    assert await breaker.endpoint.ask(request_of())
 
 
-async def test_then_one_call_without_retries_probes_and_success_ends_the_pause() -> None:
+async def test_then_one_call_probes_and_success_ends_the_pause() -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += OPEN_SECONDS
-    await breaker.endpoint.complete(request_of())
-    assert len(breaker.once.asked) == 1
-    await breaker.endpoint.complete(request_of())
-    assert len(breaker.once.asked) == 1
-    assert len(breaker.patient.asked) == FAILURES + 1
+    breaker.clock.now += OPEN_SECONDS
+    assert await breaker.endpoint.ask(request_of())
+    assert await breaker.endpoint.ask(request_of())
 
 
-async def test_a_probe_that_fails_begins_another_pause() -> None:
+async def test_a_probe_is_not_retried_and_begins_another_pause_if_it_fails() -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += OPEN_SECONDS
-    breaker.once.then(TimedOut("late"))
-    with pytest.raises(TimedOut):
-        await breaker.endpoint.complete(request_of())
+    breaker.clock.now += OPEN_SECONDS
+    breaker.inner.then(Unavailable("gone"))
+    with pytest.raises(Unavailable, match="gone"):
+        await breaker.endpoint.ask(request_of())
+    assert len(breaker.inner.asked) == FAILURES + 1
     assert "for 30 s" in await breaker.refused()
 
 
-async def test_while_a_probe_is_under_way_nobody_else_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+class Held(ScriptedEndpoint):
+    """Once told to, it answers as scripted only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def complete(self, request: Request) -> Reply:
+        go = self.go
+        await go.wait()
+        return await super().complete(request)
+
+
+async def test_while_a_probe_is_under_way_nobody_else_asks() -> None:
     breaker = Breaker()
+    breaker.inner = held = Held()
+    breaker.endpoint = patient(held, breaker.clock)
     await breaker.fail()
-    breaker.now += OPEN_SECONDS
-    during: list[str] = []
-
-    class Curious(ScriptedEndpoint):
-        async def complete(self, request: Request) -> Reply:
-            during.append(await breaker.refused())
-            return reply_of()
-
-    monkeypatch.setattr(breaker.endpoint, "_once", Curious())
-    await breaker.endpoint.complete(request_of())
-    assert "until the call that probes it has ended" in during[0]
+    breaker.clock.now += OPEN_SECONDS
+    held.go.clear()
+    probe = asyncio.create_task(breaker.endpoint.ask(request_of()))
+    await asyncio.sleep(0)
+    assert "until the call that probes it has ended" in await breaker.refused()
+    held.go.set()
+    assert await probe
 
 
 async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success_ends_it() -> None:
     breaker = Breaker()
+    breaker.inner = held = Held()
+    breaker.endpoint = patient(held, breaker.clock)
+    before = list[asyncio.Task[Reply]]()
+    gates = asyncio.Event(), asyncio.Event()
+    for gate in gates:
+        held.go = gate
+        before.append(asyncio.create_task(breaker.endpoint.ask(request_of())))
+        await asyncio.sleep(0)
+    held.go = asyncio.Event()
+    held.go.set()
     await breaker.fail()
-    breaker.patient.then(Unavailable("gone"))
-    breaker.now += 20
+    breaker.clock.now += 20
+    held.then(Unavailable("gone"))
+    gates[0].set()
     with pytest.raises(Unavailable):
-        await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage] (begun before)
+        await before[0]
     assert "for 10 s" in await breaker.refused()
-    await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage] (begun before)
-    assert await breaker.endpoint.complete(request_of())
-
-
-async def test_closing_closes_once() -> None:
-    breaker = Breaker()
-    await breaker.endpoint.aclose()
-    assert (breaker.patient.closed, breaker.once.closed) == (1, 0)
+    gates[1].set()
+    assert await before[1]
+    assert await breaker.endpoint.ask(request_of())

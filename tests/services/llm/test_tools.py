@@ -13,14 +13,23 @@ import pytest
 
 from services.llm.endpoint import BadOutput, Endpoint, Method, Reply, Request, RequestedCall, Unavailable
 from services.llm.prompting import Prompt, parse
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint, as_recorded
-from services.llm.resilience import CrynuxEndpoint, RetryingEndpoint
+from services.llm.recording import ReplayEndpoint, as_recorded
+from services.llm.resilience import CrynuxEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
-from tests.services.llm.asking import GOOD, ScriptedEndpoint, Verdict, reply_of, request_of, run_virtually
+from tests.services.llm.asking import (
+    GOOD,
+    ScriptedEndpoint,
+    Verdict,
+    patient,
+    recorded_in,
+    reply_of,
+    request_of,
+    run_virtually,
+)
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -269,7 +278,7 @@ async def test_a_tool_that_fails_is_unavailable_and_its_error_stays_here(caplog:
 async def test_an_endpoint_that_is_down_between_two_calls_is_asked_again() -> None:
     endpoint, log = ScriptedEndpoint(), Log()
     endpoint.then(wants("Runs it?"), Unavailable("down"), answers())
-    retrying = RetryingEndpoint(endpoint, max_retries=1, retry_timeouts=False, jitter=lambda: 0.5)
+    retrying = patient(endpoint, max_retries=1)
     assert (await converse(retrying, log)).good
     assert len(log.asked) == 1
 
@@ -292,7 +301,7 @@ def test_a_conversation_replays_whatever_ids_the_calls_had(tmp_path: Path) -> No
 
     inner = ScriptedEndpoint()
     inner.then(wants("Runs it?", "And since when?", text="Looking."), wants("x{"), answers())
-    recorded = conversation(lambda: RecordingEndpoint(inner, file))
+    recorded = conversation(lambda: recorded_in(inner, file))
     assert conversation(lambda: ReplayEndpoint(file)) == recorded
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [len(line["request"].get("rounds", [])) for line in lines] == [0, 1, 2]

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.privacy import text_match
-from services.privacy.text_match import WordSequences, find_remaining_words
+from services.privacy.text_match import TextMatch, WordSequences, find_remaining_words
+from services.privacy.unknown_files import FolderContents
 from tests.services.quickly import QUICKLY
 
 SAID = "My lantern stays dark all night, though\nI wind it up twice"
 
 
 def held(folder: Path, *texts: str) -> list[str]:
-    return [line.partition(": ")[0].rpartition("/")[2] for line in find_remaining_words(folder, texts, (), ())]
+    return [
+        line.partition(": ")[0].rpartition("/")[2] for line in find_remaining_words(folder, texts, FolderContents(), ())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +101,66 @@ def test_a_word_at_the_end_of_a_piece_of_the_file_stays_whole(tmp_path: Path, mo
 
 
 def test_documentation_and_what_is_named_already_are_passed_over(tmp_path: Path) -> None:
-    for name in ("docs/a", "logs/b", "c"):
+    for name in ("docs/a", "logs/b", "c", "state/posts.jsonl", "state/stray"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SAID)
-    named = [f"{tmp_path / 'logs'}: 6 files: a log"]
-    (line,) = find_remaining_words(tmp_path, [SAID], [tmp_path / "docs"], named)
-    assert line.startswith(f"{tmp_path / 'c'}: still has words as they wrote them")
+    named = [f"{tmp_path / folder}: 6 files: none of this program's" for folder in ("logs", "state")]
+    found = find_remaining_words(tmp_path, [SAID], FolderContents(documents=[tmp_path / "docs"]), named)
+    assert [line.partition(": ")[0] for line in found] == [str(tmp_path / "c"), str(tmp_path / "state/posts.jsonl")]
+    assert all("still has words as they wrote them" in line for line in found)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not hasattr(os, "seteuid"), reason="needs somebody who may not read all")
+def test_a_folder_or_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    closed, file = tmp_path / "closed", tmp_path / "file"
+    closed.mkdir()
+    (closed / "a").write_text(SAID)
+    file.write_text(SAID)
+    with readable_by_owner_only(closed, file):
+        lines = find_remaining_words(tmp_path, [SAID], FolderContents(), ())
+    assert [line.partition(": ")[0] for line in lines] == [str(closed), str(file)]
+    assert all("cannot be read" in line for line in lines)
+
+
+@contextmanager
+def readable_by_owner_only(*paths: Path) -> Generator[None]:
+    """Until the end of the block nobody may read `paths`; root becomes somebody else, whom no right is wanting."""
+    root = os.geteuid() == 0
+    above = [parent for parent in paths[0].parents if parent.owner() == "root" and not parent.stat().st_mode & 0o001]
+    modes = {path: path.stat().st_mode for path in (*paths, *above)}
+    for path in paths:
+        path.chmod(0)
+    for path in above:
+        path.chmod(path.stat().st_mode | 0o055)
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def test_texts_are_found_by_the_first_words_of_their_longest_line() -> None:
+    match = TextMatch(
+        ["short one\nthe lantern stays dark all through the night", "Donaudampfschifffahrt", "we wind it up"]
+    )
+    assert match.found_in("> the lantern stays dark, all through\n> the night")
+    assert match.found_in("say donaudampfschifffahrt")
+    assert not match.found_in("the lantern stays dark all through the day")
+    assert not match.found_in("we wind it down")
+
+
+def test_a_thousand_texts_are_looked_for_as_fast_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(texts: int) -> int:
+        match = TextMatch(f"the lantern number{row} stays dark through all the night" for row in range(texts))
+        Compared.times = 0
+        words = [Compared("the"), Compared("lantern"), *map(Compared, "abcd")] * 50
+        monkeypatch.setattr(text_match, "_words_of_line", Mock(return_value=Mock(split=Mock(return_value=words))))
+        assert not match.found_in("")
+        monkeypatch.undo()
+        return Compared.times
+
+    assert cost(2000) <= 2 * cost(1)

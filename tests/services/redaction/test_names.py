@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits, Prepared
@@ -104,7 +104,6 @@ def everything(found: Prepared) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 @given(name=st.sampled_from(NAMES), value=values)
-@settings(max_examples=40)
 def test_what_stands_behind_the_name_of_a_secret_is_hidden_in_every_format(way: str, name: str, value: str) -> None:
     filename, write = WAYS[way]
     text = f"{write(name, value)}\n"

@@ -15,7 +15,20 @@ from services.search import asked_for, holds, is_too_general
         ("how long is version 3.2 supported?", "3.2: supported until 31 March 2027.", "New in 3.2: notices."),
         ("how often are sources checked?", "They are checked every hour.", "There are 3 kinds of sources."),
         ("how many agents can it serve?", "At most 40 agents.", "Agents report to the server."),
-        ("which port does the server use?", "It listens on 8443.", "It listens on a port."),
+        (
+            "how many workers should it have?",
+            "Start two workers for each core.",
+            "Workers are new in 2.3. A pool of them helps.",
+        ),
+        (
+            "how many of my nested folders are read?",
+            "At most 40 folders are read.",
+            "Since 3.1 a folder is read once more, and files too.",
+        ),
+        ("which port does the server use?", "It listens on 8443.", "It listens on a port, since 2.3."),
+        ("what's the default port?", "Open http://localhost:5000 then.", "There is 1 default."),
+        ("how large can an upload be?", "Uploads end at 16 MB.", "Uploads are new in 2.3."),
+        ("when will 4.0 come out?", "4.0 is planned for May 2027.", "4.0 removes the pool."),
         (
             "what does --prune-empty do?",
             "With `--prune-empty` folders without files go.",

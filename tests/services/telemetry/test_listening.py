@@ -84,6 +84,29 @@ async def test_the_oldest_stranger_makes_room_and_who_was_let_in_stays(caplog: p
     assert "a.port: 1 connections within a minute were closed: there are at most 3" in caplog.text
 
 
+class Line(asyncio.Transport):
+    """A connection from somewhere."""
+
+    cut = False
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__({"peername": (host, port)})
+
+    def abort(self) -> None:
+        self.cut = True
+
+
+async def test_whoever_takes_most_places_makes_room_for_others_first() -> None:
+    connections = Connections("a.port", most=3)
+    early, *flood = lines = [Line("192.0.2.1", 1), *(Line("192.0.2.66", port) for port in range(5))]
+    lines.append(late := Line("192.0.2.1", 2))
+    assert {connections.enter(line) for line in lines} == {True}
+    assert [line.cut for line in (early, *flood, late)] == [False, True, True, True, True, False, False]
+    connections.close()
+    for line in lines:
+        connections.leave(line)
+
+
 async def test_where_all_were_let_in_nobody_else_is() -> None:
     async with listener(connections := Connections("a.port", most=1)) as (stack, port):
         known = await caller(stack, port)
@@ -185,3 +208,15 @@ def test_a_flood_is_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixture) ->
         assert caplog.messages[-1] == "and again (before it, 80 lines were left out)"
     finally:
         logger.removeFilter(few)
+
+
+@pytest.mark.parametrize(("error", "is_whole"), [(ConnectionResetError("gone"), False), (ValueError("of ours"), True)])
+def test_a_client_that_goes_away_leaves_no_traceback(
+    error: Exception, is_whole: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("tests.listening.gone")
+    log.addFilter(LogLineLimit())
+    log.error("Error handling request", exc_info=error)
+    (record,) = caplog.records
+    assert (record.exc_info is not None) == is_whole
+    assert type(error).__name__ in caplog.text

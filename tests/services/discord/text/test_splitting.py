@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.discord.text import pieces, split, units
@@ -16,10 +16,6 @@ lines = st.lists(words, max_size=12).map(" ".join)
 fences = st.sampled_from(["```", "```python", "````md", "~~~", "~~~ text", "  ```sh", "`````", "```a`b"])
 answers = st.lists(st.one_of(lines, lines, fences, st.just("")), max_size=30).map("\n".join)
 limits = st.integers(60, 300)
-
-
-some = settings(max_examples=40, deadline=None)
-"""Each example is a whole answer at one of many limits."""
 
 
 def squeezed(text: str) -> str:
@@ -40,7 +36,6 @@ def left_open(piece: str, limit: int) -> str | None:
     return mark
 
 
-@some
 @given(answers, limits)
 def test_no_piece_is_too_long_or_blank(text: str, limit: int) -> None:
     """Pitfall 24."""
@@ -50,7 +45,6 @@ def test_no_piece_is_too_long_or_blank(text: str, limit: int) -> None:
         assert piece.strip()
 
 
-@some
 @given(st.text(), st.integers(2, 40))
 @example("`" * 90, 10)
 @example("```\n" + " " * 90 + "x", 16)
@@ -61,7 +55,6 @@ def test_any_text_at_any_limit_is_split(text: str, limit: int) -> None:
     assert squeezed("".join(piece.body for piece in pieces(text, limit))) == squeezed(text)
 
 
-@some
 @given(answers, limits)
 def test_without_the_added_fences_the_pieces_are_the_text(text: str, limit: int) -> None:
     """Pitfall 24."""
@@ -73,7 +66,6 @@ def test_without_the_added_fences_the_pieces_are_the_text(text: str, limit: int)
         assert piece == added_before + part.body + added_after
 
 
-@some
 @given(answers, limits)
 def test_every_piece_closes_the_code_blocks_that_it_opens(text: str, limit: int) -> None:
     """Pitfall 24."""
@@ -81,7 +73,6 @@ def test_every_piece_closes_the_code_blocks_that_it_opens(text: str, limit: int)
         assert left_open(piece, limit) is None
 
 
-@some
 @given(answers, limits)
 def test_a_block_is_opened_again_as_it_was(text: str, limit: int) -> None:
     """Pitfall 24."""
@@ -91,7 +82,6 @@ def test_a_block_is_opened_again_as_it_was(text: str, limit: int) -> None:
         assert following.reopened is None or following.reopened.opening in text
 
 
-@some
 @given(answers)
 def test_what_fits_is_one_piece(text: str) -> None:
     whole = text + ("\n" + mark if (mark := left_open(text, 40_000)) else "")

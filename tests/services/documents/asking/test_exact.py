@@ -321,14 +321,3 @@ async def test_a_level_stays_a_condition_where_words_are_ranked(logs: DocumentSt
     result = await ask(logs, "Which ERROR is about trouble with did?")
     assert result.status is Status.OK
     assert cited(result)[0] == ("app.log", 100)
-
-
-async def test_a_trouble_told_in_other_words_is_met_with_the_worst_entries(tmp_path: Path) -> None:
-    store = cases.new_store(tmp_path)
-    await cases.post(store, "app.log", app_log())
-    tools = cases.tools_over(store)
-    result = await tools[libraries.CASE].ask(cases.context(), "my browser freezes, why?")
-    assert cited(result) == [("app.log", 250)]
-    assert "nothing matched the words of the question; these are the FATAL/CRITICAL entries" in result.answer
-    nothing = await tools[libraries.CASE].ask(cases.context(), "which pizza tastes best?")
-    assert nothing.status is Status.NOT_FOUND

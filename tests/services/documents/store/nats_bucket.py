@@ -8,7 +8,7 @@ from pathlib import Path
 
 from services.documents.store import SharedStore, SqliteCollections
 from tests.services.documents import cases
-from transport.connection import Address, connect, streams_of
+from transport.connection import Address, connect
 from transport.document_store import open_bucket_store
 from transport.streams import Layout, clear, prepare
 
@@ -19,5 +19,5 @@ async def opened(address: str, folder: Path) -> AsyncGenerator[SharedStore]:
     client = await connect(Address((address,)), "test")
     await clear(client)
     await prepare(client, Layout())
-    yield open_bucket_store(streams_of(client), folder, SqliteCollections(cases.folders(folder)))
+    yield open_bucket_store(client, folder, SqliteCollections(cases.folders(folder)))
     await client.close()

@@ -71,7 +71,6 @@ async def ask(folder: Path, name: str, question: str) -> QAResult:
         ("access.log", "who got status 502 last?", 4),
         ("errors.log", "show me the only emerg entry", 5),
         ("errors.log", "When did errors start?", 3),
-        ("errors.log", "frist eror?", 3),
         ("errors.log", "What was the second error?", 4),
         ("errors.log", "the second to last error?", 5),
         ("events.log", "event id 7034 - what is it about?", 3),

@@ -60,6 +60,8 @@ def test_trees_that_hold_nothing_but_folders_are_not_walked_to_the_end() -> None
 def test_of_a_sound_pack_the_files_are_read() -> None:
     page, tree = Blob.from_string(b"# A page"), Tree()
     tree.add(b"a.md", 0o100644, page.id)
+    tree.add(b"b" * 1_100 + b".md", 0o100644, page.id)
     files = git_packs.read_pack(*pack_of(tree, page), TAKEN)
     assert files.blobs == {"a.md": page.id.decode()}
+    assert files.left_out == {"with names that cannot stand in an index": 1}
     assert files.texts == {page.id.decode(): b"# A page"}

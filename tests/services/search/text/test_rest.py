@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from docutils.parsers.rst import states
 from docutils.statemachine import StringList
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search.text.article import BlockKind
@@ -423,19 +423,16 @@ def check(text: str) -> None:
     assert all(block.text.count("```") == 2 for block in blocks if block.kind is BlockKind.CODE)
 
 
-@settings(deadline=None, max_examples=200)
 @given(text=st.text(st.characters(), max_size=300))
 def test_any_text_is_read(text: str) -> None:
     check(text)
 
 
-@settings(deadline=None, max_examples=300)
 @given(pieces=st.lists(PIECES, max_size=40))
 def test_any_mixture_of_markup_is_read(pieces: list[str]) -> None:
     check("".join(pieces))
 
 
-@settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_a_damaged_document_is_read(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(DOCUMENT)))

@@ -1,0 +1,148 @@
+"""The commands and options of the command line, of which `--help`, the checks of what goes together and the choice of a
+module are made. Imports nothing heavy, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from commands.arguments import days, positive, roles_of, server_id, shards_of, user_id
+
+LOCAL, NATS = "local", "nats"
+"""The transports that a command or option may need."""
+Value = Mapping[str, Any]
+"""What `argparse` is told of the value."""
+
+BOT = "bot"
+"""What runs where no command is given."""
+
+FLAG: Value = {"action": "store_true"}
+FILE: Value = {"type": Path, "metavar": "FILE"}
+FOLDER: Value = {"type": Path, "metavar": "DIR"}
+FILE_OR_NONE: Value = {**FILE, "nargs": "?", "const": True}
+
+
+class Command(NamedTuple):
+    """A command, of which one can be given.
+
+    Attributes:
+        module: the module in `commands` whose `run` does it.
+        transport: what it needs: `local` works on the data folder, which lies in the log over NATS; None: any.
+    """
+
+    module: str
+    help: str
+    value: Value = FLAG
+    transport: str | None = None
+
+
+class Option(NamedTuple):
+    """An option of commands.
+
+    Attributes:
+        group: the title above it in `--help`.
+        commands: those that heed it; empty: all of them.
+        transport: what the bot needs for it; None: any.
+    """
+
+    group: str
+    help: str
+    value: Value
+    commands: tuple[str, ...] = ()
+    transport: str | None = None
+
+
+COMMANDS: Mapping[str, Command] = {
+    "check": Command("check", "check whether everything is in place, then exit"),
+    "init": Command("setting_up", "set the bot up, question by question, or with the answers in FILE", FILE_OR_NONE),
+    "init_kb": Command("init_kb", "update the knowledge base, then exit", transport=LOCAL),
+    "replay": Command("replay", "play a recording or an export on a virtual clock", FILE),
+    "import": Command(
+        "import_captures", "learn from the team's answers in recordings or exports", {**FILE, "nargs": "+"}, LOCAL
+    ),
+    "regen": Command("regen", "rebuild the team library from the raw archive", transport=LOCAL),
+    "ask": Command("ask", "answer one question here, with the path to the answer", {"metavar": "QUESTION"}, LOCAL),
+    "eval": Command("evaluating", "ask your own questions, and judge the answers", FILE_OR_NONE, transport=LOCAL),
+    "report": Command("report", "what was asked and not answered, votes, cost", transport=LOCAL),
+    "usage": Command("report", "tokens and their price, by step, day and channel", transport=LOCAL),
+    "forget": Command("forget", "remove what is stored about a person", {"type": user_id, "metavar": "USER_ID"}),
+    "backup": Command("backup", "copy the data folder, also while the bot runs", FILE, transport=LOCAL),
+    "restore": Command("backup", "bring a backup back, into an empty data folder", FILE, transport=LOCAL),
+    "export": Command("export", "with NATS: make a data folder of what is there", FOLDER, transport=NATS),
+    "adopt": Command("export", "with NATS: take over what a data folder holds", FOLDER, transport=NATS),
+    "kb": Command(
+        "kb",
+        "team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID",
+        {"nargs": "+", "metavar": ("ACTION", "NAME")},
+        LOCAL,
+    ),
+    "mcp": Command(
+        "mcp_server",
+        "serve search, answers and posted files to assistants (Model Context Protocol), over stdio or HTTP",
+        {"nargs": "?", "const": "stdio", "choices": ("stdio", "http")},
+        LOCAL,
+    ),
+}
+
+_EVALUATION, _REPLAY, _RUNNING, _MODEL = "with --eval", "with --replay", "while running", "the language model"
+_REPORT = "with --report and --usage"
+_ASKING = ("replay", "ask", "eval", "init_kb", "regen", BOT)
+
+OPTIONS: Mapping[str, Option] = {
+    "conflicts": Option("with --kb list", "only conversations that contradict each other", FLAG, ("kb",)),
+    "data": Option(
+        _REPLAY,
+        "the data folder to work in (a temporary one); --report reads it",
+        FOLDER,
+        ("replay", "report", "usage"),
+    ),
+    "speed": Option(
+        _REPLAY,
+        "N times real time; 1 is real time (as fast as possible)",
+        {"type": positive, "metavar": "N"},
+        ("replay",),
+    ),
+    "json": Option(_REPLAY, "print one JSON object a line; with --eval, too", FLAG, ("replay", "eval")),
+    "baseline": Option(_EVALUATION, "compare with the run that FILE keeps", FILE, ("eval",)),
+    "save": Option(_EVALUATION, "keep the run, also one that is cut off", FILE, ("eval",)),
+    "from_votes": Option(_EVALUATION, "write a file of questions, made of what people voted", FILE_OR_NONE, ("eval",)),
+    "since": Option(
+        _REPORT,
+        "how far back: 7d, 12h or 4w (a week, or 30 days)",
+        {"type": days, "metavar": "7d"},
+        ("report", "usage", "eval"),
+    ),
+    "html": Option(_REPORT, "write the report as a page, too", FILE, ("report",)),
+    "guild": Option(
+        "with --ask, --eval, --import, --kb and --report",
+        "a server with knowledge of its own (guilds in the configuration)",
+        {"type": server_id, "metavar": "ID"},
+        ("ask", "eval", "import", "kb", "report"),
+    ),
+    "restart": Option("with --regen", "start over instead of resuming a rebuild that was cut off", FLAG, ("regen",)),
+    "record": Option(_RUNNING, "record the live stream", FILE, (BOT,), LOCAL),
+    "role": Option(
+        _RUNNING,
+        "with NATS: some of gateway,worker,team,knowledge (all of them)",
+        {"type": roles_of, "metavar": "ROLES"},
+        (BOT,),
+        NATS,
+    ),
+    "shards": Option(
+        _RUNNING,
+        "with NATS: this gateway's share of the shards",
+        {"type": shards_of, "metavar": "0-15/64"},
+        (BOT,),
+        NATS,
+    ),
+    "dry_run": Option(_RUNNING, "never post: log what would be posted", FLAG),
+    "llm_record": Option(_MODEL, "append each exchange with the model to FILE", FILE, _ASKING, LOCAL),
+    "llm_replay": Option(_MODEL, "answer from recorded exchanges, without network", FILE, _ASKING, LOCAL),
+}
+
+
+def flag(name: str) -> str:
+    """Write a command or option as on the command line, such as `--init-kb`."""
+    return f"--{name.replace('_', '-')}"
