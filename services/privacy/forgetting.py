@@ -23,7 +23,7 @@ from services.privacy.recordings import (
     find_in_recording,
     remove_from_recording,
 )
-from services.privacy.text_match import TextMatch
+from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, library
@@ -196,13 +196,13 @@ def forget(
     dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
     done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
     for path, found in others.recordings.items():
-        done.recorded += remove_from_recording(path, user_id, found, TextMatch(texts))
+        done.recorded += remove_from_recording(path, user_id, found, TextMatch(texts, LONG_CHARS))
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     spent = read_spent(folder.usage)
     done.usage = spent.forget(user_id)
     if done.usage:
         files.replace(folder.usage, render_spent(spent))
-    without = outcomes_without(user_id, TextMatch(texts))
+    without = outcomes_without(user_id, TextMatch(texts, LONG_CHARS))
     done.ends = sum(sum(_edit(path, without, done)) for path in outcome_files(folder))
     rename_topics(folder, ids)
     _forget_waiting(folder.pending, user_id, done)

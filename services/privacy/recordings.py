@@ -13,7 +13,7 @@ from typing import cast
 from services.assistant import GatingResult
 from services.discord import BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.llm import NotFound, first_valid_object
-from services.privacy.text_match import TextMatch
+from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.storage import Record, edit, files, read_records
 from services.team import REMOVED
 from services.telemetry import number_of
@@ -37,14 +37,15 @@ def drop_exchanges(
     left: list[str] = []
     for path in recordings:
         # Steps after the gate may have been asked in its words.
-        either, unmarked = TextMatch([*texts, *_rewritten_queries(path, match)]), 0
+        theirs = [*texts, *_rewritten_queries(path, match)]
+        either, of_others, unmarked = TextMatch(theirs), TextMatch(theirs, LONG_CHARS), 0
 
         def without(exchange: Record) -> Record | None:
             nonlocal unmarked
             people, said = exchange.get("people"), _text_of(exchange)
             if isinstance(people, list) and str(user_id) in people:
                 return None
-            if either.found_in(said) or any(each in said for each in ids):  # noqa: B023 (called at once)
+            if (of_others if people else either).found_in(said) or any(each in said for each in ids):  # noqa: B023 (called at once)
                 return None
             unmarked += "people" not in exchange
             return exchange

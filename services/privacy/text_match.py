@@ -36,10 +36,11 @@ class TextMatch:
     Texts are looked up by the first words of one of their lines, so that a search takes hardly longer for a thousand
     texts than for one.
 
-    `too_short`: texts it does not look for.
+    `least`: characters of the shortest text that is looked for. Where somebody else is known to have written, want
+    `LONG_CHARS`: they may ask "how do I install the" as well. `too_short`: how many texts it does not look for.
     """
 
-    def __init__(self, texts: Iterable[str] = ()) -> None:
+    def __init__(self, texts: Iterable[str] = (), least: int = LEAST_CHARS) -> None:
         self._alone: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
@@ -48,7 +49,7 @@ class TextMatch:
             lines = [
                 words for line in _PLACEHOLDER.sub("\n", clean(text)).split("\n") if (words := _words_of_line(line))
             ]
-            if sum(map(len, lines)) < LEAST_CHARS:
+            if sum(map(len, lines)) < least:
                 self.too_short += 1
             else:
                 self._add(tuple(lines))

@@ -456,7 +456,7 @@ def asked_for(question: str) -> AskedFor:
 def _counted(question: str) -> frozenset[str]:
     found: set[str] = set()
     for words in _COUNTED.findall(question.lower()):
-        from_thing = itertools.dropwhile(_NOT_COUNTED.__contains__, words.split())
+        from_thing = itertools.dropwhile(lambda word: word in _NOT_COUNTED, words.split())
         thing = itertools.takewhile(lambda word: word not in _NOT_COUNTED, from_thing)
         found |= {word.removesuffix("s").removesuffix("ie") for word in thing}
     return frozenset(found)

@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -280,4 +280,4 @@ class _Counted(asyncio.Protocol):
 
 
 def _host(peer: object) -> object:
-    return cast("Sequence[object]", peer)[0] if isinstance(peer, tuple) and peer else peer
+    return next(iter(cast("Iterable[object]", peer)), None) if isinstance(peer, tuple) else peer

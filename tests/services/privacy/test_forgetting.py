@@ -17,8 +17,16 @@ from services.conversations.posts import Post, StartedReply, read_posts, render_
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import ForgetResult, add_document_counts, forget, has_archived_text, pseudonym
-from services.privacy.text_match import TextMatch
+from services.privacy.forgetting import (
+    ForgetResult,
+    add_document_counts,
+    forget,
+    has_archived_text,
+    outcomes_without,
+    pseudonym,
+)
+from services.privacy.recordings import drop_exchanges
+from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -238,6 +246,25 @@ def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder:
     assert forget(folder, folder.team_raw, 999).exchanges == 0
     assert forget(folder, folder.team_raw, ADA).exchanges == 3
     assert "Wie?" not in path.read_text()
+
+
+def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "today.jsonl"
+    common, own = "how do i install the", "how do i install the lantern without waking the whole house"
+    lines: list[str] = []
+    for who, said in ((None, common), (BOB, f"{common} lamp"), (BOB, f"Ada asked: {own}")):
+        people.set(frozenset({who} if who else ()))
+        lines.append(exchange("gate", asked(said)))
+    people.set(frozenset())
+    path.write_text("".join(lines))
+    left = drop_exchanges([path], ADA, [common, own])
+    assert left.exchanges == 2
+    assert path.read_text() == lines[1]
+    rows = [{"author_id": str(BOB), "question": each} for each in (f"{common} lamp", own)]
+    assert [outcomes_without(ADA, TextMatch([common, own], LONG_CHARS))(row) for row in rows] == [
+        rows[0],
+        {**rows[1], "question": "[removed]"},
+    ]
 
 
 def test_a_long_line_is_enough_to_tell_a_text() -> None:
