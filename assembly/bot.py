@@ -36,7 +36,7 @@ from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, 
 from services.discord.slash import Commands
 from services.discord.wire import Decoder
 from services.documents import PLACE_ID, candidates_in
-from services.documents.store import Document, State, StoreUnavailable, protocol, unfinished
+from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, unreachable_because
 from settings import DocumentSettings, Settings
 from streams.gateway import Gateway
@@ -256,7 +256,7 @@ async def resume(
     skipped, since another process may be reading them.
     """
     try:
-        for name, doc in await unfinished(documents.store):
+        for name, doc in await documents.store.unfinished():
             if idle_seconds and newest([doc], ()) > now() - idle_seconds:
                 continue
             await finish_reading(documents, fetcher, withheld, name, doc)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,21 +25,22 @@ from services.documents import (
     Runbooks,
     ThreadFiles,
     Tombstones,
-    drop_topics,
     fill,
     forget_evidence,
 )
 from services.documents.store import (
-    ChromaStore,
     DocumentStore,
-    EmbeddedStore,
     Folders,
+    SqliteCollections,
     StoreUnavailable,
     Together,
     Weights,
+    chroma_store,
     protocol,
+    sqlite_store,
 )
 from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
+from services.knowledge import LibrarySearch, Search
 from services.llm import Asker, StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.storage import DataFolder
@@ -58,10 +59,11 @@ def tools_over(
     reply_language: str,
     answers: AnswerCache | None = None,
     shares: Callable[[int], bool] | None = None,
-    internal_topics: Collection[str] = (),
-    server: int | None = None,
+    search: LibrarySearch | None = None,
 ) -> dict[str, DocumentQATool]:
-    """Build the document tools over a store, with weights, lifetimes and limits from the settings."""
+    """Build the document tools over a store and the `search` of published text, with weights, lifetimes and limits from
+    the settings.
+    """
     ranking, cache = chosen.ranking, chosen.cache
     seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
     return build(
@@ -84,8 +86,7 @@ def tools_over(
         ),
         lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
         shares=shares,
-        internal_topics=internal_topics,
-        server=server,
+        search=search,
         store_seconds=chosen.store_timeout_seconds,
     )
 
@@ -161,11 +162,11 @@ async def flush_shared_store(shared: Together) -> None:
         log.error("documents: what was written last is not kept: %s", error)  # noqa: TRY400 (a line for the operator)
 
 
+PUBLISHED_BEFORE = ("team_", "global_")
+"""How the names of collections begin that are no longer made."""
+
 READING_SECONDS = 60.0
 """Several times what a log of the largest size takes that is allowed."""
-
-BeforeAsking = Callable[[int | None], Awaitable[None]]
-"""Awaited with the server's id before an answer looks anything up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +176,7 @@ class Documents:
     Attributes:
         asker: condenses passages; None: they are quoted. `model`: its name.
         answers: given before, and forgotten when the documents that they are from change hands or go.
-        before_asking: None: what all share is indexed beside the graph.
         shared: files and runbooks are kept there, and by other processes as well; None: by this one alone.
-        indexing_topics: held while the team's topics are read into the store.
     """
 
     settings: DocumentSettings
@@ -190,21 +189,19 @@ class Documents:
     intake: Intake
     answers: AnswerCache
     background: Background
-    before_asking: BeforeAsking | None = None
     shared: Together | None = None
-    indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def lookup(
         self,
         viewing: ThreadAccess,
         usage: Usage,
-        internal_topics: Collection[str],
+        search: Search,
         *,
         server: int | None,
         reply_language: str,
     ) -> Lookup:
-        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only.
-        `server`: the one that they are for, where it has knowledge of its own; and its `reply_language`.
+        """The tools over the store and `search`; what they use counts towards `usage`. `server`: the one that they are
+        for, where it has knowledge of its own; and its `reply_language`.
         """
         tools = tools_over(
             self.settings,
@@ -214,10 +211,9 @@ class Documents:
             model=self.model,
             usage=usage,
             reply_language=reply_language,
-            server=server,
             answers=self.answers,
             shares=self.runbooks.shown_in_threads,
-            internal_topics=internal_topics,
+            search=search if isinstance(search, LibrarySearch) else None,
         )
         return Lookup(
             store=self.store,
@@ -227,7 +223,6 @@ class Documents:
             viewing=viewing,
             ready_wait_seconds=self.settings.ready_wait_seconds,
             team_name=self.settings.team_name.strip() if server is None else "",
-            before_asking=self.before_asking,
         )
 
     async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
@@ -252,15 +247,6 @@ class Documents:
         files = await forget_evidence(self.store, user_id, self.cases.gone, self.answers.purge)
         return files, await self.runbooks.forget(user_id)
 
-    @asynccontextmanager
-    async def without_topics(self) -> AsyncGenerator[None]:
-        """Remove the team's topics from the store for as long as the block runs; they are indexed again later. Raises
-        StoreUnavailable.
-        """
-        async with self.indexing_topics:
-            await drop_topics(self.store, self.answers.purge)
-            yield
-
     async def close(self) -> None:
         await self.background.close()
         await (self.store.close() if self.shared is None else flush_shared_store(self.shared))
@@ -275,16 +261,14 @@ async def documents_for(
     models: ModelOptions = AS_CONFIGURED,
     *,
     rehearsed: bool = False,
-    before_asking: Callable[[DocumentStore, Embedder | None], BeforeAsking] | None = None,
     shared: Together | None = None,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
     `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
     `ai_response.llm`. Neither is closed here. Where `documents.synthesis_llm` is set, a client for that is opened.
-    `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `before_asking` makes what is
-    awaited before an answer looks anything up. `shared`: where files and runbooks are kept together with other
-    processes; not closed here, but flushed.
+    `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `shared`: where files and
+    runbooks are kept together with other processes; not closed here, but flushed.
     """
     chosen = settings.documents
     if not chosen.enabled:
@@ -323,13 +307,14 @@ async def documents_for(
             embed_soon=background.embed_soon,
         )
         try:
+            await remove_published(store, folder)
             names = await store.list_collections(protocol.CASE_PREFIX)
             gone = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
             cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), gone)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, OSError) as error:
             log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
             cases = None
         if cases is None:
@@ -355,17 +340,16 @@ async def documents_for(
             ),
             answers=answers,
             background=background,
-            before_asking=None if before_asking is None else before_asking(store, embedder),
             shared=shared,
         )
         stack.push_async_callback(documents.close)
         yield documents
 
 
-def embedded_store(settings: Settings) -> EmbeddedStore:
-    """The files in the data folder."""
+def document_files(settings: Settings) -> SqliteCollections:
+    """The collections in the data folder."""
     folder = DataFolder(settings.app.data_dir)
-    return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+    return SqliteCollections(Folders(folder.evidence, folder.runbooks))
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
@@ -373,9 +357,22 @@ def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Pat
     the copies, where nothing else may be written.
     """
     if address == EMBEDDED:
-        folders = Folders(folder.evidence, folder.runbooks, folder.documents)
-        return EmbeddedStore(folders, read_only=read_only_with is not None)
-    return ChromaStore(address, read_only_with or folder.documents / "copies")
+        folders = Folders(folder.evidence, folder.runbooks)
+        return sqlite_store(folders, read_only=read_only_with is not None)
+    return chroma_store(address, read_only_with or folder.documents / "copies")
+
+
+async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
+    """Delete the collections in which releases before this one kept documentation and the team's topics for the tools,
+    and return their number: the tools ask search now. Raises StoreUnavailable, OSError.
+    """
+    names = [name for prefix in PUBLISHED_BEFORE for name in await store.list_collections(prefix)]
+    for name in names:
+        await store.delete_collection(name)
+    files = [path for prefix in PUBLISHED_BEFORE for path in folder.documents.glob(f"{prefix}*.sqlite*")]
+    for path in files:
+        path.unlink(missing_ok=True)
+    return len(names) + sum(path.suffix == ".sqlite" for path in files)
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -81,14 +81,13 @@ def open_learned_of_removed(settings: Settings) -> tuple[TeamData, list[str]]:
         return TeamData(folder, raw, None, settings.kb.internal_topics), [left]
 
 
-def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> bool:
-    """Delete the search index of each team whose archive may contain words of the person, and tell whether any did. No
-    search may be open. Blocking. Raises OSError.
+def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> None:
+    """Delete the search index of each team whose archive may contain words of the person. No search may be open.
+    Blocking. Raises OSError.
     """
-    written = [each for each in settings if has_archived_text(each.kb.team_raw_dir, user_id)]
-    for each in written:
-        drop_team_passages(each)
-    return bool(written)
+    for each in settings:
+        if has_archived_text(each.kb.team_raw_dir, user_id):
+            drop_team_passages(each)
 
 
 def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:

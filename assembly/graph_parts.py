@@ -214,7 +214,7 @@ def assemble(
             lookup = documents.lookup(
                 viewing,
                 state.usages[guild_id],
-                settings.kb.internal_topics | server.settings.kb.internal_topics,
+                server.search,
                 server=guild_id,
                 reply_language=server.settings.ai_response.reply_language,
             )

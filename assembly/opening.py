@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from assembly.answering import ModelOptions, assistant_of, open_embedder, open_llms, open_search, server_libraries
 from assembly.bot import DiscordEnds
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for
 from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble, capture_parts
-from assembly.search_updates import IndexOnDemand
 from assembly.team import curation_parts
 from dataflow.metering import Gauge
 from model.outcomes import Result
@@ -115,21 +113,9 @@ async def open_bot(
         embedder = await enter(open_embedder(settings.search.embeddings)) if role.answers else None
         if attachments is not None:
             images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
-            indexing = None
-            # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
-            # (services.assistant.extractive.assistant).
-            if llm is not None and not role.search_updated:
-                indexing = partial(IndexOnDemand, settings, libraries.map(lambda each: each.all))
             documents = await enter(
                 documents_for(
-                    settings,
-                    llm,
-                    attachments,
-                    embedder,
-                    models,
-                    rehearsed=not role.search_updated,
-                    before_asking=indexing,
-                    shared=shared,
+                    settings, llm, attachments, embedder, models, rehearsed=not role.search_updated, shared=shared
                 )
             )
 

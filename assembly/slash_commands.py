@@ -45,6 +45,7 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
+from services.documents.tools import TEAM
 from services.llm import StructuredLLM
 from services.privacy import (
     ForgetResult,
@@ -151,16 +152,16 @@ class Privacy:
     @asynccontextmanager
     async def _without_copies(self, user_id: int, gone: Sequence[Settings]) -> AsyncGenerator[None]:
         """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
-        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError, StoreUnavailable.
+        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
             written = [each for each in self.taught.values() if await in_thread(has_archived_text, each.raw, user_id)]
-            dropped = await in_thread(forgotten_by_search, gone, user_id)
-            if (written or dropped) and self.documents is not None:
-                await stack.enter_async_context(self.documents.without_topics())
+            await in_thread(forgotten_by_search, gone, user_id)
             for each in written:
                 if each.search is not None:
                     await stack.enter_async_context(each.search.team_passages_dropped())
+            if written and self.documents is not None:
+                self.documents.answers.purge(TEAM)
             yield
 
 
@@ -387,7 +388,9 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             search = opened.enter_context(for_team(server.search, own, beside))
             beside = beside or search
             assistant = assistant_of(settings, search, llm, guild_id)
-            team = Answerer(replace(context, assistant=assistant, library=library, search=search), rules)
+            lookup = context.lookup and context.lookup.searching(search)
+            context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
+            team = Answerer(context, rules)
         found[guild_id] = Answerers(everybody, team, server.settings.ai_response.reply_language)
     return Servers(found)
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from assembly import Unusable
 from assembly.answering import drop_team_passages
 from assembly.data_folder import data_folder_locked
-from assembly.documents import store_of
+from assembly.documents import remove_published, store_of
 from assembly.forgetting import (
     everywhere,
     open_learned,
@@ -22,7 +22,7 @@ from assembly.forgetting import (
 )
 from assembly.running import run_async
 from commands.arguments import DONE, requires_nats_extra, visible
-from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
+from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
     ForgetResult,
@@ -107,15 +107,15 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
         return 0, []
     count = sum([drop_team_passages(each) for each in written])
     try:
-        return count + run_async(_drop_topics(folder, settings.documents.store)), []
+        return count + run_async(_remove_published(folder, settings.documents.store)), []
     except StoreUnavailable as error:
-        return count, [f"{folder.documents}: {error}; topics stay there until the bot indexes them anew"]
+        return count, [f"{folder.documents}: {error}; topics of an earlier release may be left there"]
 
 
-async def _drop_topics(folder: DataFolder, address: str) -> int:
+async def _remove_published(folder: DataFolder, address: str) -> int:
     store = store_of(folder, address)
     try:
-        return await drop_topics(store)
+        return await remove_published(store, folder)
     finally:
         await store.close()
 

@@ -123,7 +123,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         async with (
             all_knowledge_kept_current(settings, bot.knowledge_llm, state.usages, meters),
             search_kept_current(
-                settings, bot.documents, bot.servers, lambda: {guild.id for guild in discord.client.guilds}
+                [server.search for server in bot.servers.values()], settings.kb.runtime_refresh_tick_seconds
             ),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)

@@ -44,7 +44,7 @@ from services.llm import read_spent, read_token_days, render_spent, render_token
 from services.storage import DataFolder, Record, files, json_state, read_text
 from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
-from transport.document_store import FOLDERS, collection_of, pack
+from transport.document_store import collection_of, pack
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
@@ -459,7 +459,7 @@ async def download_collections(streams: JetStreamContext, folder: DataFolder) ->
 
 def collections_in(folder: DataFolder) -> Sequence[str]:
     """Their paths below the folder."""
-    found = [path for _, name in FOLDERS for path in (folder.root / name).glob("*.sqlite")]
+    found = [path for each in (folder.evidence, folder.runbooks) for path in each.glob("*.sqlite")]
     return sorted(path.relative_to(folder.root).as_posix() for path in found)
 
 

@@ -23,7 +23,7 @@ from model.events import Event
 from services.conversations import phrases
 from services.discord import Dispatch
 from services.discord.slash import Call, Commands
-from services.documents.store import StoreUnavailable
+from services.documents.tools import TEAM as TEAM_TOOL
 from services.privacy import ForgetResult, add_document_counts, has_archived_text, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
@@ -119,12 +119,12 @@ class PeopleServices:
         await asyncio.sleep(SETTLE_SECONDS)
         try:
             async with AsyncExitStack() as stack:
-                if self.documents is not None:
-                    await stack.enter_async_context(self.documents.without_topics())
                 for each in stale:
                     if each.search is not None:
                         await stack.enter_async_context(each.search.team_passages_dropped())
-        except (OSError, StoreUnavailable) as error:
+                if self.documents is not None:
+                    self.documents.answers.purge(TEAM_TOOL)
+        except OSError as error:
             log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
 
 

@@ -21,7 +21,7 @@ from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forge
 from assembly.distributed.people_commands import PeopleServices, open_people_services, use_shared_feedback_key
 from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of
 from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
-from assembly.documents import Documents, embedded_store, flush_shared_store
+from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
 from assembly.opening import PARTITIONS, open_bot
@@ -346,7 +346,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             await follower.caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
-        kept = open_bucket_store(process.client, settings.app.data_dir, embedded_store(settings))
+        kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
@@ -409,11 +409,9 @@ async def run_worker(
             if number in partition_worker.partitions
         }
 
-        def guild_ids() -> set[int]:
-            return {guild.id for guild in shared.discord.client.guilds}
-
         bot = shared.bot
-        await enter(search_kept_current(bot.settings, bot.documents, bot.servers, guild_ids))
+        searches = [server.search for server in bot.servers.values()]
+        await enter(search_kept_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep()):
             await stopping.wait()

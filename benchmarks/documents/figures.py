@@ -103,7 +103,7 @@ class Figures:
 def holds(question: Question, passage: CitedPassage) -> bool:
     """Whether a passage is one of the right ones: patterns are judged by all their lines, windows by theirs."""
     if question.gold_docs:
-        return passage.metadata.get("kb_article_id") in question.gold_docs
+        return passage.metadata.get("kb_article_id", "").rpartition(".")[0] in question.gold_docs
     if question.suite == CONFIG and passage.source != question.file:
         return False
     return not question.gold_lines.isdisjoint(passage.matched)

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.documents.figures import quantile
 from benchmarks.documents.shelves import Shelves, fill_shelves
 from benchmarks.documents.suites import DOCS, Suites
-from services.documents.store.protocol import ChunkSearch
+from services.search.retrieval import QueryVector
 
 KEPT = 0.97
 
@@ -76,7 +76,6 @@ async def _cosines(shelves: Shelves, suites: Suites) -> tuple[list[float], list[
 
 
 async def _scores(shelves: Shelves, text: str) -> Sequence[tuple[str, float]]:
-    vector = (await shelves.embedder.embed([text]))[0]
-    search = ChunkSearch(text, vector, shelves.embedder.id, depth=10_000)
-    hits = await shelves.store.search("global_kb", search)
-    return [(hit.chunk.extra.get("kb_article_id", ""), hit.score) for hit in hits if hit.score is not None]
+    meaning = QueryVector((await shelves.embedder.embed([text]))[0], shelves.embedder.id, calibrated=False)
+    hits = await shelves.search.find_in("kb", text, meaning)
+    return [(Path(hit.source_id.removeprefix("kb:")).stem, hit.cosine) for hit in hits if hit.cosine is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,17 +11,22 @@ from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.chroma import chroma_store
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
+from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import AnswerCache, DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
+from services.documents.tools.scopes import FileShelf, PublishedShelf
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
+from services.knowledge.library_search import LibrarySearch
 from services.search.embedding import Embedder, PackagedEmbedder, installed
+from services.search.passage_store import PassageStore
 from tests.hashing import HashingEmbedder
 
 MIB = 1024 * 1024
@@ -45,6 +50,20 @@ class Listening(ExtractiveSynthesiser):
     async def answer(self, material: Material) -> str:
         self.passages = material.found.passages
         return await super().answer(material)
+
+
+class Articles:
+    """A `Library` of the articles in a suite."""
+
+    def __init__(self, articles: Mapping[str, bytes]) -> None:
+        self._texts = {f"kb:{name}": data.decode() for name, data in articles.items()}
+        self._entries = [IndexEntry(source_id, source_id) for source_id in self._texts]
+
+    async def index(self) -> Sequence[IndexEntry]:
+        return self._entries
+
+    async def load(self, source_id: str) -> Source:
+        return Source(source_id, self._texts[source_id])
 
 
 class Scripted:
@@ -71,6 +90,8 @@ class Costs:
 @dataclass(slots=True)
 class Shelves:
     store: DocumentStore
+    search: LibrarySearch
+    """Of the articles."""
     embedder: Embedder
     cases: dict[str, str]
     """For each file the thread it was posted in."""
@@ -85,13 +106,13 @@ class Shelves:
     def tools(self, rewriter: Rewriter | None = None) -> dict[str, DocumentQATool]:
         case = DocumentQATool(
             config=CASE_EVIDENCE,
-            store=self.store,
+            shelf=FileShelf(self.store),
             cache=self.cache,
             embedder=self.embedder,
             synthesiser=self._listening,
             rewriter=rewriter,
         )
-        return {"case": case, "docs": replace(case, config=GLOBAL_KB)}
+        return {"case": case, "docs": replace(case, config=GLOBAL_KB, shelf=PublishedShelf(self.search))}
 
     async def ask(
         self,
@@ -122,27 +143,28 @@ async def fill_shelves(suites: Suites, folder: Path, chroma: str | None = None) 
 
     `chroma`: the address of an empty server of Chroma, in which everything lies instead.
     """
-    store = EmbeddedStore(Folders(folder, folder, folder)) if chroma is None else ChromaStore(chroma, folder)
+    store = sqlite_store(Folders(folder, folder)) if chroma is None else chroma_store(chroma, folder)
     if chroma is not None and await store.list_collections():
         raise SystemExit(f"the Chroma at {chroma} holds documents already: name an empty one")
     embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
-    shelves = Shelves(store, embedder, {})
+    search = LibrarySearch(Articles(suites.articles), PassageStore(None), PassageStore(None), embedder)
+    shelves = Shelves(store, search, embedder, {})
     for number, (name, data) in enumerate(suites.logs.items(), start=1):
         shelves.cases[name] = str(number)
         await _take_in(shelves, Collection(f"case_{number}", "case", str(number)), "logs", {name: data})
     configs = Collection(f"case_{CONFIG_CASE}", "case", CONFIG_CASE)
     await _take_in(shelves, configs, "configs", suites.configs)
-    await _take_in(shelves, Collection("global_kb", "global"), "articles", suites.articles)
+    await search.refresh()
+    await search.embed()
     return shelves
 
 
 async def _take_in(shelves: Shelves, collection: Collection, kind: str, files: Mapping[str, bytes]) -> None:
     costs = shelves.costs.setdefault(kind, Costs())
     for name, data in files.items():
-        article = {"kb_article_id": Path(name).stem} if kind == "articles" else {}
         begun = time.perf_counter()
         prepared = prepare(name, data, limits=FileLimits())
-        (document,) = await shelves.store.add(collection, [NewDocument(Origin(name, extra=article), prepared)])
+        (document,) = await shelves.store.add(collection, [NewDocument(Origin(name), prepared)])
         lexical = time.perf_counter()
         await fill(shelves.store, shelves.embedder, collection.name, document.doc_id)
         costs.n_bytes += len(data)

@@ -12,7 +12,7 @@ from benchmarks.documents.figures import quantile
 from services.documents.limits import Chunk, ChunkType, DocumentKind, FileLimits, Prepared
 from services.documents.reading.preparing import prepare
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import ChunkSearch, Collection, NewDocument, Origin
 from services.search.embedding import Embedder, PackagedEmbedder, installed
 from tests.hashing import HashingEmbedder
@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 
 
 async def show_speed(folder: Path) -> int:
-    store = EmbeddedStore(Folders(folder, folder, folder))
+    store = sqlite_store(Folders(folder, folder))
     embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
     try:
         fine = await _searching(store, embedder)
@@ -34,7 +34,7 @@ async def show_speed(folder: Path) -> int:
         await store.close()
 
 
-async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
+async def _searching(store: DocumentStore, embedder: Embedder) -> bool:
     random = np.random.default_rng(20_000)
     # Words as rare and as common as in a language: the n-th is n times as rare as the first.
     chance = 1 / np.arange(1, VOCABULARY + 1)
@@ -49,7 +49,8 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
     whole = "\n".join(texts)
     made = Prepared("words.txt", DocumentKind.TEXT, 1.0, "0" * 64, len(whole), whole, PASSAGES, chunks)
     begun = time.perf_counter()
-    await store.add(Collection("global_kb", "global"), [NewDocument(Origin("words.txt"), made, vectors, embedder.id)])
+    (document,) = await store.add(Collection("user_1_kb", "user", "1"), [NewDocument(Origin("words.txt"), made)])
+    await store.embed("user_1_kb", document.doc_id, embedder.id, {at: vectors[at] for at in range(PASSAGES)})
     print(f"{PASSAGES} passages stored in {time.perf_counter() - begun:.1f} s")
     seconds: list[float] = []
     spent: list[float] = []
@@ -58,7 +59,7 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
         question = " ".join(names[word] for word in words)
         begun, busy = time.perf_counter(), time.process_time()
         vector = (await embedder.embed([question]))[0]
-        await store.search("global_kb", ChunkSearch(f"{question} {number}", vector, embedder.id))
+        await store.search("user_1_kb", ChunkSearch(f"{question} {number}", vector, embedder.id))
         seconds.append(time.perf_counter() - begun)
         spent.append(time.process_time() - busy)
     first, *rest = seconds
@@ -73,7 +74,7 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
     return fine
 
 
-async def _taking_in(store: EmbeddedStore) -> bool:
+async def _taking_in(store: DocumentStore) -> bool:
     lines: list[str] = []
     size = number = 0
     while size < MIB:

@@ -2,7 +2,7 @@
 
     logs/*.log  log_questions.jsonl                      one case a log
     config_corpus.jsonl  config_questions.jsonl          one case for all of them
-    docs_corpus.jsonl  docs_questions.jsonl              the global library
+    docs_corpus.jsonl  docs_questions.jsonl              the documentation
 
 What is not there is left out.
 """

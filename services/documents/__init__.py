@@ -5,8 +5,7 @@ alone (docs/facts-from-files.md). `tools` offers the result to a model, which `c
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.indexing import drop_topics, fill, index_global, index_team
-from services.documents.ingesting import ingested
+from services.documents.ingesting import fill, ingested
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors

@@ -14,8 +14,8 @@ from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.limits import FileLimits
 from services.documents.reading import prepare
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, Document, NewDocument, Origin, documents_in
+from services.documents.store.document_store import sqlite_store
+from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.storage import in_thread
 
 _FILES = Collection("case_0", "case", "0")
@@ -30,7 +30,7 @@ class Files:
 
     def __init__(self, folder: Path, limits: FileLimits | None = None) -> None:
         self.limits = limits or FileLimits()
-        self._store = EmbeddedStore(Folders(folder, folder, folder))
+        self._store = sqlite_store(Folders(folder, folder))
 
     async def add(self, filename: str, data: bytes) -> Document:
         """Read a file, hide the secrets in it, and keep it. It takes the place of a file of the same name.
@@ -61,7 +61,7 @@ class Files:
         await self._store.close()
 
     async def _scope(self) -> Scope:
-        documents = await documents_in(self._store, _FILES.name)
+        documents = await self._store.documents(_FILES.name)
         return Scope(self._store, _FILES.name, tuple(doc for doc in documents if doc.current and doc.state.searchable))
 
 

@@ -1,4 +1,4 @@
-"""Turns the bytes of a file into a document for a store, in another process.
+"""Turns the bytes of a file into a document for a store, in another process, and gives a stored document its vectors.
 
 The result is rows for SQLite: two objects for each line of a log would block every thread of this process for half a
 second while they are unpickled, and again during garbage collection.
@@ -6,13 +6,16 @@ second while they are unpickled, and again during garbage collection.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from clock import Run
 from services.documents.limits import FileLimits
 from services.documents.reading import DocumentRedactors, prepare
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import NewDocument, Origin
 from services.documents.store.schema import rows_of
+from services.search.embedding import Embedder, EmbeddingFailed
 
 
 async def ingested(
@@ -39,3 +42,32 @@ def _read(
 ) -> NewDocument:
     prepared = prepare(origin.filename, data, limits=limits, title=title, redactors=redactors)
     return NewDocument(origin, replace(prepared, text="", chunks=(), lines=()), rows=rows_of(origin, prepared))
+
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 64  # chunks that get vectors between two writes: at most so many are embedded in vain at a crash
+
+
+async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
+    """Embed the chunks of a document that have no vector yet. Returns whether the document is `ready` then.
+
+    False: the document was deleted meanwhile, or the embedder is missing or fails (then it stays searchable by words).
+    Raises StoreUnavailable: the store cannot be used.
+    """
+    if embedder is None:
+        return False
+    left = await store.unembedded(name, doc_id, embedder.id)
+    if not left:
+        return await store.embed(name, doc_id, embedder.id, {})
+    for start in range(0, len(left), AT_ONCE):
+        some = left[start : start + AT_ONCE]
+        try:
+            vectors = await embedder.embed([chunk.text for chunk in some])
+        except EmbeddingFailed as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+            return False
+        found = {chunk.chunk_index: vector for chunk, vector in zip(some, vectors, strict=True)}
+        if not await store.embed(name, doc_id, embedder.id, found):
+            return False
+    return True

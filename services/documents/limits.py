@@ -18,7 +18,6 @@ class DocumentKind(StrEnum):
     MARKDOWN = "markdown"
     CODE = "code"
     TEXT = "text"
-    TEAM_TOPIC = "team topic"
 
 
 LEVELS = {
@@ -42,7 +41,6 @@ class ChunkType(StrEnum):
     CODE = "code"
     ROWS = "rows"
     TEXT = "text"
-    TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from model.messages import Place
 from services.conversations import ThreadAccess
@@ -11,20 +11,19 @@ from services.documents.limits import amount, shown
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable, documents_in
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool, unreadable
+from services.documents.tools.scopes import PublishedShelf
+from services.knowledge import LibrarySearch
 from services.telemetry import number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Makes the set of document tools for each answer.
-
-    Attributes:
-        before_asking: awaited with the server's id before anything is looked up; None: nothing to do.
-    """
+    """Makes the set of document tools for each answer."""
 
     store: DocumentStore
     tools: Mapping[str, DocumentQATool]
@@ -33,7 +32,14 @@ class Lookup:
     viewing: ThreadAccess
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
-    before_asking: Callable[[int | None], Awaitable[None]] | None = None
+
+    def searching(self, search: LibrarySearch) -> Lookup:
+        """Return the same look-ups, with other published text: that of `search`."""
+        tools = {
+            name: replace(tool, shelf=PublishedShelf(search)) if tool.config.published else tool
+            for name, tool in self.tools.items()
+        }
+        return replace(self, tools=tools)
 
     async def toolset(
         self,
@@ -86,8 +92,6 @@ class Lookup:
             unread = case_id is not None and bool(self.cases.unread(case_id))
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
-            if self.before_asking is not None:
-                await self.before_asking(place.guild_id)
             return await known() if unread else None
 
         return Toolset(self.tools, context, await known(), wait=wait)
@@ -98,7 +102,7 @@ class Lookup:
         """
         unread = self.cases.unread(case_id)
         try:
-            known = await documents_in(self.store, protocol.case(str(case_id)))
+            known = await self.store.documents(protocol.case(str(case_id)))
         except StoreUnavailable:
             known = ()
         settled = [

@@ -13,7 +13,8 @@ from services.documents.ingesting import ingested
 from services.documents.limits import FileLimits, FileRefused, shown
 from services.documents.reading import DocumentRedactors
 from services.documents.store import protocol
-from services.documents.store.protocol import Collection, Document, DocumentStore, Origin, SharedNotes, documents_in
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Collection, Document, Origin, SharedNotes
 from services.storage import files, in_thread, json_state
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class Runbooks:
         return self._titles.get(user_id, ())
 
     async def documents(self, user_id: int) -> tuple[Document, ...]:
-        return await documents_in(self.store, protocol.user(str(user_id)))
+        return await self.store.documents(protocol.user(str(user_id)))
 
     async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
         """Store a document; it replaces one of the same title.

@@ -18,15 +18,8 @@ from clock.cancellation import CancelToken
 from model.messages import Attachment, Message, Place
 from services.documents.limits import KINDS
 from services.documents.store import protocol
-from services.documents.store.protocol import (
-    Collection,
-    Document,
-    DocumentStore,
-    Origin,
-    SharedNotes,
-    State,
-    documents_in,
-)
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Collection, Document, Origin, SharedNotes, State
 from services.storage import files, json_state
 
 # Files in messages
@@ -356,7 +349,7 @@ async def forget_evidence(
     for name in await store.list_collections(protocol.CASE_PREFIX):
         theirs = [
             doc
-            for doc in await documents_in(store, name)
+            for doc in await store.documents(name)
             if any(map(posted, doc.origins)) and (doc.state is State.PENDING or not only_unread)
         ]
         if gone is not None and theirs:

@@ -54,6 +54,7 @@ from services.knowledge.topic_files import (
     name_word,
     name_words,
     next_file,
+    pair_for_model,
     pair_ids,
     topic_for_model,
     topic_name,

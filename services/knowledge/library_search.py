@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,9 +86,6 @@ _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
 _NAMESPACES = ("team:", "kb:")
 
-_State = tuple[tuple[int, ...], frozenset[str]]
-"""What a result depends on: the versions of the stores, and the sources that may be found."""
-
 
 class Search(Protocol):
     async def find(self, query: str) -> Found:
@@ -132,7 +129,7 @@ class LibrarySearch:
     _begun: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: OrderedDict[str, tuple[_State, Found]] = field(default_factory=OrderedDict[str, tuple[_State, Found]])
+    _found: OrderedDict[str, tuple[Hashable, Found]] = field(default_factory=OrderedDict[str, tuple[Hashable, Found]])
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -150,6 +147,11 @@ class LibrarySearch:
         return self._ids if self.beside is None else self._ids | self.beside.findable
 
     @property
+    def state(self) -> Hashable:
+        """Changes with whatever a search depends on: the stored passages, and the sources that may be found."""
+        return tuple(store.version for store in self.searched), self.findable
+
+    @property
     def needs_rebuilding(self) -> bool:
         """True if one of its stores was emptied since the last refresh, so that it has to be filled again."""
         return self._begun != self._beginnings or (self.beside is not None and self.beside.needs_rebuilding)
@@ -158,11 +160,11 @@ class LibrarySearch:
         await self.refresh()
         # The gate and the selection of one question search for the same. A result is given again for as long as the
         # state is the one that its search began with.
-        state = tuple(store.version for store in self.searched), self.findable
+        state = self.state
         known = self._found.get(query)
         if known is not None and known[0] == state:
             return known[1]
-        found, whole = await self._find(query, state[1])
+        found, whole = await self._find(query, self.findable)
         if whole:
             self._found[query] = state, found
             if len(self._found) > _KEPT_ANSWERS:
@@ -175,6 +177,12 @@ class LibrarySearch:
         store = self.team if kept.source_id.startswith("team:") else self.kb
         return await in_thread(store.section, kept.source_id, kept.section)
 
+    async def load(self, source_id: str) -> Source:
+        """Return the whole text of a source that may be found. Raises SourceUnavailable."""
+        if self.beside is not None and source_id in self.beside.findable:
+            return await self.beside.load(source_id)
+        return await self.library.load(source_id)
+
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
         return [hit.kept.text for hit in (await self.find_among(query, frozenset({source_id}))).hits]
@@ -183,6 +191,20 @@ class LibrarySearch:
         """Like `find`, but only among these sources, and without refreshing first."""
         found, _ = await self._find(query, self.findable & frozenset(among))
         return found
+
+    async def find_in(self, namespace: Literal["team", "kb"], query: str, meaning: QueryVector | None) -> Sequence[Hit]:
+        """Return the passages of one namespace that fit `query`, best first, without refreshing first. `meaning`: the
+        vector of the query, by this search's embedder; None: words only.
+        """
+
+        def look_up() -> Found:
+            return find(self._of(namespace), query, meaning, self.findable)
+
+        found = await in_thread(look_up)
+        while self.needs_rebuilding:  # as it was read
+            await self.refresh()
+            found = await in_thread(look_up)
+        return found.hits
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         """Reorder the first few hits word by word; unchanged where the embedder cannot match words, or outside of

@@ -291,6 +291,11 @@ def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
     return "\n\n".join(_shown(pair, labels.get(pair.id, pair.id)) for pair in _pairs_in(text))
 
 
+def pair_for_model(text: str, pair_id: str) -> str:
+    """Render one pair of a topic file as `topic_for_model` does, without label and day; empty if it is not there."""
+    return next(("\n".join(_turns(pair)) for pair in _pairs_in(text) if pair.id == pair_id), "")
+
+
 class _Pair(NamedTuple):
     """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what; `speakers`: in more detail,
     where several users wrote; `superseded`: when and what later conversations corrected.
@@ -304,12 +309,16 @@ class _Pair(NamedTuple):
 
 
 def _shown(pair: _Pair, name: str) -> str:
+    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *_turns(pair)))
+
+
+def _turns(pair: _Pair) -> Iterator[str]:
     labels = pair.speakers if len(pair.speakers) == len(pair.turns) else [name for name, _ in pair.turns]
     labelled = zip(labels, (said for _, said in pair.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
     corrected = (f"Superseded in part on {when[:_DAY]}: {what}" for when, _, what in map(_parted, pair.superseded))
-    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *corrected, *indented))
+    yield from (*corrected, *indented)
 
 
 def _parted(superseded: str) -> tuple[str, str, str]:

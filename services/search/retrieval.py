@@ -138,12 +138,14 @@ class Hit(NamedTuple):
         score: words and meaning together, 0 to 1; comparable within one search only.
         cosine: with the query; None without vectors.
         keywords: BM25, in units of what a word weighs that occurs nowhere else.
+        coverage: the share of the query's words that it holds, rare ones counting more.
     """
 
     kept: StoredPassage
     score: float
     cosine: float | None
     keywords: float
+    coverage: float = 0.0
 
     @property
     def source_id(self) -> str:
@@ -278,6 +280,7 @@ def find(
             float(scores[place]),
             None if cosines is None else float(cosines[place]),
             float(keywords[place]),
+            float(coverage[place]),
         )
         for place in map(int, order)
         if place in kept

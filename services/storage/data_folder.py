@@ -124,8 +124,8 @@ class DataFolder:
     opt_outs = _Below("state", "opt-outs.json")
     llm_recordings = _Below("llm-recordings")
 
-    # Collections of documents: files attached to support threads, people's own runbooks, and what all share (the team's
-    # knowledge and the documentation, cut up for searching).
+    # Collections of documents: files attached to support threads, and people's own runbooks; and copies of those in a
+    # server of Chroma.
     evidence = _Below("evidence")
     runbooks = _Below("runbooks")
     documents = _Below("documents")

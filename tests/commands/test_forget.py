@@ -9,17 +9,15 @@ from rich.console import Console
 
 import app
 from assembly.answering import library_of, open_search
-from assembly.documents import store_of
 from commands.forget import show
-from services.documents.indexing import index_team
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoreUnavailable
 from services.privacy import ForgetResult
 from services.storage import files
-from services.storage.data_folder import DataFolder
 from services.team import archive
 from settings import load
 from tests.hashing import HashingEmbedder
+from tests.services.documents import cases
 from tests.services.team.pairs import added, captured, everything, opened, store
 from tests.services.team.test_archive import a_pair
 
@@ -58,10 +56,8 @@ def searched(config: Path) -> Path:
     async def make_searchable() -> None:
         async with open_search(settings, library_of(settings), HashingEmbedder(), read_only=False) as search:
             await search.refresh()
-        documents = store_of(DataFolder(data))
-        for team_id in ("The Team of Before", "9"):
-            await index_team(documents, None, settings.kb.team_topics_dir, team_id=team_id)
-        await documents.close()
+        for name in ("team_x_0123_kb", "team_9_kb"):
+            await cases.keep_as_before(data, name, ASKED)
 
     asyncio.run(make_searchable())
     return data
@@ -114,13 +110,13 @@ def test_a_store_of_documents_that_is_down_is_named(
 ) -> None:
     """Pitfall 67."""
 
-    async def down(_: EmbeddedStore, _prefix: str = "") -> list[str]:
+    async def down(_: DocumentStore, _prefix: str = "") -> list[str]:
         raise StoreUnavailable("the store of documents cannot be used")
 
-    monkeypatch.setattr(EmbeddedStore, "list_collections", down)
+    monkeypatch.setattr(DocumentStore, "list_collections", down)
     assert app.main(["--config", str(config), "--forget", "1"]) == 0
     out = capsys.readouterr().out
-    assert f"{searched / 'documents'}: the store of documents cannot be used; topics stay there" in out
+    assert f"{searched / 'documents'}: the store of documents cannot be used; topics of an earlier release" in out
     assert "1 deleted" in out
 
 

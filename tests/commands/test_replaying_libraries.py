@@ -10,18 +10,13 @@ from typing import Any
 
 import pytest
 
-from assembly import search_updates
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
-from services.documents.store import protocol
-from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import State
 from services.knowledge.index_file import IndexEntry, render
 from services.search.embedding import Embedder, Vectors
 from services.team.decisions import DecisionLog
 from settings import Settings
-from tests.commands.test_replay_learning import GUILD, KIM, recorded, said
+from tests.commands.test_replay_learning import KIM, recorded, said
 from tests.hashing import HashingEmbedder
 from tests.loopback.llm_answers import offered, prompt
 from tests.loopback.llm_server import LLMServer
@@ -94,23 +89,11 @@ def tools_of(server: LLMServer) -> list[list[str]]:
     return [list(offered(seen.body)) for seen in server.seen if "messages" in seen.body and offered(seen.body)]
 
 
-def store_of(folder: Path) -> EmbeddedStore:
-    shared = folder / "replayed" / "documents"
-    return EmbeddedStore(Folders(shared, shared, shared))
-
-
 async def test_a_replay_offers_the_tools_that_the_bot_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with LLMServer() as server:
         await played(tmp_path / "day", server, capsys)
         assert tools_of(server)
         assert all(sorted(tools) == sorted([CASE, TEAM, GLOBAL, EXACT]) for tools in tools_of(server))
-    store = store_of(tmp_path / "day")
-    for name, filename in ((protocol.GLOBAL, "importing.md"), (protocol.team(str(GUILD)), "what-the-team-says.txt")):
-        described = await store.describe(name)
-        assert described is not None
-        assert [(doc.filename, doc.state) for doc in described.documents] == [(filename, State.READY)]
-        assert described.created_at.startswith("2026-02-16T01:0"), "in the recording's time"
-    await store.close()
 
 
 async def test_two_replays_ask_a_model_the_same_and_print_the_same_bytes(
@@ -155,16 +138,3 @@ def test_internal_topics_answer_neither_in_a_replay_nor_in_the_terminal(
     out, err = capsys.readouterr()
     assert out.count(SECRET) == (0 if hidden else 2)
     assert (SECRET not in err and "team:pricing" not in err + out) is hidden
-
-
-async def test_a_replay_without_files_makes_nothing_searchable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def never(*_: object) -> None:
-        raise AssertionError("nobody looks anything up")
-
-    monkeypatch.setattr(search_updates, "index_shared", never)
-    async with LLMServer() as server:
-        await played(tmp_path / "day", server, capsys, files=False)
-        assert not tools_of(server)
-    assert not (tmp_path / "day" / "replayed" / "documents").exists()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from model.outcomes import OutcomeKind
-from services.documents.indexing import index_team
 from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import PLAIN, Start, llm
@@ -54,7 +53,7 @@ def taught(data: Path) -> Path:
 async def said(server: DiscordServer, place: Place, who: User, command: str, **options: str | Upload) -> str:
     """What a command answers, seen by its caller only."""
     one = await server.call(place, who, command, **options)
-    await server.until(lambda: one.answered)
+    await server.until(lambda: one.answered, timeout=20)  # the first text starts the process that reads, which takes time
     await asyncio.sleep(0.05)
     assert all(piece.ephemeral for piece in one.said)
     return "\n".join(one.texts)
@@ -64,15 +63,6 @@ async def offered(start: Start, server: DiscordServer, **sections: dict[str, Any
     bot = await start(PLAIN, ready=True, **sections)
     await server.until(lambda: server.state.commands)
     return bot
-
-
-async def indexed(bot: RunningBot, server: DiscordServer) -> None:
-    """As the bot does beside everything else."""
-    assert bot.parts is not None
-    lookup, kb, guild_id = bot.parts.services.servers.default.lookup, bot.settings.kb, server.guild.id
-    assert lookup is not None
-    topics = kb.team_topics_dir
-    await index_team(lookup.store, None, topics, team_id=str(guild_id), guild_id=guild_id, internal=kb.internal_topics)
 
 
 def leaking(server: DiscordServer) -> list[str]:
@@ -91,7 +81,6 @@ async def test_an_internal_topic_answers_the_team_in_ask_and_nobody_anywhere_els
         kb={"internal_topics": ["pricing"]},
         discord={"team_role_ids": [staff.id], "team_member_ids": [lou.id], "team_active_seconds": 1},
     )
-    await indexed(bot, discord_server)
     assert SECRET not in await said(discord_server, help_, ada, "ask", question=ASKED)
     await bot.until_ended(await discord_server.say(help_, ada, ASKED))
     file = await discord_server.say(help_, ada, f"{ASKED} See the log.", attachments=[UPLOAD])
@@ -155,7 +144,6 @@ async def test_a_model_is_shown_an_internal_topic_for_the_team_alone(
         ai_response={"llm": llm(llm_server)},
         discord={"team_member_ids": [kim.id], "team_active_seconds": 1},
     )
-    await indexed(bot, discord_server)
     for who in (ada, kim):
         await said(discord_server, help_, who, "kb add", text="Clean lanterns with a dry cloth.", title="Lanterns")
     await bot.until_ended(await discord_server.say(help_, ada, ASKED))

@@ -48,7 +48,6 @@ async def test_a_dry_run_looks_things_up_as_the_bot_would(
     bot.begin(monkeypatch, learning=True)
     try:
         await bot.ready()
-        await discord_server.until(lambda: list(data.rglob("global_kb.sqlite")), 20)
         log = ("app.log", b"2026-02-16T00:00:30 ERROR db: refused (E-1042)\n", "text/plain")
         question = await discord_server.say(help_, ada, "what is the ERROR in app.log?", attachments=[log])
         await bot.until_ended(question)

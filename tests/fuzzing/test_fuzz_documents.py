@@ -43,11 +43,10 @@ def sound(found: Prepared) -> None:
     for record in found.lines:
         assert lines[record.line_no - 1] == found.text[record.text_offset :].split("\n", 1)[0]
     covered = {line for chunk in found.chunks for line in range(chunk.line_start, chunk.line_end + 1)}
-    if found.kind is not DocumentKind.TEAM_TOPIC:
-        missing = {at for at, line in enumerate(lines, start=1) if line.strip()} - covered
-        # Front matter and the header of a table are with the other chunks.
-        most = {DocumentKind.MARKDOWN: 200, DocumentKind.METRICS: 50}.get(found.kind, 0)
-        assert not missing or (found.chunks and max(missing) <= most and max(missing) < min(covered))
+    missing = {at for at, line in enumerate(lines, start=1) if line.strip()} - covered
+    # Front matter and the header of a table are with the other chunks.
+    most = {DocumentKind.MARKDOWN: 200, DocumentKind.METRICS: 50}.get(found.kind, 0)
+    assert not missing or (found.chunks and max(missing) <= most and max(missing) < min(covered))
 
 
 @THOROUGHLY

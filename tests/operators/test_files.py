@@ -34,8 +34,8 @@ from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.collection_files import Folders, SqliteCollections
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
@@ -50,11 +50,11 @@ T = TypeVar("T")
 CASE, GUILD = 7, 9
 
 
-class BrokenStore(EmbeddedStore):
+class BrokenStore(DocumentStore):
     """The embedded one, of which single calls fail."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Folders(folder, folder, folder))
+        super().__init__(SqliteCollections(Folders(folder, folder)))
         self.broken: set[str] = set()
 
     def __getattribute__(self, name: str) -> Any:

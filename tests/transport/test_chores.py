@@ -116,7 +116,7 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
-                    await evidence.get_info(object_name(protocol.case(str(GONE))) or "")
+                    await evidence.get_info(object_name(protocol.case(str(GONE))))
                 except (NotFoundError, ObjectNotFoundError):
                     break
                 await asyncio.sleep(0.05)

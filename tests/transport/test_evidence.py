@@ -11,24 +11,23 @@ import pytest
 from nats.aio.client import Client
 
 from services.documents.store import (
-    ChunkSearch,
-    Collection,
     CollectionSummary,
     DocumentStore,
-    LineWhere,
     Origin,
     State,
     StoreUnavailable,
     protocol,
-    unfinished,
 )
+from services.documents.store.collection_files import SqliteCollections
+from services.documents.store.document_store import SharedStore
+from services.documents.store.protocol import ChunkSearch, LineWhere
 from services.documents.store.schema import rows_of
 from tests.hashing import HashingEmbedder
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.document_store import BucketDocumentStore, open_bucket_store
+from transport.document_store import open_bucket_store
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 
@@ -41,31 +40,32 @@ OBJECT = f"evidence/{NAME}.sqlite"
 LINES = 150_000
 LATER = 3600.0
 """Nothing is sent by itself as long as a test runs."""
-NewProcess = Callable[..., BucketDocumentStore]
+NewProcess = Callable[..., SharedStore]
 
 
 @pytest.fixture
 async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
     """A store of another process each time: its name goes in."""
-    made: list[BucketDocumentStore] = []
+    made: list[SharedStore] = []
 
-    def new(name: str, soon_seconds: float = LATER) -> BucketDocumentStore:
-        store = open_bucket_store(client, tmp_path / name, cases.new_store(tmp_path / name), soon_seconds=soon_seconds)
+    def new(name: str, soon_seconds: float = LATER) -> SharedStore:
+        copies = SqliteCollections(cases.folders(tmp_path / name))
+        store = open_bucket_store(client, tmp_path / name, copies, soon_seconds=soon_seconds)
         made.append(store)
         return store
 
     yield new
     for store in made:
-        await store.aclose()
+        await store.close()
 
 
 @pytest.fixture
-def one(process: NewProcess) -> BucketDocumentStore:
+def one(process: NewProcess) -> SharedStore:
     return process("one")
 
 
 @pytest.fixture
-def two(process: NewProcess) -> BucketDocumentStore:
+def two(process: NewProcess) -> SharedStore:
     return process("two")
 
 
@@ -75,17 +75,17 @@ async def described(store: DocumentStore, name: str = NAME) -> CollectionSummary
     return found
 
 
-async def test_what_one_process_takes_in_another_finds(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_what_one_process_takes_in_another_finds(one: SharedStore, two: SharedStore) -> None:
     assert await two.search(NAME, ChunkSearch("card")) == []
     document = await cases.post(one, "shop.log", cases.LOG)
     hits = await two.search(NAME, ChunkSearch("card expired"))
     assert {hit.chunk.doc_id for hit in hits} == {document.doc_id}
     await one.flush()
     assert (await described(two)).documents[0].state is State.READY
-    assert await unfinished(two, HashingEmbedder().id) == []
+    assert await two.unfinished(HashingEmbedder().id) == []
 
 
-async def test_both_know_a_collection_by_the_same_version(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_both_know_a_collection_by_the_same_version(one: SharedStore, two: SharedStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.flush()
     await cases.post(two, "depot.log", cases.OTHER_LOG)
@@ -93,9 +93,7 @@ async def test_both_know_a_collection_by_the_same_version(one: BucketDocumentSto
     assert (await described(one)).version == (await described(two)).version
 
 
-async def test_a_description_is_had_without_the_bytes(
-    one: BucketDocumentStore, two: BucketDocumentStore, tmp_path: Path
-) -> None:
+async def test_a_description_is_had_without_the_bytes(one: SharedStore, two: SharedStore, tmp_path: Path) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.flush()
     assert (await described(two)).documents == (await described(one)).documents
@@ -104,9 +102,7 @@ async def test_a_description_is_had_without_the_bytes(
     assert (await described(two)).documents == (await described(one)).documents
 
 
-async def test_a_deletion_is_seen(
-    one: BucketDocumentStore, two: BucketDocumentStore, tmp_path: Path, client: Client
-) -> None:
+async def test_a_deletion_is_seen(one: SharedStore, two: SharedStore, tmp_path: Path, client: Client) -> None:
     document = await cases.post(one, "shop.log", cases.LOG)
     other = await cases.post(one, "depot.log", cases.OTHER_LOG)
     assert await two.search(NAME, ChunkSearch("card"))
@@ -121,7 +117,7 @@ async def test_a_deletion_is_seen(
     assert [subject for subject in state.subjects or () if ".C." in subject] == []  # no bytes stay either
 
 
-async def test_one_made_anew_is_not_taken_for_the_old_one(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_one_made_anew_is_not_taken_for_the_old_one(one: SharedStore, two: SharedStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     old = (await described(two)).version
     assert await two.search(NAME, ChunkSearch("card"))
@@ -132,7 +128,7 @@ async def test_one_made_anew_is_not_taken_for_the_old_one(one: BucketDocumentSto
     assert (await described(two)).version > old
 
 
-async def test_of_two_additions_at_once_none_is_lost(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_of_two_additions_at_once_none_is_lost(one: SharedStore, two: SharedStore) -> None:
     name, titles = protocol.user("311"), [f"runbook {number}" for number in range(6)]
     await asyncio.gather(
         *(
@@ -149,7 +145,7 @@ async def test_of_two_additions_at_once_none_is_lost(one: BucketDocumentStore, t
         assert {doc.state for doc in documents} == {State.READY}
 
 
-async def test_vectors_that_wait_survive_what_others_write(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_vectors_that_wait_survive_what_others_write(one: SharedStore, two: SharedStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)  # its vectors wait
     await cases.post(two, "depot.log", cases.OTHER_LOG)
     await two.flush()
@@ -158,7 +154,7 @@ async def test_vectors_that_wait_survive_what_others_write(one: BucketDocumentSt
     assert {doc.state for doc in (await described(two)).documents} == {State.READY}
 
 
-async def test_what_waits_is_dropped_with_its_collection(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_what_waits_is_dropped_with_its_collection(one: SharedStore, two: SharedStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await one.expect(cases.case(), Origin("later.log", attachment_id=3))
     await two.delete_collection(NAME)
@@ -167,7 +163,7 @@ async def test_what_waits_is_dropped_with_its_collection(one: BucketDocumentStor
     assert await two.describe(NAME) is None
 
 
-async def test_vectors_are_sent_by_themselves(process: NewProcess, two: BucketDocumentStore) -> None:
+async def test_vectors_are_sent_by_themselves(process: NewProcess, two: SharedStore) -> None:
     one, told, waiting = process("one", 0.01), asyncio.Event(), [1]
 
     def heard(name: str, there: bool) -> None:
@@ -182,9 +178,7 @@ async def test_vectors_are_sent_by_themselves(process: NewProcess, two: BucketDo
     assert (await described(two)).documents[0].state is State.READY
 
 
-async def test_who_follows_is_told_of_all_and_of_each_change(
-    one: BucketDocumentStore, two: BucketDocumentStore
-) -> None:
+async def test_who_follows_is_told_of_all_and_of_each_change(one: SharedStore, two: SharedStore) -> None:
     heard: asyncio.Queue[tuple[str, bool]] = asyncio.Queue()
     await cases.post(one, "shop.log", cases.LOG)
     await two.follow(lambda name, there: heard.put_nowait((name, there)))
@@ -195,17 +189,8 @@ async def test_who_follows_is_told_of_all_and_of_each_change(
     assert await heard.get() == (NAME, False)
 
 
-async def test_what_all_share_stays_with_the_process(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
-    team = Collection(protocol.team("7"), "team", "7", 7)
-    await one.add(team, [cases.new("topic.md", cases.RUNBOOK)])
-    assert await one.list_collections() == [team.name]
-    assert await two.list_collections() == []
-    assert await two.describe(team.name) is None
-    assert await one.delete_collection(team.name)
-
-
 async def test_killed_between_the_bytes_and_the_head_nothing_is_half(
-    one: BucketDocumentStore, two: BucketDocumentStore, client: Client, monkeypatch: pytest.MonkeyPatch
+    one: SharedStore, two: SharedStore, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was killed on its way leaves the old state, and what it left is deleted later."""
     await cases.post(one, "shop.log", cases.LOG)
@@ -237,7 +222,7 @@ async def pieces(client: Client) -> int:
 
 
 async def test_what_a_killed_process_left_in_its_folder_is_not_trusted(
-    one: BucketDocumentStore, process: NewProcess, tmp_path: Path
+    one: SharedStore, process: NewProcess, tmp_path: Path
 ) -> None:
     killed = cases.new_store(tmp_path / "two")
     await cases.post(killed, "half.log", cases.OTHER_LOG)
@@ -249,7 +234,7 @@ async def test_what_a_killed_process_left_in_its_folder_is_not_trusted(
     assert await again.search(NAME, ChunkSearch("card"))
 
 
-async def test_a_large_log_arrives_whole(one: BucketDocumentStore, two: BucketDocumentStore) -> None:
+async def test_a_large_log_arrives_whole(one: SharedStore, two: SharedStore) -> None:
     texts = [f"2031-03-04 10:00:00,100 INFO [main] shop.db.Pool: connection {number:07}" for number in range(LINES)]
     assert sum(map(len, texts)) > 10_000_000
     small = cases.new("large.log", cases.LOG)
@@ -263,7 +248,7 @@ async def test_a_large_log_arrives_whole(one: BucketDocumentStore, two: BucketDo
 
 
 async def test_a_write_that_the_server_does_not_take_has_not_happened(
-    one: BucketDocumentStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    one: SharedStore, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     await cases.post(one, "shop.log", cases.LOG)
@@ -278,7 +263,7 @@ async def test_a_write_that_the_server_does_not_take_has_not_happened(
 
 
 async def test_a_restart_of_the_server_is_waited_for(
-    one: BucketDocumentStore, two: BucketDocumentStore, nats_server: NatsServer
+    one: SharedStore, two: SharedStore, nats_server: NatsServer
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     nats_server.end()

@@ -15,6 +15,7 @@ from assembly.documents import Documents, documents_for
 from model.messages import Attachment
 from services.documents import Candidate
 from services.documents.store import Origin, StoreUnavailable, Together, protocol
+from services.documents.store.collection_files import SqliteCollections
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
@@ -47,8 +48,8 @@ async def stack() -> AsyncGenerator[AsyncExitStack]:
 
 async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack) -> Documents:
     root = folder / name
-    store, notes = open_bucket_store(client, root, cases.new_store(root)), SharedFlags(client)
-    stack.push_async_callback(store.aclose)
+    store, notes = open_bucket_store(client, root, SqliteCollections(cases.folders(root))), SharedFlags(client)
+    stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
     together = Together(store, notes)
     settings = Settings().placed(root)
@@ -148,7 +149,8 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
 ) -> None:
     monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     nats_server.end()
-    together = Together(open_bucket_store(client, tmp_path, cases.new_store(tmp_path)), SharedFlags(client))
+    copies = SqliteCollections(cases.folders(tmp_path))
+    together = Together(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
     async with documents_for(Settings().placed(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

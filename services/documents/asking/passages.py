@@ -10,7 +10,8 @@ from model.words import number_of
 from services.documents.asking.plan import Plan, Position
 from services.documents.limits import DocumentKind
 from services.documents.results import Citation
-from services.documents.store.protocol import Document, DocumentStore, LineWhere, MatchingLines, StoredLine
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3  # of more files only the number is given

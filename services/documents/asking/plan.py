@@ -92,7 +92,7 @@ def _names(doc: Document) -> list[str]:
     whole = doc.filename.casefold()
     last = whole.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]
-    titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
+    titles = [title.casefold() for title in [doc.origin.extra.get("title")] if title]
     stems = () if stem in _WORDS_FOR_ALL else (stem,)
     return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from services.documents.asking import conditions, exact, vocabulary
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
@@ -26,6 +27,8 @@ _LEAD = 6  # how many lines around a line pattern's first one are shown
 
 KEYWORDS_ONLY = "keyword search only"
 
+T = TypeVar("T")
+
 Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
 """The question's vector and the embedder's id; None where there is no embedder."""
 
@@ -35,7 +38,6 @@ class Ranking:
     weights: Weights = field(default_factory=Weights)
     spread: bool = False  # prose: at most `PER_DOCUMENT` passages of a document, then the rest in order
     exact_paths: bool = True
-    internal: bool = True
     mode: SearchMode = SearchMode.HYBRID
 
 
@@ -52,11 +54,17 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
     if ranking.exact_paths and plan.mentions:
         notes = (*await conditions.unmentioned(scope, plan), *notes)
-    passages = await _passages(scope, hits, k, spread=ranking.spread)
-    if not plan.mentions and passages and all(passage.score is not None for passage in passages):
-        # Found by meaning: behind the best, which also words and rareness tell, in the order of the scores shown.
-        passages[1:] = sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))
+    passages = in_order_of_scores(plan, await _passages(scope, hits, k, spread=ranking.spread))
     return Retrieved(tuple(passages), notes=notes)
+
+
+def in_order_of_scores(plan: Plan, passages: Sequence[CitedPassage]) -> list[CitedPassage]:
+    """Put passages that were found by meaning in the order of the scores shown, behind the best, which also words and
+    rareness tell.
+    """
+    if plan.mentions or any(passage.score is None for passage in passages):
+        return list(passages)
+    return [*passages[:1], *sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))]
 
 
 async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[ChunkHit], bool]:
@@ -72,7 +80,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         embedder_id="" if embedded is None else embedded[1],
         identifiers=await conditions.telling(scope, plan),
         depth=max(3 * k, DEPTH),
-        where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
+        where=Where(frozenset(doc.doc_id for doc in documents)),
         weights=ranking.weights,
         mode=ranking.mode,
     )
@@ -109,7 +117,7 @@ def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
 async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: bool) -> list[CitedPassage]:
     passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
-    for hit in _spread_out(hits) if spread else hits:
+    for hit in spread_out(hits, lambda hit: hit.chunk.doc_id) if spread else hits:
         if len(passages) == k:
             break
         # Two units may hold the same lines: a window, and a pattern in it.
@@ -120,14 +128,14 @@ async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: b
     return passages
 
 
-def _spread_out(hits: Sequence[ChunkHit]) -> list[ChunkHit]:
+def spread_out(hits: Sequence[T], document_of: Callable[[T], str]) -> list[T]:
     """Put the first hits of each document before all others."""
     seen = Counter[str]()
-    first: list[ChunkHit] = []
-    later: list[ChunkHit] = []
+    first: list[T] = []
+    later: list[T] = []
     for hit in hits:
-        seen[hit.chunk.doc_id] += 1
-        (first if seen[hit.chunk.doc_id] <= PER_DOCUMENT else later).append(hit)
+        seen[document_of(hit)] += 1
+        (first if seen[document_of(hit)] <= PER_DOCUMENT else later).append(hit)
     return first + later
 
 

@@ -2,5 +2,4 @@
 
 # pyright: reportUnusedImport=false
 from services.documents.reading.preparing import prepare
-from services.documents.reading.prose import topic_chunks
 from services.documents.reading.redacting import DocumentRedactors

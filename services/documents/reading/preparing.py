@@ -20,7 +20,7 @@ from services.documents.reading.decoding import cut_lines, decode, lines_of
 from services.documents.reading.kinds import classify
 from services.documents.reading.logs import read_log
 from services.documents.reading.outlines import Outline
-from services.documents.reading.prose import markdown_chunks, prose_chunks, topic_chunks
+from services.documents.reading.prose import markdown_chunks, prose_chunks
 from services.documents.reading.redacting import DocumentRedactors, Redacted
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
@@ -39,7 +39,7 @@ def prepare(
 ) -> Prepared:
     """Decode, classify, redact and cut a file into chunks.
 
-    `kind`: as the user says. `title`: of a runbook or a topic. `redactors`: those that know the program's secrets.
+    `kind`: as the user says. `title`: of a runbook. `redactors`: those that know the program's secrets.
     Raises FileRefused: the file is too large, of a kind that is not accepted, or not text.
     """
     check_name(filename)
@@ -69,8 +69,6 @@ def prepare(
             chunks = code_chunks(lines, raw if ending == ".py" else None)
         case DocumentKind.METRICS:
             chunks, records = table_chunks(lines, tabs=ending == ".tsv"), table_records(lines)
-        case DocumentKind.TEAM_TOPIC:
-            chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
         case DocumentKind.TEXT:
             chunks = prose_chunks(lines)
     return Prepared(

@@ -13,9 +13,6 @@ from services.documents.reading.outlines import Unreadable, read_yaml
 CHARS_PER_TOKEN = 4
 PASSAGE_CHARS = 512 * CHARS_PER_TOKEN
 OVERLAP_CHARS = 50 * CHARS_PER_TOKEN
-_MARKER = "--- QA ---"  # as in services.team
-_SUPERSEDED = "superseded: "
-_FIELDS = ("id", "timestamp", "said_at", "conversation_id")
 
 
 class _Piece(NamedTuple):
@@ -67,48 +64,6 @@ def _chunk(index: int, pieces: list[_Piece]) -> Chunk:
     for before, piece in pairwise(pieces):
         text += piece.text if piece.line == before.line else f"\n{piece.text}"
     return Chunk(index, ChunkType.TEXT, text, pieces[0].line, pieces[-1].line)
-
-
-def topic_chunks(lines: Sequence[str], topic: str) -> list[Chunk]:
-    """Return a chunk for each block of a topic file; its header lines become metadata. Text before the first block is
-    left out.
-    """
-    starts = [at for at, line in enumerate(lines) if line == _MARKER]
-    chunks: list[Chunk] = []
-    for start, stop in pairwise([*starts, len(lines)]):
-        chunk = _block(lines, start + 1, stop, len(chunks), topic)
-        if chunk:
-            chunks.append(chunk)
-    return chunks
-
-
-def _block(lines: Sequence[str], first: int, stop: int, index: int, topic: str) -> Chunk | None:
-    fields: dict[str, str] = {"topic": topic}
-    # Turns begin with a capital letter, and further lines of one with a blank: header lines are neither. What no longer
-    # holds is read with the turns.
-    while first < stop and lines[first][:1].islower() and not lines[first].startswith(_SUPERSEDED):
-        name, _, value = lines[first].partition(": ")
-        if name in _FIELDS:
-            fields[name] = value
-        first += 1
-    while stop > first and not lines[stop - 1]:
-        stop -= 1
-    if first == stop:
-        return None
-    when = fields.get("said_at") or fields.get("timestamp")
-    if when:
-        fields["date"] = when[:10]
-    return Chunk(
-        index,
-        ChunkType.TOPIC,
-        "\n".join(lines[first:stop]),
-        first + 1,
-        stop,
-        ts_min=when,
-        ts_max=when,
-        heading=topic,
-        extra=fields,
-    )
 
 
 SHORTEST = 100

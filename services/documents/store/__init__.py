@@ -1,26 +1,16 @@
-"""The store of documents: one protocol, SQLite files behind it, or Chroma where processes share one."""
+"""The store of documents: SQLite files behind it, or Chroma where processes share one."""
 
 # pyright: reportUnusedImport=false
 from services.documents.store import protocol
-from services.documents.store.chroma import ChromaStore, chroma_unreachable_because
-from services.documents.store.collection_files import SUFFIX, Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.chroma import chroma_store, chroma_unreachable_because
+from services.documents.store.collection_files import SUFFIX, Folders, OpenFile, SqliteCollections
+from services.documents.store.document_store import DocumentStore, SharedStore, Together, sqlite_store
 from services.documents.store.protocol import (
-    ChunkHit,
-    ChunkSearch,
     Collection,
     CollectionSummary,
     Document,
-    DocumentStore,
-    LineWhere,
-    MatchingLines,
-    NewDocument,
     Origin,
     State,
-    StoredChunk,
     StoreUnavailable,
-    Together,
-    Unembedded,
     Weights,
-    unfinished,
 )

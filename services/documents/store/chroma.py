@@ -8,8 +8,9 @@ import importlib.util
 import json
 import logging
 import secrets
+import sqlite3
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass
 from itertools import islice
@@ -19,24 +20,10 @@ from urllib.parse import urlsplit
 
 import clock
 from services.documents.store import protocol, writing
-from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import (
-    ChunkHit,
-    ChunkSearch,
-    Collection,
-    CollectionSummary,
-    Document,
-    LineWhere,
-    MatchingLines,
-    NewDocument,
-    Origin,
-    StoredChunk,
-    StoreUnavailable,
-    Unembedded,
-)
+from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections, summary
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Collection, CollectionSummary, StoreUnavailable
 from services.documents.store.writing import Packed, Record, emptied, head_of, joined, piece_names
-from services.search.embedding import Vectors
 from services.storage import in_thread
 from services.telemetry import connection_problem
 
@@ -329,12 +316,19 @@ MISSING = "needs the extra `chroma`: make extra-chroma"
 REQUEST_SECONDS = 10.0  # without a limit, each request to a server that hangs would block a thread for ever
 
 
-class ChromaStore:
-    """A `DocumentStore` whose collections are in Chroma and are searched in local copies.
+def chroma_store(address: str, folder: Path) -> DocumentStore:
+    """Return a store over the Chroma server at `address` (`http://host:port`), with copies in `folder`, which is this
+    process's alone and may be deleted between runs.
+    """
+    return DocumentStore(ChromaCollections(address, folder))
 
-    Each process has a copy of what it reads in an `EmbeddedStore`, and compares its version with Chroma's before each
-    read. So the same code searches, and the same question gives the same answer, with Chroma and without. A write goes
-    to Chroma last: what is not there has not happened.
+
+class ChromaCollections:
+    """`Collections` that are kept in Chroma and are searched in local copies.
+
+    Each process has a copy of what it reads in files, and compares its version with Chroma's before each read. So the
+    same code searches, and the same question gives the same answer, with Chroma and without. A write goes to Chroma
+    last: what is not there has not happened.
     """
 
     def __init__(
@@ -350,7 +344,7 @@ class ChromaStore:
         `connect`: makes another client than Chroma's own, for tests.
         """
         self._address = address
-        self._copies = EmbeddedStore(Folders(folder, folder, folder))
+        self._copies = SqliteCollections(Folders(folder, folder))
         self._held: dict[str, KeptRecords] = {}  # what each copy that is up to date was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (
@@ -359,89 +353,28 @@ class ChromaStore:
             else ChromaRecords(lambda: connect(address), lambda _: None)
         )
 
-    async def expect(self, collection: Collection, origin: Origin) -> Document:
-        return await self._written(collection.name, lambda: self._copies.expect(collection, origin))
-
-    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
-        return await self._written(collection.name, lambda: self._copies.add(collection, docs, create=create))
-
-    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        return await self._written(collection.name, lambda: self._copies.revise(collection, docs, drop))
-
-    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
-        return await self._written(name, lambda: self._copies.fail(name, doc_id, reason))
-
-    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
-        return await self._read(name, lambda: self._copies.unembedded(name, doc_id, embedder_id))
-
-    async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        return await self._written(name, lambda: self._copies.embed(name, doc_id, embedder_id, vectors))
-
-    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        return await self._read(name, lambda: self._copies.search(name, search))
-
-    async def lines(
-        self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
-    ) -> MatchingLines:
-        return await self._read(
-            name, lambda: self._copies.lines(name, where, limit=limit, newest_first=newest_first, by_time=by_time)
-        )
-
-    async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        return await self._read(name, lambda: self._copies.distinct(name, where, column, limit=limit))
-
-    async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
-        return await self._read(name, lambda: self._copies.chunks(name, doc_id, indices))
-
-    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        return await self._read(name, lambda: self._copies.holders(name, words))
-
-    async def describe(self, name: str) -> CollectionSummary | None:
-        return await self._read(name, lambda: self._copies.describe(name))
-
-    async def delete_document(self, name: str, doc_id: str) -> bool:
-        return await self._written(name, lambda: self._copies.delete_document(name, doc_id))
-
-    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        return await self._written(name, lambda: self._copies.withdraw(name, doc_id, gone))
-
-    async def delete_collection(self, name: str) -> bool:
-        async with self._lock(name):
-            there = await self._ask(self._records.delete, name)
-            self._held.pop(name, None)
-            await self._copies.delete_collection(name)
-            return there
-
-    async def list_collections(self, prefix: str = "") -> list[str]:
-        names = await self._ask(self._records.names)
-        # Those deleted by other processes, or while this one was not running, go here as well.
-        for name in set(await self._copies.list_collections()).difference(names):
-            async with self._lock(name):
-                await self._brought_up_to_date(name)
-        return [name for name in names if name.startswith(prefix)]
-
-    async def close(self) -> None:
-        """Close, and delete all copies."""
-        for name in await self._copies.list_collections():
-            await self._copies.delete_collection(name)
-        self._held.clear()
-        await self._copies.close()
-        await in_thread(self._records.close)
-
-    async def _read(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
+    async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         async with self._lock(name):
             await self._brought_up_to_date(name)
-            return await read()
+            return await self._copies.read(name, work, nothing)
 
-    async def _written(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
+    async def change(
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        create: Collection | None = None,
+        *,
+        erase: bool = False,
+        soon: bool = False,  # noqa: ARG002 (Chroma has everything at once)
+    ) -> T | None:
         """Write to the copy, then send what changed to Chroma. Tried again if another process wrote first."""
         async with self._lock(name):
             for _ in range(TRIES):
                 base = await self._brought_up_to_date(name)
                 # A failure or cancellation from here on leaves a copy ahead of Chroma: it must not be used.
                 self._held.pop(name, None)
-                result = await write()
-                after = await self._copies.packed(name)
+                result = await self._copies.change(name, work, create, erase=erase)
+                after = await self._copies.read(name, lambda file: writing.pack(file.connection), None)
                 kept = base
                 if after is not None and (base is None or after.version != base.mark.version):
                     try:
@@ -453,6 +386,32 @@ class ChromaStore:
                 return result
             raise StoreUnavailable(f"{name} is written by other processes all the time")
 
+    async def describe(self, name: str) -> CollectionSummary | None:
+        return await self.read(name, summary, None)
+
+    async def delete(self, name: str) -> bool:
+        async with self._lock(name):
+            there = await self._ask(self._records.delete, name)
+            self._held.pop(name, None)
+            await self._copies.delete(name)
+            return there
+
+    async def names(self, prefix: str = "") -> list[str]:
+        names = await self._ask(self._records.names)
+        # Those deleted by other processes, or while this one was not running, go here as well.
+        for name in set(await self._copies.names()).difference(names):
+            async with self._lock(name):
+                await self._brought_up_to_date(name)
+        return [name for name in names if name.startswith(prefix)]
+
+    async def close(self) -> None:
+        """Close, and delete all copies."""
+        for name in await self._copies.names():
+            await self._copies.delete(name)
+        self._held.clear()
+        await self._copies.close()
+        await in_thread(self._records.close)
+
     async def _brought_up_to_date(self, name: str) -> KeptRecords | None:
         """Update the copy with what other processes have written. None: there is no such collection."""
         mark = await self._ask(self._records.mark, name)
@@ -461,11 +420,11 @@ class ChromaStore:
             return held
         self._held.pop(name, None)
         fetched = None if mark is None else await self._ask(self._records.fetch, name, clock.now())
-        await self._copies.delete_collection(name)
+        await self._copies.delete(name)
         if fetched is None:
             return None
         kept, packed = fetched
-        await self._copies.unpack(packed)
+        await self._copies.make(name, lambda connection: writing.unpack(connection, packed))
         self._held[name] = kept
         return kept
 

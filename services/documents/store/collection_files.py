@@ -9,14 +9,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
+import clock
 from services.documents.store import protocol, searching, writing
-from services.documents.store.protocol import Collection
-from services.storage import confined
+from services.documents.store.protocol import Collection, CollectionSummary, StoreUnavailable
+from services.storage import confined, in_thread
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SUFFIX = ".sqlite"
@@ -28,18 +30,13 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The folders that collections are in: those of threads, those of people, and the team's and global ones
-    (`shared`).
-    """
+    """The folders that collections are in: those of threads, and all others."""
 
     cases: Path
     users: Path
-    shared: Path
 
     def of(self, name: str) -> Path:
-        if name.startswith(protocol.CASE_PREFIX):
-            return self.cases
-        return self.users if name.startswith(protocol.USER_PREFIX) else self.shared
+        return self.cases if name.startswith(protocol.CASE_PREFIX) else self.users
 
 
 @dataclass(slots=True)
@@ -229,7 +226,7 @@ class CollectionFiles:
     def names(self, prefix: str) -> list[str]:
         return sorted(
             path.name.removesuffix(SUFFIX)
-            for folder in {self._folders.cases, self._folders.users, self._folders.shared}
+            for folder in {self._folders.cases, self._folders.users}
             for path in folder.glob(f"*{SUFFIX}")
             if path.name.startswith(prefix)
         )
@@ -316,3 +313,74 @@ def _opened(path: Path, *, alone: bool) -> sqlite3.Connection:
     )
     searching.prepare(connection)
     return connection
+
+
+class SqliteCollections:
+    """`Collections` (services.documents.store.document_store) in this process's own files. With `read_only`, every
+    change raises StoreUnavailable.
+    """
+
+    def __init__(self, folders: Folders, *, read_only: bool = False) -> None:
+        self._files: CollectionFiles = ReadOnlyFiles(folders) if read_only else CollectionFiles(folders)
+
+    async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
+        return await _guarded(self._files.look, name, work, nothing)
+
+    async def change(
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        create: Collection | None = None,
+        *,
+        erase: bool = False,
+        soon: bool = False,  # noqa: ARG002 (nobody else reads these files)
+    ) -> T | None:
+        made = None if create is None else (create, clock.now())
+
+        def changed() -> T | None:
+            result = self._files.transact(name, work, made)
+            if erase:
+                self._files.empty_log(name)
+            return result
+
+        return await _guarded(changed)
+
+    async def describe(self, name: str) -> CollectionSummary | None:
+        return await self.read(name, summary, None)
+
+    async def delete(self, name: str) -> bool:
+        return await _guarded(self._files.delete, name)
+
+    async def names(self, prefix: str = "") -> list[str]:
+        return await _guarded(self._files.names, prefix)
+
+    async def close(self) -> None:
+        await in_thread(self._files.close)
+
+    async def make(self, name: str, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Create a collection by `work`, which makes its tables and rows; there must be none of its name."""
+        await _guarded(self._files.transact, name, work, None, new=True)
+
+    async def version(self, name: str) -> int | None:
+        """Return the version of a collection; None: there is no such collection."""
+        return await self.read(name, lambda file: writing.version(file.connection), None)
+
+    async def copy(self, name: str, target: Path) -> bool:
+        """As `CollectionFiles.copy`."""
+        return await _guarded(self._files.copy, name, target)
+
+    async def move_in(self, name: str, source: Path) -> None:
+        """As `CollectionFiles.move_in`."""
+        await _guarded(self._files.move_in, name, source)
+
+
+def summary(file: OpenFile) -> CollectionSummary | None:
+    """Return the collection in a file, and its documents."""
+    return writing.describe(file.connection, file.path.stat().st_size)
+
+
+async def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return await in_thread(work, *args, **kwargs)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(f"the store of documents cannot be used: {type(error).__name__}") from error

@@ -4,7 +4,6 @@ that several processes share say who reads what.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,13 +61,10 @@ def sliced(items: Sequence[T]) -> Slices[T]:
     return Slices(len(items), [pickle.dumps(items[at : at + _SLICE], pickle.HIGHEST_PROTOCOL) for at in starts])
 
 
-GLOBAL = "global_kb"
 CASE_PREFIX = "case_"
 USER_PREFIX = "user_"
-TEAM_PREFIX = "team_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
-_PLAIN = re.compile(r"[a-z0-9-]{1,40}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 
 
@@ -78,25 +74,6 @@ def case(thread_id: str) -> str:
 
 def user(user_id: str) -> str:
     return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
-
-
-def team(team_id: str) -> str:
-    """Name the collection of a team. `team_id`: a guild's id, or a team's name; a name that is no plain word is
-    hashed.
-    """
-    if not team_id.strip():
-        raise ValueError("a team is needed")
-    if _PLAIN.fullmatch(team_id):
-        return f"{TEAM_PREFIX}{team_id}_kb"
-    # A plain name holds no underscore: two teams never share a collection.
-    return f"{TEAM_PREFIX}x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
-
-
-def documentation(guild_id: int | None = None) -> str:
-    """Name the collection of the documentation that all servers share; with `guild_id`: of that together with the
-    server's own.
-    """
-    return GLOBAL if guild_id is None else f"global_{guild_id}_kb"
 
 
 def checked(name: str) -> str:
@@ -125,7 +102,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    name: str  # `case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.protocol)
+    name: str  # `case_<thread>`, `user_<user>_kb`
     kb_type: str
     scope_id: str | None = None
     guild_id: int | None = None
@@ -141,15 +118,13 @@ class Origin:
     attachment_id: int | None = None
     uploaded_at: str = ""  # RFC 3339, UTC
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Metadata of the whole document, which its chunks inherit: `title`, `topic`, `category`, `tags`, `internal`."""
+    """Metadata of the whole document, which its chunks inherit: `title`, `category`, `tags`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
     origin: Origin
     prepared: Prepared
-    vectors: Vectors | None = None  # of its embedded chunks, in their order; None: to come later
-    embedder_id: str = ""  # whose vectors they are
     rows: Rows | None = None  # made where the document was read, which then has neither text nor chunks here
 
 
@@ -204,11 +179,9 @@ class CollectionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter for chunks: all conditions that are set must hold."""
+    """A filter for chunks."""
 
     doc_ids: frozenset[str] | None = None  # None: the current revision of every document
-    types: frozenset[ChunkType] | None = None
-    internal: bool = True  # whether documents marked `internal` may be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,139 +300,17 @@ class StoreUnavailable(Exception):
     """The store cannot be read or written now; the message is one readable line."""
 
 
-class DocumentStore(Protocol):
-    """Keeps collections of documents. Reading a collection that does not exist gives an empty result and creates
-    nothing.
-    Every method raises StoreUnavailable.
-    """
-
-    async def expect(self, collection: Collection, origin: Origin) -> Document:
-        """Note that a document is about to come (`pending`); creates the collection if it is missing.
-
-        Called again for the same attachment, it returns the same document.
-        """
-        ...
-
-    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
-        """Add documents: searchable by words, and by meaning if they have vectors.
-
-        For a file that is there already, only its new origin is noted. A document that was expected for the same
-        attachment becomes this one. Without `create`, nothing is written or returned if the collection does not exist.
-        """
-        ...
-
-    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        """Add and delete documents in one step: a search finds either the old state or the new."""
-        ...
-
-    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
-        """Note why a document could not be read. False: the document does not exist."""
-        ...
-
-    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
-        """Return the chunks that have no vector of this embedder yet."""
-        ...
-
-    async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
-        exist.
-        """
-        ...
-
-    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        """Return hits, best first: the union of the best by words, the best by meaning, and chunks that hold an
-        identifier literally.
-        """
-        ...
-
-    async def lines(
-        self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
-    ) -> MatchingLines: ...
-
-    async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        """Return the values of `column` in the lines that fit, with counts: for `severity` and `component` the most
-        frequent first, for `day`, `hour` and `minute` in order.
-        """
-        ...
-
-    async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...
-
-    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """Return for each word how many chunks hold it, and how many chunks there are."""
-        ...
-
-    async def describe(self, name: str) -> CollectionSummary | None:
-        """Return the collection and its documents, in order of arrival; None: there is no such collection."""
-        ...
-
-    async def delete_document(self, name: str, doc_id: str) -> bool: ...
-
-    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        """Remove the origins for which `gone` is true, and with the last origin the document. False: none was
-        removed.
-        """
-        ...
-
-    async def delete_collection(self, name: str) -> bool:
-        """Delete a collection from memory and disk. False: it was not there."""
-        ...
-
-    async def list_collections(self, prefix: str = "") -> list[str]: ...
-
-    async def close(self) -> None: ...
-
-
-async def documents_in(store: DocumentStore, name: str) -> tuple[Document, ...]:
-    """Return the documents of a collection, in order of arrival; none if there is no such collection."""
-    described = await store.describe(name)
-    return () if described is None else described.documents
-
-
-async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[str, Document]]:
-    """Return the documents that a crash left `pending` or `lexical`, with their collections' names; with `embedder_id`
-    also those that have vectors of another embedder.
-    """
-    found: list[tuple[str, Document]] = []
-    for name in await store.list_collections():
-        found += [(name, doc) for doc in await documents_in(store, name) if doc.is_unfinished(embedder_id)]
-    return found
-
-
-class SharedStore(DocumentStore, Protocol):
-    """A `DocumentStore` that other processes write to as well. `close` flushes, and is called only by the owner that
-    opened it.
-    """
-
-    async def follow(self, heard: Callable[[str, bool], None]) -> None:
-        """Call `heard` with the name of each collection of a thread or a person, and whether it exists: first for all
-        that exist, then at each change, by any process. Returns after the first round.
-        """
-        ...
-
-    async def flush(self) -> None:
-        """Wait until everything written is stored where other processes find it."""
-        ...
-
-
 class SharedNotes(Protocol):
     """Small values by key, shared between processes. Keys are words joined by dots, of letters, digits, `-`, `_` and
     `=`.
     """
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
-        """Like `SharedStore.follow`, for the keys that begin with `prefix` (a word with a dot), which is cut off. None:
-        the value was deleted. Raises StoreUnavailable.
+        """Like `SharedCollections.follow`, for the keys that begin with `prefix` (a word with a dot), which is cut off.
+        None: the value was deleted. Raises StoreUnavailable.
         """
         ...
 
     async def put(self, key: str, value: bytes | None) -> None:
         """Store a value; None deletes it. Raises OSError."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The store and the flags that are shared with other processes, in place of files in this one's data folder."""
-
-    store: SharedStore
-    notes: SharedNotes

@@ -123,7 +123,7 @@ def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
     """
     if chunk.type in {ChunkType.PATTERN, ChunkType.WINDOW}:
         return normalised(chunk.text)
-    title = origin.extra.get("title") or origin.extra.get("topic")
+    title = origin.extra.get("title")
     if chunk.type is ChunkType.LEAF:
         return chunk.text
     path = " › ".join(part for part in (title, chunk.heading or chunk.key_path or chunk.symbol) if part)
@@ -148,7 +148,7 @@ def normalised(line: str) -> str:
 def _searched(origin: Origin, chunk: Chunk) -> str:
     if chunk.type in {ChunkType.PATTERN, ChunkType.WINDOW, ChunkType.LEAF}:
         return chunk.text
-    title = origin.extra.get("title") or origin.extra.get("topic") or ""
+    title = origin.extra.get("title", "")
     return "\n".join(part for part in (title, chunk.heading, chunk.text) if part)
 
 

@@ -7,7 +7,6 @@ import sqlite3
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,22 +168,12 @@ def match_of(words: list[str]) -> str:
 
 
 def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, where: Where) -> Places:
-    numbers = [row[0] for row in connection.execute(CURRENT)]
-    if where.doc_ids is not None or not where.internal:
-        known = connection.execute("SELECT doc_no, doc_id, extra FROM documents").fetchall()
-        asked = {
-            number
-            for number, doc_id, extra in known
-            if (where.doc_ids is None or doc_id in where.doc_ids)
-            and (where.internal or '"internal": "true"' not in cast("str", extra))
-        }
-        # Documents named one by one may be older revisions.
-        numbers = asked if where.doc_ids is not None else asked & set(numbers)
-    mask = np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64))
-    if where.types is not None:
-        codes = [code for code, kind in enumerate(KINDS) if kind in where.types]
-        mask &= np.isin(frame.kinds, np.array(codes, dtype=np.int8))
-    return np.flatnonzero(mask)
+    if where.doc_ids is None:
+        numbers = [number for (number,) in connection.execute(CURRENT)]
+    else:  # they may be older revisions
+        known = connection.execute("SELECT doc_no, doc_id FROM documents").fetchall()
+        numbers = [number for number, doc_id in known if doc_id in where.doc_ids]
+    return np.flatnonzero(np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64)))
 
 
 def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:

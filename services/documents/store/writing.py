@@ -84,9 +84,6 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows)
     _insert(connection, name, doc_id, origin, new, n_chunks=len(rows.chunks))
     number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
     insert_rows(connection, number, rows)
-    if new.vectors is not None:
-        embedded = [chunk.index for chunk in schema.to_embed(prepared)]
-        embed(connection, doc_id, new.embedder_id, dict(zip(embedded, new.vectors, strict=True)))
     return _document(connection, doc_id)
 
 

@@ -20,15 +20,15 @@ import clock
 from clock.shared_calls import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
-from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope
-from services.documents.asking.plan import Plan, Position, plan
-from services.documents.asking.retrieving import Ranking, Vector, retrieve
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
+from services.documents.asking.plan import Plan, plan
 from services.documents.asking.rewriting import Resolved, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
 from services.documents.limits import shown
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
-from services.documents.store.protocol import Collection, Document, DocumentStore, State, StoreUnavailable
-from services.documents.tools.libraries import DEFAULT_K, HIDDEN, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.documents.store.protocol import Document, State, StoreUnavailable
+from services.documents.tools.libraries import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.documents.tools.scopes import SearchScope, Shelf
 from services.llm import LLMError
 from services.search import language_of
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
@@ -130,13 +130,9 @@ def no_result(config: KBConfig, status: Status) -> QAResult:
     return QAResult(config.no_result_message(status), status)
 
 
-def unready_result(config: KBConfig, documents: Sequence[Document], said: Phrases) -> QAResult | None:
-    """Return why there is nothing to search: no file was posted, or all are pending or unreadable. None: there is
-    something.
-    """
-    if not documents:
-        return no_result(config, Status.NOT_INDEXED)
-    if any(doc.state.searchable for doc in documents):
+def unready_result(documents: Sequence[Document], said: Phrases) -> QAResult | None:
+    """Return why there is nothing to search: all documents are pending or unreadable. None: there is something."""
+    if not documents or any(doc.state.searchable for doc in documents):
         return None
     if is_pending(documents):
         return _indexing(documents, said)
@@ -318,10 +314,9 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question that has been understood. `visible`: all documents that the asker may see, searchable or not."""
+    """A question that has been understood."""
 
-    scope: Scope
-    visible: tuple[Document, ...]
+    scope: SearchScope
     resolved: Resolved
     plan: Plan
     k: int
@@ -333,11 +328,12 @@ class DocumentQATool:
     """Answers questions from one library, for people who may ask it.
 
     Attributes:
+        shelf: where the library is kept.
         cache, breaker: shared by all tools over one store.
     """
 
     config: KBConfig
-    store: DocumentStore
+    shelf: Shelf
     cache: AnswerCache = field(default_factory=AnswerCache)
     breaker: Breaker = field(default_factory=Breaker)
     embedder: Embedder | None = None
@@ -353,15 +349,11 @@ class DocumentQATool:
 
     async def offered(self, ctx: ToolContext) -> bool:
         """Whether this person may ask here and has something to ask about."""
-        if not self.config.admits(ctx):
-            return False
         try:
-            described = await self.store.describe(self.config.get_collection_name(self.config.scope_of(ctx)))
+            opened = self.config.admits(ctx) and await self.shelf.open(self.config, self.config.scope_of(ctx), {}, ctx)
         except (ValueError, StoreUnavailable):
             return False
-        if described is None or not _same_guild(ctx, described.collection):
-            return False
-        return bool(self._visible(described.documents, self.config.filters(ctx)))
+        return opened is not False and not isinstance(opened, Status)
 
     async def run(
         self,
@@ -384,8 +376,7 @@ class DocumentQATool:
         result = no_result(self.config, Status.DENIED)
         if self.config.admits(ctx):
             said = ctx.conversation if conversation_context is None else conversation_context
-            scope_id, filters = self.config.scope_of(ctx), self.config.filters(ctx)
-            result = await self.answer_question(question, scope_id, k, said, filters, asker=ctx)
+            result = await self.answer_question(question, self.config.scope_of(ctx), k, said, asker=ctx)
         if result.status is Status.DENIED:
             # Ids, no content: and nothing in the answer says whether there is anything.
             where = (ctx.asker_id, ctx.guild_id, ctx.thread_id, ctx.execution_id)
@@ -410,55 +401,43 @@ class DocumentQATool:
         invalid = self._invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
-        reached = await self._reached(
-            self.config.get_collection_name(scope_id), filters, asker, self._phrases(question)
-        )
-        if isinstance(reached, QAResult):
-            return reached
-        scope, visible, version = reached
+        scope = await self._opened(scope_id or "", filters, asker, self._phrases(question))
+        if isinstance(scope, QAResult):
+            return scope
         said = with_citations(conversation_context, scope.documents)
         resolved = await rewriting.resolve(question.strip(), said, self.rewriter)
         asked = _Asked(
             scope=scope,
-            visible=visible,
             resolved=resolved,
             plan=plan(resolved.query, scope.documents),
             k=min(max(k, 1), MOST_K),
             filters=filters,
         )
-        key = self._key(asked, version)
+        key = self._key(asked)
         return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
 
-    async def scope_for(self, ctx: ToolContext) -> Scope | QAResult:
+    async def scope_for(self, ctx: ToolContext) -> SearchScope | QAResult:
         """Return what this person may search here, or why there is nothing, by the rules of `ask`; for other ways to
         search.
         """
         if not self.config.admits(ctx):
             return no_result(self.config, Status.DENIED)
         try:
-            name = self.config.get_collection_name(self.config.scope_of(ctx))
+            return await self._opened(self.config.scope_of(ctx), {}, ctx, self._phrases(""))
         except ValueError:
             return no_result(self.config, Status.INVALID)
-        reached = await self._reached(name, self.config.filters(ctx), ctx, self._phrases(""))
-        return reached if isinstance(reached, QAResult) else reached[0]
 
-    async def _reached(
-        self, name: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
-    ) -> tuple[Scope, tuple[Document, ...], int] | QAResult:
-        """Return the searchable scope, all visible documents, and the collection's version; or why there is nothing."""
+    async def _opened(
+        self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
+    ) -> SearchScope | QAResult:
+        """Return what may be searched, or why there is nothing. Raises ValueError as `KBConfig.get_collection_name`."""
         try:
-            described = await self._searched(lambda: self.store.describe(name))
+            opened = await self._searched(lambda: self.shelf.open(self.config, scope_id, filters, asker))
         except SearchFailed:
             return no_result(self.config, Status.RETRIEVAL_ERROR)
-        if described is None:
-            return no_result(self.config, Status.NOT_INDEXED)
-        if asker is not None and not _same_guild(asker, described.collection):
-            return no_result(self.config, Status.DENIED)
-        visible = self._visible(described.documents, filters)
-        unready = unready_result(self.config, visible, said)
-        if unready is not None:
-            return unready
-        return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version
+        if isinstance(opened, Status):
+            return no_result(self.config, opened)
+        return unready_result(opened.visible, said) or opened
 
     async def searched(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
         """Run a search within this tool's time limit and retries. Returns its result, or a result that says that the
@@ -495,11 +474,11 @@ class DocumentQATool:
             return vectors[0] if vectors else None
 
         try:
-            found = await self._searched(lambda: self._found(asked, vector))
+            found = await self._searched(lambda: asked.scope.retrieve(asked.plan, asked.resolved, asked.k, vector))
         except SearchFailed:
             return replace(no_result(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
         retrieved = time.perf_counter()
-        documents, visible = asked.scope.documents, asked.visible
+        documents, visible = asked.scope.documents, asked.scope.visible
         said = self._phrases(asked.resolved.question)
         result = await judge(self.config, self.synthesiser, found, asked.resolved, documents, visible, said)
         done = time.perf_counter()
@@ -515,19 +494,6 @@ class DocumentQATool:
         if not (asked.resolved.refused or is_pending(visible) or purged or None in vectors):
             self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
         return result
-
-    async def _found(self, asked: _Asked, vector: Vector) -> Retrieved:
-        anchored = await _anchored(asked.scope, asked.resolved)
-        if anchored is not None:
-            return anchored
-        ranking = Ranking(
-            self.config.weights,
-            spread=self.config.spread,
-            exact_paths=self.config.exact_paths,
-            internal=not _hides_internal(asked.filters),
-            mode=self.config.search_mode,
-        )
-        return await retrieve(asked.scope, asked.plan, asked.k, ranking, vector)
 
     def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str]) -> str:
         """Return what is wrong with a call; empty: nothing."""
@@ -545,12 +511,7 @@ class DocumentQATool:
     def _phrases(self, question: str) -> Phrases:
         return phrases(in_language(self.reply_language, language_of(question)))
 
-    def _visible(self, documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-        """Return the documents that this person may see. Hidden ones do not even show as a number."""
-        hidden = _hides_internal(filters)
-        return tuple(doc for doc in documents if not (hidden and self.config.is_internal(doc.origin.extra)))
-
-    def _key(self, asked: _Asked, version: int) -> Hashable:
+    def _key(self, asked: _Asked) -> Hashable:
         """Return the cache key: everything that an answer depends on."""
         resolved, embedder = asked.resolved, "" if self.embedder is None else self.embedder.id
         # Letter case matters in a plan: `ERROR` may be a level where `error` is a word.
@@ -558,7 +519,7 @@ class DocumentQATool:
         anchors = tuple((anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors)
         questions = normalised(resolved.question), normalised(resolved.query), resolved.how, understood, anchors
         settings = self.config.name, asked.k, tuple(sorted(asked.filters.items())), self.synthesiser.id, embedder
-        return asked.scope.name, version, *questions, *settings
+        return asked.scope.name, asked.scope.version, *questions, *settings
 
     async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
         """Run a search with a time limit, retries, and a pause for a store that has stopped working. Raises
@@ -577,39 +538,3 @@ class DocumentQATool:
                 return result
         self.breaker.failed()
         raise SearchFailed
-
-
-async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
-    """Return the lines cited before, or those beside them, for a follow-up question. None: they are gone."""
-    known = {doc.doc_id for doc in scope.documents}
-    anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
-    if not anchors:
-        return None
-    if resolved.position is None:
-        passages = [
-            await scope.around(anchor.doc_id, range(anchor.line_start, last + 1))
-            for anchor in anchors
-            if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
-        ]
-        return Retrieved(tuple(passages), exact=True)
-    anchor = anchors[0]
-    line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.steps)
-
-
-def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-    """Return the searchable documents: the newest revision of each name."""
-
-    def fits(doc: Document) -> bool:
-        facts = {**doc.origin.extra, "filename": doc.filename}
-        return all(facts.get(name) == value for name, value in filters.items() if name != "internal")
-
-    return tuple(doc for doc in documents if doc.current and doc.state.searchable and fits(doc))
-
-
-def _hides_internal(filters: Mapping[str, str]) -> bool:
-    return filters.get("internal") == HIDDEN["internal"]
-
-
-def _same_guild(ctx: ToolContext, collection: Collection) -> bool:
-    return collection.guild_id is None or collection.guild_id == ctx.guild_id

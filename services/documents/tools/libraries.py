@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from services.documents.results import Status, ToolContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
-from services.knowledge import belongs_to
+from services.knowledge import LibrarySearch, SourceUnavailable, bare_name, pair_for_model, unowned
+from services.search import StoredPassage
 
 Metadata = Mapping[str, str]
 
@@ -31,8 +32,6 @@ Derived by `python -m benchmarks.documents gate`; another embedder needs a figur
 """
 
 KEYWORD_THRESHOLD = 0.35
-
-HIDDEN = {"internal": "hidden"}  # a filter that leaves out documents for the team only
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -66,7 +65,26 @@ NO_RESULT: Mapping[Status, str] = {
     Status.OK: "",
 }
 
+_TITLE_CHARS = 100
+SECTION_CHARS = 3000
+"""A section of documentation up to so long is given whole; of a longer one, the passage that was found."""
 _CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How a library of published text is shown.
+
+    Attributes:
+        namespace: of its sources.
+        text: of the unit that a passage is in, as it is quoted and given to a model. `unit`: tells units apart.
+        about: the metadata of a passage.
+    """
+
+    namespace: Literal["team", "kb"]
+    text: Callable[[LibrarySearch, StoredPassage], Awaitable[str]]
+    unit: Callable[[StoredPassage], Hashable]
+    about: Callable[[StoredPassage], Metadata]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +94,8 @@ class KBConfig:
 
     Attributes:
         system_prompt, citation_format: how a model is to condense and cite passages.
-        admits: whether this asker may ask here. `filters`: which documents they may see.
+        admits: whether this asker may ask here.
+        published: how text that search finds is shown; None: the library is kept in collections of documents.
         keyword_threshold: like `relevance_threshold`, where only words are compared: the least share of the question's
             words in the best passage.
     """
@@ -89,7 +108,7 @@ class KBConfig:
     scope: str = ""  # what a scope id stands for, such as `a thread`; empty: there is one collection for all
     scope_of: Callable[[ToolContext], str] = lambda _: ""  # the scope id of a call; empty: there is none here
     admits: Callable[[ToolContext], bool] = lambda _: True
-    filters: Callable[[ToolContext], Mapping[str, str]] = lambda _: {}
+    published: Published | None = None
     cache_ttl: int  # how long answers are kept, in seconds
     header: Mapping[str, str]  # the label of each part of a passage's header, and the metadata that it shows
     cited: Mapping[str, str]  # the metadata that make up a citation, and how each is written
@@ -105,9 +124,8 @@ class KBConfig:
     keyword_threshold: float | None = None
     answer_char_allowance: int | None = None
     max_answer_tokens: int = 1200
-    filterable_fields: frozenset[str] = frozenset({"internal"})
+    filterable_fields: frozenset[str] = frozenset()
     weights: Weights = field(default_factory=Weights)
-    internal_topics: Collection[str] = ()  # topics for the team only, whether or not they have been indexed as such
 
     @property
     def requires_scope_id(self) -> bool:
@@ -161,10 +179,6 @@ class KBConfig:
         """Return the sentence for a missing answer, without the details that the core adds."""
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
-    def is_internal(self, metadata: Metadata) -> bool:
-        """Whether a document is for the team only."""
-        return metadata.get("internal") == "true" or belongs_to(metadata.get("topic", ""), self.internal_topics)
-
     def _shown(self, metadata: Metadata) -> dict[str, str]:
         """Return the metadata with derived values: source, lines, time of day, a title that differs from the source,
         two tags.
@@ -184,6 +198,37 @@ class KBConfig:
             "tags": ", ".join(tags[:2]),
         }
 
+
+async def _section(search: LibrarySearch, passage: StoredPassage) -> str:
+    texts = [each.text for each in await search.section(passage)]
+    text = "\n\n".join(texts) if 0 < sum(map(len, texts)) <= SECTION_CHARS else passage.text
+    return "\n\n".join([*filter(None, [" › ".join(passage.headings)]), text])
+
+
+def _about_article(passage: StoredPassage) -> Metadata:
+    name = bare_name(passage.source_id)
+    is_page = name.startswith(("http://", "https://"))
+    category = name.split("/")[2] if is_page else name.rpartition("/")[0]  # the site, or the folder
+    title = (passage.title or name.rsplit("/", 1)[-1])[:_TITLE_CHARS]
+    return {"kb_article_id": name, "title": title, "category": category, "heading": " › ".join(passage.headings)}
+
+
+async def _exchange(search: LibrarySearch, passage: StoredPassage) -> str:
+    """Return the whole conversation, with what of it no longer holds."""
+    try:
+        pair = pair_for_model((await search.load(passage.source_id)).text, passage.anchor)
+    except SourceUnavailable:
+        pair = ""
+    return pair or "\n".join([*(f"User: {asked}" for asked in passage.headings), f"Team: {passage.text}"])
+
+
+def _about_topic(passage: StoredPassage) -> Metadata:
+    topic = unowned(passage.source_id).removeprefix("team:").removesuffix(".txt")
+    return {"topic": topic, "date": passage.day}
+
+
+ARTICLES = Published("kb", _section, lambda passage: (passage.source_id, passage.section), _about_article)
+TOPICS = Published("team", _exchange, lambda passage: (passage.source_id, passage.anchor), _about_topic)
 
 CASE_EVIDENCE = KBConfig(
     name=CASE,
@@ -259,11 +304,10 @@ Not for files of this thread: use answer_from_case_evidence; not for official do
 You read how this team answered before. Only what stands behind "Team:" is the team's word; what users wrote is their
 question. Keep the team's terms and practices, and say when and under which topic they answered.""",
     citation_format='topic "login-errors" (2026-01-30), with the topic and the date',
-    collection=protocol.team,
+    collection=lambda team_id: f"team_{team_id}_kb",
     scope="a team",
     scope_of=lambda ctx: ctx.team_id or str(ctx.guild_id or ""),
-    # Internal topics are hidden also from the team where others read the answer.
-    filters=lambda ctx: {} if ctx.asker_is_team and not ctx.read_by_others else HIDDEN,
+    published=TOPICS,
     cache_ttl=12 * HOUR,
     header={"Team": "team_name", "Topic": "topic", "Date": "date"},
     named_by=("topic",),
@@ -288,7 +332,8 @@ Knows nothing about this user's files: use answer_from_case_evidence for anythin
 You read product documentation and teach from it. Where it names several ways, give each with its trade-offs; name the
 official source of each statement; mention the pitfalls and the reasons that it gives.""",
     citation_format='KB-1234 "API Performance Guide", with the id and title of the article',
-    collection=lambda _: protocol.GLOBAL,
+    collection=lambda _: "global_kb",
+    published=ARTICLES,
     cache_ttl=168 * HOUR,
     header={"Article": "kb_article_id", "Title": "title", "Category": "category"},
     named_by=("kb_article_id", "title"),

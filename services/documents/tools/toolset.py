@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,22 +15,21 @@ from services.documents.asking.rewriting import KEPT_TURNS
 from services.documents.asking.synthesis import ExtractiveSynthesiser, check
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
-from services.documents.store import protocol
-from services.documents.store.protocol import DocumentStore, Weights
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Weights
 from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool
 from services.documents.tools.libraries import (
     CASE,
     DEFAULT_K,
     GLOBAL,
-    GLOBAL_KB,
     LIBRARIES,
     PARAMETERS,
     TEAM,
-    TEAM_KB,
     USER,
     USER_KB,
 )
-from services.knowledge import Source
+from services.documents.tools.scopes import FileScope, FileShelf, PublishedShelf
+from services.knowledge import LibrarySearch, Source
 from services.llm import Asker, CountedResult, Tool, Usage
 from services.search.embedding import Embedder
 
@@ -117,9 +116,11 @@ class QueryFile:
         """Answer a query. Never raises but for a cancelled call. `INVALID`: an argument is wrong, and the answer says
         how.
         """
-        scope = await self.evidence.scope_for(ctx)
-        if isinstance(scope, QAResult):
-            return scope
+        opened = await self.evidence.scope_for(ctx)
+        if isinstance(opened, QAResult):
+            return opened
+        assert isinstance(opened, FileScope), "files are evidence"  # noqa: S101 (tells the type checker)
+        scope = opened.scope
         try:
             query = line_query.read(arguments, scope.documents)
             found = await self.evidence.searched(lambda: query_lines.answer(scope, query))
@@ -148,6 +149,7 @@ _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 def build(
     *,
     store: DocumentStore,
+    search: LibrarySearch | None = None,
     embedder: Embedder | None = None,
     asker: Asker | None = None,
     model: str = "",
@@ -156,26 +158,20 @@ def build(
     weights: Weights | None = None,
     lifetimes: Mapping[str, int] | None = None,
     shares: Callable[[int], bool] | None = None,
-    internal_topics: Collection[str] = (),
     store_seconds: float = STORE_SECONDS,
     reply_language: str = "question",
-    server: int | None = None,
 ) -> dict[str, DocumentQATool]:
-    """Build the tools by name, over one store and with one cache between them.
+    """Build the tools by name, with one cache between them: over the `store` of files and runbooks, and over the
+    `search` of what is published (None: there are no tools for that).
 
-    `asker`: condenses passages and rewrites follow-ups; None: passages are quoted. `model`: its name. `lifetimes`: how
-    long answers are cached, in seconds, by the tool's name. `shares`: whether a person shows their runbooks in public
-    threads; None: there are no runbooks. `internal_topics`: topics for team members only. `server`: a server with
-    documents of its own.
+    `embedder`: of the store. `asker`: condenses passages and rewrites follow-ups; None: passages are quoted. `model`:
+    its name. `lifetimes`: how long answers are cached, in seconds, by the tool's name. `shares`: whether a person shows
+    their runbooks in public threads; None: there are no runbooks.
     """
-
-    def documentation(_scope_id: str) -> str:
-        return protocol.documentation(server)
-
     usage = Usage() if usage is None else usage
     libraries = {config.name: config for config in LIBRARIES}
-    libraries[TEAM] = replace(TEAM_KB, internal_topics=internal_topics)
-    libraries[GLOBAL] = replace(GLOBAL_KB, collection=documentation)
+    if search is None:
+        del libraries[TEAM], libraries[GLOBAL]
     if shares is None:
         del libraries[USER]
     else:
@@ -191,10 +187,10 @@ def build(
             config=replace(
                 config, weights=weights or config.weights, cache_ttl=(lifetimes or {}).get(name, config.cache_ttl)
             ),
-            store=store,
+            shelf=PublishedShelf(search) if search is not None and config.published else FileShelf(store),
             cache=cache,
             breaker=breaker,
-            embedder=embedder,
+            embedder=search.embedder if search is not None and config.published else embedder,
             synthesiser=synthesiser,
             rewriter=None if asker is None else ModelRewriter(asker, usage),
             store_seconds=store_seconds,
@@ -330,7 +326,9 @@ def _with_places(text: str, result: QAResult) -> str:
     if result.status is not Status.OK:
         return text
     places = dict.fromkeys(
-        f"{each.source}:{each.line_start}" for each in result.citations if each.source in result.sources
+        f"{each.source}:{each.line_start}"
+        for each in result.citations
+        if each.line_start and each.source in result.sources
     )
     placed = list(places)[:_MOST_PLACES]
     others = [name for name in result.sources if not any(place.startswith(f"{name}:") for place in placed)]

@@ -10,7 +10,7 @@ import pytest
 from commands.mcp_server.tools import ReadableThreads
 from services.conversations import Post
 from services.conversations.posts import render_post
-from services.documents.store import EmbeddedStore, Folders
+from services.documents.store import Folders, sqlite_store
 from services.documents.store.protocol import Collection
 from services.storage import DataFolder
 from tests.commands.conftest import SECRET_KEY
@@ -32,7 +32,7 @@ NO_FILES = "There are no files here. list_files shows the threads that have some
 async def posted(knowing: Path) -> Path:
     """A configuration with files in four threads, two of which are open to assistants."""
     folder = DataFolder(knowing.parent / "data")
-    store = EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+    store = sqlite_store(Folders(folder.evidence, folder.runbooks))
     for thread in (OPENED, BY_PEOPLE, ELSEWHERE, NAMED):
         collection = cases.case(thread)
         await store.add(collection, [cases.new(f"shop-{thread}.log", cases.LOG)])
@@ -133,7 +133,7 @@ async def test_a_form_that_cannot_be_filled_in_so_is_refused_in_words(posted: Pa
 async def test_files_are_gone_as_soon_as_the_bot_deletes_them(posted: Path) -> None:
     """Pitfall 49."""
     folder = DataFolder(posted.parent / "data")
-    bot = EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+    bot = sqlite_store(Folders(folder.evidence, folder.runbooks))
     async with assistant(posted) as client:
         data(await call(client, "query_file", thread_id=str(OPENED), level=["FATAL"]))
         assert await bot.describe(cases.case(OPENED).name) is not None, "the bot has it open"

@@ -9,16 +9,17 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from services.documents.condensing import CondensedAnswer, RewrittenQuestion
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.toolset import build
+from services.knowledge.library_search import LibrarySearch
 from services.llm.endpoint import CallOptions, LLMError
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits
@@ -70,11 +71,11 @@ If more than forty are taken, restart the ledger with `ledgerctl restart`. If it
 
 
 def folders(root: Path) -> Folders:
-    return Folders(root / "evidence", root / "runbooks", root / "shared")
+    return Folders(root / "evidence", root / "runbooks")
 
 
-def new_store(root: Path) -> EmbeddedStore:
-    return EmbeddedStore(folders(root))
+def new_store(root: Path) -> DocumentStore:
+    return sqlite_store(folders(root))
 
 
 def new(filename: str, text: str, **extra: str) -> NewDocument:
@@ -83,6 +84,13 @@ def new(filename: str, text: str, **extra: str) -> NewDocument:
 
 def case(thread: int = THREAD, guild: int = GUILD) -> Collection:
     return Collection(protocol.case(str(thread)), "case", str(thread), guild)
+
+
+async def keep_as_before(data: Path, name: str, text: str) -> None:
+    """A collection of documentation or topics as releases before this one made it in a data folder."""
+    store = sqlite_store(Folders(data / "documents", data / "documents"))
+    await store.add(Collection(name, "team"), [new("topic.md", text)])
+    await store.close()
 
 
 async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
@@ -99,6 +107,7 @@ async def write_runbook(store: DocumentStore, text: str, user: int, title: str =
 
 def tools_over(
     store: DocumentStore,
+    search: LibrarySearch | None = None,
     *,
     embedder: Embedder | None = None,
     asker: ScriptedAsker | None = None,
@@ -107,6 +116,7 @@ def tools_over(
 ) -> dict[str, DocumentQATool]:
     return build(
         store=store,
+        search=search,
         embedder=embedder,
         asker=asker,
         model="scripted",

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from services.documents.limits import Chunk
 from services.documents.reading.decoding import lines_of
-from services.documents.reading.prose import topic_chunks
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
 
@@ -141,26 +140,3 @@ def test_any_code_is_cut_into_all_of_its_lines(text: str) -> None:
         assert {number for number, line in enumerate(lines, start=1) if line.strip()} <= set(covered)
         for chunk in chunks:
             assert chunk.text == "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
-
-
-def test_each_conversation_of_a_topic_is_one_chunk() -> None:
-    text = (
-        "--- QA ---\nid: qa_20260201_031057.000000\ntimestamp: 2026-02-01T03:10:57.000000Z\n"
-        "User: GPU?\nTeam: Run this:\n  \n  --- QA ---\n\n"
-        "--- QA ---\nconversation_id: thread_1\nodd\nTeam: y\n\n--- QA ---\n\n"
-    )
-    first, second = topic_chunks(lines_of(text), "gpu")
-    assert first.text == "User: GPU?\nTeam: Run this:\n  \n  --- QA ---"
-    assert (first.line_start, first.line_end, first.heading) == (4, 7, "gpu")
-    assert (first.extra["id"], first.extra["date"]) == ("qa_20260201_031057.000000", "2026-02-01")
-    assert (second.text, second.extra) == ("Team: y", {"topic": "gpu", "conversation_id": "thread_1"})
-
-
-def test_what_of_a_conversation_no_longer_holds_is_in_its_chunk_and_its_date_is_when_it_was_said() -> None:
-    text = (
-        "--- QA ---\nid: qa_1\ntimestamp: 2026-02-01T03:10:57Z\nsaid_at: 2019-05-03T14:02:00Z\nspeakers: User A, Team\n"
-        "superseded: 2020-01-02T00:00:00Z It is 400.\nUser: The limit?\nTeam: 100.\n\n"
-    )
-    [chunk] = topic_chunks(lines_of(text), "limits")
-    assert chunk.text == "superseded: 2020-01-02T00:00:00Z It is 400.\nUser: The limit?\nTeam: 100."
-    assert chunk.extra["date"] == "2019-05-03"

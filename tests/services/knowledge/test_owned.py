@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Mapping
 from typing import cast
 
@@ -13,9 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clock import VirtualLoop
-from services.documents.indexing import index_global
-from services.documents.store import EmbeddedStore, Folders, protocol
-from services.documents.store.protocol import documents_in
+from services.documents.tools import libraries
 from services.knowledge import (
     IndexEntry,
     JoinedLibrary,
@@ -31,6 +28,7 @@ from services.knowledge import (
 from services.knowledge.library import owned
 from services.search import Found, PassageStore, StoredPassage
 from tests.hashing import HashingEmbedder
+from tests.services.documents import cases
 
 A, B = 311, 1_458_745_245_675_032_710
 
@@ -201,19 +199,14 @@ def test_the_mark_of_a_server_comes_off_as_it_went_on(source_id: str) -> None:
     assert Source(marked, "").url == Source(source_id, "").url
 
 
-async def test_the_document_tools_have_a_collection_for_each_server(tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = tmp_path_factory.mktemp("documents")
-    store = EmbeddedStore(Folders(root / "a", root / "b", root / "c"))
-    servers = Servers({"kb:s.md": "# S\n\nsharedword"}, {"kb:s.md": "# S\n\naword"}, {"kb:s.md": "# S\n\nbword"})
-    await index_global(store, None, servers.shared)
-    for guild_id, library in servers.libraries.items():
-        await index_global(store, None, library, guild_id=guild_id)
-    held = {
-        guild_id: {doc.filename for doc in await documents_in(store, protocol.documentation(guild_id))}
-        for guild_id in (None, A, B)
-    }
-    assert held == {None: {"s.md"}, A: {"s.md", f"@{A}/s.md"}, B: {"s.md", f"@{B}/s.md"}}
-    described = [await store.describe(protocol.documentation(guild_id)) for guild_id in (A, B)]
-    assert [None if each is None else each.collection.guild_id for each in described] == [A, B]
-    assert len(set(itertools.chain(*held.values()))) == 3
+async def test_the_document_tools_search_what_a_server_sees(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = cases.new_store(tmp_path_factory.mktemp("documents"))
+    said = ("all", "aword", "bword")
+    texts = ({"kb:s.md": f"# Gates\n\nThe gates of the harbour open by {word}.\n"} for word in said)
+    servers = Servers(*texts)
+    for guild_id, seen in ((None, {"all"}), (A, {"all", "aword"}), (B, {"all", "bword"})):
+        tool = cases.tools_over(store, servers.searches[guild_id])[libraries.GLOBAL]
+        given = await tool.run(cases.context(), "When do the gates of the harbour open?", k=20)
+        assert {word for word in said if f"open by {word}." in given} == seen
     await store.close()
+    servers.close()

@@ -14,10 +14,11 @@ from services.documents.reading.preparing import prepare
 from services.documents.results import Status
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import sqlite_store
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE
+from services.documents.tools.scopes import FileShelf
 
 NAMES = (
     *("password", "passwd", "pwd", "secret", "token", "passphrase", "api_key", "apiKey", "access_key", "secret_key"),
@@ -126,10 +127,10 @@ def test_the_other_lines_stay_where_they_are(way: str) -> None:
 async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
     """Neither by words, nor in an answer."""
     filename, write = WAYS[way]
-    store = EmbeddedStore(Folders(tmp_path, tmp_path, tmp_path))
+    store = sqlite_store(Folders(tmp_path, tmp_path))
     prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=FileLimits())
     await store.add(Collection(protocol.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
-    tool = DocumentQATool(config=CASE_EVIDENCE, store=store)
+    tool = DocumentQATool(config=CASE_EVIDENCE, shelf=FileShelf(store))
     named = await tool.answer_question("What is the private_key?", "7")
     assert named.status is Status.OK
     assert "hunter2abc" not in named.answer

@@ -13,7 +13,7 @@ from services.assistant.answering import AnswerResult
 from services.conversations import phrases
 from services.documents.lookup import UnreadableFile
 from services.documents.results import ConversationContext
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage
 from tests.hashing import HashingEmbedder
@@ -26,14 +26,14 @@ FIRST = "what is the first ERROR in shop.log, which line?"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> EmbeddedStore:
+async def store(tmp_path: Path) -> DocumentStore:
     opened = cases.new_store(tmp_path)
     await cases.post(opened, "shop.log", cases.LOG)
     await cases.post(opened, "depot.log", cases.OTHER_LOG)
     return opened
 
 
-async def talk(store: EmbeddedStore, *questions: str, answered: bool = True) -> str:
+async def talk(store: DocumentStore, *questions: str, answered: bool = True) -> str:
     """The answer to the last question. Without `answered`, nobody said anything to those before."""
     said: list[Turn] = []
     answer = ""
@@ -68,13 +68,13 @@ async def talk(store: EmbeddedStore, *questions: str, answered: bool = True) -> 
         (("my shop is slow\n[file: shop.log, 2 kB]", FIRST), "shop.log:4 "),
     ],
 )
-async def test_each_question_gets_its_own_answer(store: EmbeddedStore, questions: tuple[str, ...], shown: str) -> None:
+async def test_each_question_gets_its_own_answer(store: DocumentStore, questions: tuple[str, ...], shown: str) -> None:
     answer = await talk(store, *questions)
     assert shown in answer
     assert "Before:" not in answer
 
 
-async def test_a_question_that_nobody_answered_helps_with_the_next(store: EmbeddedStore) -> None:
+async def test_a_question_that_nobody_answered_helps_with_the_next(store: DocumentStore) -> None:
     assert "shop.log:6 " in await talk(store, FIRST, "and the last one?", answered=False)
 
 
@@ -82,12 +82,12 @@ async def test_a_question_that_nobody_answered_helps_with_the_next(store: Embedd
     ("question", "language"), [(FIRST, "en"), ("Was ist der erste ERROR in shop.log, und in welcher Zeile?", "de")]
 )
 async def test_that_no_model_is_configured_is_said_in_the_language_of_the_question(
-    store: EmbeddedStore, question: str, language: str
+    store: DocumentStore, question: str, language: str
 ) -> None:
     assert (await talk(store, question)).endswith(f"\n{phrases(language).no_model_notice}")
 
 
-async def test_what_was_asked_before_is_not_repeated_where_nothing_is_found(store: EmbeddedStore) -> None:
+async def test_what_was_asked_before_is_not_repeated_where_nothing_is_found(store: DocumentStore) -> None:
     answer = await talk(store, FIRST, "and in which line is ord-99999?")
     assert 'for "and in which line is ord-99999?": no entry mentions ord-99999' in answer
 
@@ -104,7 +104,7 @@ MY_MOVE = """\
 """
 
 
-async def answer_about(store: EmbeddedStore, question: str, *, asker: int = cases.FRAN) -> AnswerResult:
+async def answer_about(store: DocumentStore, question: str, *, asker: int = cases.FRAN) -> AnswerResult:
     """The answer to somebody who may be answered from a page of the documentation and from runbooks of their own."""
     assistant, page = assistant_over(Bookcase()), next(source for source in SOURCES if source.id == STORAGE)
     toolset = Toolset(

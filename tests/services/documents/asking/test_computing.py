@@ -9,7 +9,7 @@ import pytest
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.synthesis import check
 from services.documents.results import QAResult
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from tests.services.documents import cases
 
 AUTH = """\
@@ -21,41 +21,41 @@ Jun 15 04:06:18 host su[14]: session opened for PlcmSpIp
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> EmbeddedStore:
+async def store(tmp_path: Path) -> DocumentStore:
     made = cases.new_store(tmp_path)
     await cases.post(made, "auth.log", AUTH)
     return made
 
 
-async def ask(store: EmbeddedStore, question: str, k: int = 5) -> QAResult:
+async def ask(store: DocumentStore, question: str, k: int = 5) -> QAResult:
     return await cases.tools_over(store)["answer_from_case_evidence"].ask(cases.context(), question, k)
 
 
-async def test_addresses_are_counted_when_it_is_asked_which_is_the_most_frequent(store: EmbeddedStore) -> None:
+async def test_addresses_are_counted_when_it_is_asked_which_is_the_most_frequent(store: DocumentStore) -> None:
     found = await ask(store, "which IP address failed most often?")
     assert "by address: 10.0.0.1 6, 10.0.0.12 1" in found.answer
 
 
-async def test_lines_are_counted_by_the_key_that_is_asked_for(store: EmbeddedStore) -> None:
+async def test_lines_are_counted_by_the_key_that_is_asked_for(store: DocumentStore) -> None:
     assert "by user: root 6, guest 1" in (await ask(store, "number of authentication failures per user")).answer
 
 
-async def test_what_cannot_be_counted_by_is_said(store: EmbeddedStore) -> None:
+async def test_what_cannot_be_counted_by_is_said(store: DocumentStore) -> None:
     answer = (await ask(store, "how many entries are there per country?")).answer
     assert "asked and not computed: numbers by country" in answer
 
 
-async def test_a_repeated_message_counts_as_often_as_it_says_and_that_is_said(store: EmbeddedStore) -> None:
+async def test_a_repeated_message_counts_as_often_as_it_says_and_that_is_said(store: DocumentStore) -> None:
     found = await ask(store, 'how many lines contain "user=root"?')
     assert found.plan["count"] == 6
     assert '1 line says "message repeated n times", and counts n times: 2 lines' in found.answer
 
 
-async def test_groups_count_messages_as_the_total_does(store: EmbeddedStore) -> None:
+async def test_groups_count_messages_as_the_total_does(store: DocumentStore) -> None:
     assert "by component: sshd 7, su 1" in (await ask(store, "breakdown by component")).answer
 
 
-async def test_a_year_that_a_log_leaves_out_does_not_matter(store: EmbeddedStore) -> None:
+async def test_a_year_that_a_log_leaves_out_does_not_matter(store: DocumentStore) -> None:
     found = await ask(store, "what was logged on Jun 15 2005?")
     assert [each.line_start for each in found.citations] == [4]
 
@@ -68,28 +68,28 @@ async def test_all_different_values_are_counted_also_those_that_are_not_listed(t
     assert "others or none 10" in found.answer
 
 
-async def test_or_is_or(store: EmbeddedStore) -> None:
+async def test_or_is_or(store: DocumentStore) -> None:
     assert (await ask(store, 'how many lines contain "user=guest" or "PlcmSpIp"?')).plan["count"] == 2
     assert (await ask(store, 'how many lines contain "user=guest" and "user=root"?')).plan["count"] == 0
 
 
-async def test_when_nothing_holds_all_phrases_each_has_its_count(store: EmbeddedStore) -> None:
+async def test_when_nothing_holds_all_phrases_each_has_its_count(store: DocumentStore) -> None:
     answer = (await ask(store, 'how many lines contain "user=guest" and "user=root"?')).answer
     assert '"user=guest" alone: 1, "user=root" alone: 2' in answer
 
 
-async def test_a_generic_noun_is_not_looked_for_inside_words(store: EmbeddedStore) -> None:
+async def test_a_generic_noun_is_not_looked_for_inside_words(store: DocumentStore) -> None:
     answer = (await ask(store, "which IP shows up most often?")).answer
     assert "with the words" not in answer
     assert "10.0.0.1 6" in answer
 
 
-async def test_a_pure_count_brings_no_passages_and_names_its_file(store: EmbeddedStore) -> None:
+async def test_a_pure_count_brings_no_passages_and_names_its_file(store: DocumentStore) -> None:
     found = await ask(store, "how many lines are there?")
     assert (found.chunk_count, found.sources, found.plan["count"]) == (0, ("auth.log",), 8)
 
 
-async def test_no_year_is_invented(store: EmbeddedStore) -> None:
+async def test_no_year_is_invented(store: DocumentStore) -> None:
     for question in ("what is on line 2?", "how many lines per day?", "what happened to the session?"):
         assert "0000" not in (await ask(store, question)).answer
     assert "06-14 7" not in (await ask(store, "what is on line 2?")).answer

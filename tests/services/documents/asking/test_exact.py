@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.documents.results import QAResult, Status
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
@@ -54,7 +54,7 @@ METRICS = "timestamp,cpu,mem\n" + "".join(f"2026-03-04 11:{n:02}:00,{n / 100},{1
 
 
 @pytest.fixture
-async def logs(tmp_path: Path) -> EmbeddedStore:
+async def logs(tmp_path: Path) -> DocumentStore:
     opened = cases.new_store(tmp_path)
     await cases.post(opened, "app.log", app_log())
     await cases.post(opened, "worker.log", worker_log())
@@ -62,13 +62,13 @@ async def logs(tmp_path: Path) -> EmbeddedStore:
 
 
 @pytest.fixture
-async def files(logs: EmbeddedStore) -> EmbeddedStore:
+async def files(logs: DocumentStore) -> DocumentStore:
     await cases.post(logs, "server.yaml", SERVER)
     await cases.post(logs, "m.csv", METRICS)
     return logs
 
 
-async def ask(store: EmbeddedStore, question: str) -> QAResult:
+async def ask(store: DocumentStore, question: str) -> QAResult:
     tools = cases.tools_over(store, embedder=HashingEmbedder())
     return await tools[libraries.CASE].ask(cases.context(), question)
 
@@ -101,7 +101,7 @@ def cited(result: QAResult) -> list[tuple[str, int]]:
     ],
 )
 async def test_exactly_these_lines_are_cited(
-    files: EmbeddedStore, question: str, source: str, lines: list[int]
+    files: DocumentStore, question: str, source: str, lines: list[int]
 ) -> None:
     result = await ask(files, question)
     assert result.status is Status.OK
@@ -109,7 +109,7 @@ async def test_exactly_these_lines_are_cited(
 
 
 @pytest.mark.parametrize("question", ["what is database.connection.pool_size?", "find prod.database.pool_size"])
-async def test_a_dotted_name_may_be_the_path_of_a_key(logs: EmbeddedStore, question: str) -> None:
+async def test_a_dotted_name_may_be_the_path_of_a_key(logs: DocumentStore, question: str) -> None:
     nested = "prod:\n  database:\n    pool_size: 10\n    connection:\n      pool_size: 20\n      host: a\n"
     await cases.post(logs, "server.yaml", nested)
     result = await ask(logs, question)
@@ -117,19 +117,19 @@ async def test_a_dotted_name_may_be_the_path_of_a_key(logs: EmbeddedStore, quest
     assert cited(result)[0] == ("server.yaml", 5 if "connection" in question else 3)
 
 
-async def test_a_host_that_is_nowhere_is_not_found_where_there_are_configurations(files: EmbeddedStore) -> None:
+async def test_a_host_that_is_nowhere_is_not_found_where_there_are_configurations(files: DocumentStore) -> None:
     result = await ask(files, "what is redis.example.org?")
     assert (result.status, cited(result)) == (Status.NOT_FOUND, [])
 
 
 @pytest.mark.parametrize("name", ["job-4711", "job_4711", "job=4711", "job[4711]", "job 4711", "job #4711"])
-async def test_a_numbered_thing_is_found_however_it_is_joined_to_its_number(logs: EmbeddedStore, name: str) -> None:
+async def test_a_numbered_thing_is_found_however_it_is_joined_to_its_number(logs: DocumentStore, name: str) -> None:
     await cases.post(logs, "jobs.log", f"2026-03-06 09:00:01 INFO did job-47110\n2026-03-06 09:00:02 INFO did {name}\n")
     assert cited(await ask(logs, "what happened to job 4711?")) == [("jobs.log", 2)]
     assert (await ask(logs, "how many entries mention job 4711?")).plan.get("identifiers") == ["job 4711"]
 
 
-async def test_a_line_asked_of_two_files_is_shown_of_both(files: EmbeddedStore) -> None:
+async def test_a_line_asked_of_two_files_is_shown_of_both(files: DocumentStore) -> None:
     result = await ask(files, "line 42 in app.log and worker.log")
     assert cited(result) == [("app.log", 42), ("worker.log", 42)]
 
@@ -172,7 +172,7 @@ async def test_a_line_asked_of_two_files_is_shown_of_both(files: EmbeddedStore) 
     ],
 )
 async def test_what_is_counted_is_said_with_its_files(
-    files: EmbeddedStore, question: str, count: int, said: str
+    files: DocumentStore, question: str, count: int, said: str
 ) -> None:
     result = await ask(files, question)
     assert result.status is Status.OK
@@ -206,7 +206,7 @@ async def test_columns_that_no_line_has_and_more_values_than_can_be_listed_are_t
     assert "2031-03-04 00:49 1, others or none 10" in (await ask(store, "how many WARN entries per minute?")).answer
 
 
-async def test_what_was_not_found_is_not_taken_for_what_was_found_instead(logs: EmbeddedStore) -> None:
+async def test_what_was_not_found_is_not_taken_for_what_was_found_instead(logs: DocumentStore) -> None:
     result = await ask(logs, "ERROR entries at 10:02 in app.log")
     assert result.plan["count"] == 0
     assert result.answer.splitlines()[1:3] == ["ERROR entries 10:02 in app.log: 0", "entries 10:02 in app.log: 60"]
@@ -231,7 +231,7 @@ async def test_what_was_not_found_is_not_taken_for_what_was_found_instead(logs: 
     ],
 )
 async def test_what_is_dropped_is_said(
-    logs: EmbeddedStore, question: str, line: tuple[str, int], notes: list[str]
+    logs: DocumentStore, question: str, line: tuple[str, int], notes: list[str]
 ) -> None:
     result = await ask(logs, question)
     assert result.status is Status.OK
@@ -259,7 +259,7 @@ async def test_what_is_dropped_is_said(
         ("first FATAL entry of server.yaml", "no log is among them"),
     ],
 )
-async def test_nothing_else_is_shown_instead(files: EmbeddedStore, question: str, said: str) -> None:
+async def test_nothing_else_is_shown_instead(files: DocumentStore, question: str, said: str) -> None:
     result = await ask(files, question)
     assert result.status is Status.NOT_FOUND
     assert said in result.answer
@@ -276,19 +276,19 @@ async def test_the_number_of_another_name_is_no_match(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     "question", ["how many entries mention zeta-00010 in app.log?", "how many FATAL in server.yaml?"]
 )
-async def test_a_count_stays_with_the_files_that_are_named(files: EmbeddedStore, question: str) -> None:
+async def test_a_count_stays_with_the_files_that_are_named(files: DocumentStore, question: str) -> None:
     result = await ask(files, question)
     assert result.plan["count"] == 0
     assert result.answer.startswith("Searched 1 file (")
 
 
-async def test_where_there_are_fewer_lines_than_asked_for_that_is_said(files: EmbeddedStore) -> None:
+async def test_where_there_are_fewer_lines_than_asked_for_that_is_said(files: DocumentStore) -> None:
     result = await ask(files, "5 lines after line 98 of worker.log")
     assert cited(result) == [("worker.log", 99), ("worker.log", 100)]
     assert "only 2 lines follow line 98 of worker.log" in result.answer
 
 
-async def test_only_the_files_that_were_searched_are_said_to_be(files: EmbeddedStore) -> None:
+async def test_only_the_files_that_were_searched_are_said_to_be(files: DocumentStore) -> None:
     assert (await ask(files, "last FATAL in worker.log")).answer.startswith("Searched 1 file (worker.log)")
     assert (await ask(files, "zeta-77777 in app.log")).answer.startswith("Searched 4 files for")
 
@@ -317,7 +317,7 @@ async def test_entries_of_the_level_that_is_spoken_of_go_first(tmp_path: Path) -
     assert cited(await ask(store, "did job-4711 cause errors?"))[0] == ("jobs.log", 41)
 
 
-async def test_a_level_stays_a_condition_where_words_are_ranked(logs: EmbeddedStore) -> None:
+async def test_a_level_stays_a_condition_where_words_are_ranked(logs: DocumentStore) -> None:
     result = await ask(logs, "Which ERROR is about trouble with did?")
     assert result.status is Status.OK
     assert cited(result)[0] == ("app.log", 100)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.chroma import chroma_store
+from services.documents.store.document_store import DocumentStore
 
 ADDRESS = "MILLRACE_CHROMA"
 """An environment variable: `http://127.0.0.1:8000`."""
@@ -83,8 +84,8 @@ def skip_where_none_can_be_started() -> None:
         pytest.skip("the server is not ours to stop: `make test-chroma` installs one that is")
 
 
-def new_store(folder: Path, address: str) -> ChromaStore:
-    return ChromaStore(address, folder)
+def new_store(folder: Path, address: str) -> DocumentStore:
+    return chroma_store(address, folder)
 
 
 def _read(process: subprocess.Popen[bytes], listening: threading.Event, said: list[bytes]) -> None:

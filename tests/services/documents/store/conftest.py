@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.document_store import DocumentStore
 from tests.services.documents.store import chroma_server, imitated_chroma
 from tests.transport.conftest import collected, nats_server
 
 __all__ = ["collected", "nats_server"]
 
-NewStore = Callable[[str], ChromaStore]
+NewStore = Callable[[str], DocumentStore]
 """Of another process each time: its name goes in."""
 
 

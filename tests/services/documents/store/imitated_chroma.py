@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.chroma import ChromaCollections
+from services.documents.store.document_store import DocumentStore
 
 Record = dict[str, Any]
 
@@ -126,6 +127,6 @@ class Chroma:
         self.before_each()
 
 
-def new_store(folder: Path, server: Chroma | None = None) -> ChromaStore:
+def new_store(folder: Path, server: Chroma | None = None) -> DocumentStore:
     client = server if server is not None else Chroma()
-    return ChromaStore("http://chroma.example", folder, connect=lambda _address: client)
+    return DocumentStore(ChromaCollections("http://chroma.example", folder, connect=lambda _address: client))

@@ -6,17 +6,18 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from services.documents.store import SharedStore, SqliteCollections
 from tests.services.documents import cases
 from transport.connection import Address, connect
-from transport.document_store import BucketDocumentStore, open_bucket_store
+from transport.document_store import open_bucket_store
 from transport.streams import Layout, clear, prepare
 
 
 @asynccontextmanager
-async def opened(address: str, folder: Path) -> AsyncGenerator[BucketDocumentStore]:
+async def opened(address: str, folder: Path) -> AsyncGenerator[SharedStore]:
     """`address`: of the server."""
     client = await connect(Address((address,)), "test")
     await clear(client)
     await prepare(client, Layout())
-    yield open_bucket_store(client, folder, cases.new_store(folder))
+    yield open_bucket_store(client, folder, SqliteCollections(cases.folders(folder)))
     await client.close()

@@ -12,7 +12,8 @@ import pytest
 
 import clock
 from services.documents.results import Status
-from services.documents.store.chroma import ABANDONED_SECONDS, ChromaStore
+from services.documents.store.chroma import ABANDONED_SECONDS, ChromaCollections, chroma_store
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, State, StoreUnavailable
 from services.documents.tools import libraries
 from tests.services.documents import cases
@@ -156,7 +157,7 @@ def silent() -> Generator[str]:
 
 
 async def test_a_server_that_says_nothing_is_unavailable(tmp_path: Path, silent: str) -> None:
-    store = ChromaStore(silent, tmp_path, request_seconds=0.05)
+    store = DocumentStore(ChromaCollections(silent, tmp_path, request_seconds=0.05))
     with pytest.raises(StoreUnavailable, match=r"Chroma at http://127.0.0.1:\d+ cannot be used \(TimeoutError\)"):
         await store.list_collections()
     await store.close()
@@ -166,7 +167,7 @@ async def test_where_there_is_no_server_reading_and_writing_say_so(tmp_path: Pat
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        store = ChromaStore(nobody, tmp_path)
+        store = chroma_store(nobody, tmp_path)
         for asked in (store.list_collections(), store.describe(NAME), cases.post(store, "shop.log", cases.LOG)):
             with pytest.raises(StoreUnavailable, match=r"cannot be used \(ConnectionRefusedError\)"):
                 await asked
@@ -242,7 +243,7 @@ async def test_a_real_server_that_is_killed_while_two_write_and_read_never_shows
 async def test_a_real_server_that_hangs_is_unavailable_until_it_goes_on(
     own_server: chroma_server.Server, tmp_path: Path
 ) -> None:
-    store = ChromaStore(own_server.address, tmp_path / "copies", request_seconds=1.0)
+    store = DocumentStore(ChromaCollections(own_server.address, tmp_path / "copies", request_seconds=1.0))
     await cases.post(store, "shop.log", cases.LOG)
     own_server.freeze()
     with pytest.raises(StoreUnavailable, match="Timeout"):

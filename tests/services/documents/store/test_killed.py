@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import sqlite_store
 from services.documents.store.protocol import ChunkSearch, State
 from tests.services.documents import cases
 
@@ -21,7 +21,7 @@ TIMES = 4
 
 async def take_in(folder: Path) -> None:
     """Take in one file after another, and say so, without end."""
-    store, number = EmbeddedStore(cases.folders(folder)), 0
+    store, number = sqlite_store(cases.folders(folder)), 0
     while True:
         await cases.post(store, f"{number}.log", f"{cases.LOG}\n2031-03-04 11:00:00,000 INFO file number-{number}\n")
         sys.stdout.write(f"{number}\n")
@@ -43,7 +43,7 @@ async def test_killed_at_any_moment_of_taking_in_a_file_the_store_is_whole_and_g
         lines += [int(line) for line in (await process.stdout.read()).splitlines()]
         await process.wait()
         said = max(said, *lines)
-        store = EmbeddedStore(cases.folders(tmp_path))
+        store = sqlite_store(cases.folders(tmp_path))
         described = await store.describe(NAME)
         assert described is not None
         whole = {doc.filename for doc in described.documents if doc.state is not State.PENDING}

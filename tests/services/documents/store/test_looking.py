@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from services.documents.store.collection_files import TRIES, OpenFile, ReadOnlyFiles
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import LineWhere, StoreUnavailable
 from tests.services.documents import cases
 
 
-def reader_in(folder: Path) -> EmbeddedStore:
-    return EmbeddedStore(cases.folders(folder), read_only=True)
+def reader_in(folder: Path) -> DocumentStore:
+    return sqlite_store(cases.folders(folder), read_only=True)
 
 
 def file_in(folder: Path) -> Path:

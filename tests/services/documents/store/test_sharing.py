@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.documents.store import chroma
-from services.documents.store.chroma import ChromaStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, NewDocument, Origin, State, StoreUnavailable
 from services.documents.store.writing import side_by_side
 from tests.services.documents import cases
@@ -22,7 +22,7 @@ NAME = cases.case().name
 
 
 @pytest.fixture
-async def one(process: NewStore) -> AsyncGenerator[ChromaStore]:
+async def one(process: NewStore) -> AsyncGenerator[DocumentStore]:
     store = process("one")
     yield store
     for name in await store.list_collections():
@@ -31,13 +31,13 @@ async def one(process: NewStore) -> AsyncGenerator[ChromaStore]:
 
 
 @pytest.fixture
-async def two(process: NewStore) -> AsyncGenerator[ChromaStore]:
+async def two(process: NewStore) -> AsyncGenerator[DocumentStore]:
     store = process("two")
     yield store
     await store.close()
 
 
-async def test_what_one_process_writes_the_other_finds(one: ChromaStore, two: ChromaStore) -> None:
+async def test_what_one_process_writes_the_other_finds(one: DocumentStore, two: DocumentStore) -> None:
     assert await two.search(NAME, ChunkSearch("card")) == []
     document = await cases.post(one, "shop.log", cases.LOG)
     assert [hit.chunk.text for hit in await two.search(NAME, ChunkSearch("card expired"))]
@@ -50,7 +50,7 @@ async def test_what_one_process_writes_the_other_finds(one: ChromaStore, two: Ch
     assert await two.describe(NAME) is None
 
 
-async def test_both_know_a_collection_by_the_same_version(one: ChromaStore, two: ChromaStore) -> None:
+async def test_both_know_a_collection_by_the_same_version(one: DocumentStore, two: DocumentStore) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     first = await version(two)
     assert first == await version(one)
@@ -59,7 +59,7 @@ async def test_both_know_a_collection_by_the_same_version(one: ChromaStore, two:
 
 
 async def test_a_collection_made_anew_by_another_process_is_not_taken_for_the_old_one(
-    one: ChromaStore, two: ChromaStore
+    one: DocumentStore, two: DocumentStore
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     assert await two.search(NAME, ChunkSearch("card"))
@@ -70,7 +70,7 @@ async def test_a_collection_made_anew_by_another_process_is_not_taken_for_the_ol
 
 
 async def test_of_a_case_that_another_process_has_closed_no_copy_stays(
-    one: ChromaStore, two: ChromaStore, tmp_path: Path
+    one: DocumentStore, two: DocumentStore, tmp_path: Path
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await two.search(NAME, ChunkSearch("card"))
@@ -81,7 +81,7 @@ async def test_of_a_case_that_another_process_has_closed_no_copy_stays(
     assert not list((tmp_path / "two").iterdir())
 
 
-async def test_who_stops_leaves_no_copies(one: ChromaStore, two: ChromaStore, tmp_path: Path) -> None:
+async def test_who_stops_leaves_no_copies(one: DocumentStore, two: DocumentStore, tmp_path: Path) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     await two.search(NAME, ChunkSearch("card"))
     await two.close()
@@ -89,7 +89,7 @@ async def test_who_stops_leaves_no_copies(one: ChromaStore, two: ChromaStore, tm
     assert await one.search(NAME, ChunkSearch("card"))
 
 
-async def test_nothing_is_lost_where_two_write_at_the_same_moment(one: ChromaStore, two: ChromaStore) -> None:
+async def test_nothing_is_lost_where_two_write_at_the_same_moment(one: DocumentStore, two: DocumentStore) -> None:
     names = [f"{number}.log" for number in range(4)]
     for name in names:
         await asyncio.gather(
@@ -106,7 +106,7 @@ async def test_nothing_is_lost_where_two_write_at_the_same_moment(one: ChromaSto
     assert await version(one) == await version(two)
 
 
-async def test_the_same_file_from_two_at_once_is_one_document(one: ChromaStore, two: ChromaStore) -> None:
+async def test_the_same_file_from_two_at_once_is_one_document(one: DocumentStore, two: DocumentStore) -> None:
     await asyncio.gather(*(cases.post(store, "shop.log", cases.LOG) for store in (one, two)))
     for store in (one, two):
         described = await store.describe(NAME)
@@ -115,7 +115,7 @@ async def test_the_same_file_from_two_at_once_is_one_document(one: ChromaStore, 
 
 
 async def test_a_write_that_nobody_waits_for_any_more_happens_whole_or_not_at_all(
-    one: ChromaStore, two: ChromaStore
+    one: DocumentStore, two: DocumentStore
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
     for turns in range(0, 40, 4):
@@ -146,13 +146,13 @@ async def test_a_write_that_chroma_does_not_take_has_not_happened(tmp_path: Path
     assert await store.search(NAME, ChunkSearch("card"))
 
 
-async def version(store: ChromaStore) -> int:
+async def version(store: DocumentStore) -> int:
     described = await store.describe(NAME)
     assert described is not None
     return described.version
 
 
-async def test_one_file_posted_twice_at_the_same_moment_is_one_document(one: ChromaStore, two: ChromaStore) -> None:
+async def test_one_file_posted_twice_at_the_same_moment_is_one_document(one: DocumentStore, two: DocumentStore) -> None:
     """Each as an attachment of its own, so that the two know nothing of each other until both are there."""
     prepared = cases.new("shop.log", cases.LOG).prepared
     await one.expect(cases.case(), Origin("later.log", attachment_id=3))
@@ -186,7 +186,7 @@ def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two
 
 
 async def test_more_documents_than_a_request_takes_come_in_several(
-    one: ChromaStore, two: ChromaStore, monkeypatch: pytest.MonkeyPatch
+    one: DocumentStore, two: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chroma, "HEADS_AT_ONCE", 2)
     await one.add(cases.case(), [cases.new(f"{number}.log", f"{cases.LOG}{number}\n") for number in range(5)])

@@ -9,20 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import (
     ChunkSearch,
     Collection,
-    DocumentStore,
     LineWhere,
     NewDocument,
     Origin,
     SearchMode,
     State,
     Where,
-    unfinished,
 )
-from services.documents.store.schema import embedded_text, to_embed
 from tests.hashing import HashingEmbedder
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
@@ -107,7 +105,7 @@ async def test_vectors_of_another_embedder_are_never_compared(store: DocumentSto
     hits = await store.search(cases.case().name, ChunkSearch("card", (await other.embed(["card"]))[0], other.id))
     assert hits
     assert all(hit.score is None for hit in hits)
-    assert [doc.doc_id for _, doc in await unfinished(store, other.id)] == [document.doc_id]
+    assert [doc.doc_id for _, doc in await store.unfinished(other.id)] == [document.doc_id]
     assert await store.unembedded(cases.case().name, document.doc_id, other.id)
 
 
@@ -188,7 +186,7 @@ async def test_unfinished_work_is_told_at_the_start(store: DocumentStore) -> Non
     pending = await store.expect(cases.case(), Origin("later.log", attachment_id=5))
     (lexical,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     await cases.post(store, "done.log", cases.OTHER_LOG)
-    found = await unfinished(store, EMBEDDER.id)
+    found = await store.unfinished(EMBEDDER.id)
     assert {(name, doc.doc_id) for name, doc in found} == {
         (cases.case().name, pending.doc_id),
         (cases.case().name, lexical.doc_id),
@@ -256,20 +254,18 @@ async def test_what_has_no_time_is_neither_the_earliest_nor_the_latest(store: Do
 
 
 async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore) -> None:
-    collection = Collection("global_kb", "global")
+    collection = Collection("user_7_kb", "user", "7")
     (old,) = await store.add(collection, [cases.new("setup.md", "# Setup\n\nPress the green button.\n")])
     doc = cases.new("setup.md", "# Setup\n\nPress the blue button.\n")
-    texts = [embedded_text(doc.origin, chunk) for chunk in to_embed(doc.prepared)]
-    ready = NewDocument(doc.origin, doc.prepared, await EMBEDDER.embed(texts), EMBEDDER.id)
-    (fresh,) = await store.revise(collection, [ready], [old.doc_id])
-    assert fresh.state is State.READY
-    hits = await store.search("global_kb", ChunkSearch("button"))
+    (fresh,) = await store.revise(collection, [doc], [old.doc_id])
+    assert fresh.state is State.LEXICAL
+    hits = await store.search("user_7_kb", ChunkSearch("button"))
     assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
     assert any("blue" in hit.chunk.text for hit in hits)
 
 
 async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: DocumentStore) -> None:
-    collection = Collection("global_kb", "global")
+    collection = Collection("user_7_kb", "user", "7")
     setup, prices = (
         cases.new("setup.md", "# Setup\n\nPress the green button until it clicks.\n"),
         cases.new("prices.md", "# Prices\n\nA button costs a penny.\n"),
@@ -286,13 +282,6 @@ async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: Doc
     assert len(await store.search(collection.name, replace(asked, mode=SearchMode.HYBRID))) == 2
     literal = replace(asked, identifiers=("a penny",))
     assert [hit.chunk.doc_id for hit in await store.search(collection.name, literal)] == [second.doc_id, first.doc_id]
-
-
-async def test_internal_documents_can_be_left_out(store: DocumentStore) -> None:
-    collection = Collection("team_7_kb", "team", "7", 7)
-    await store.add(collection, [cases.new("secret.md", "# Keys\n\nThe spare key hangs left.\n", internal="true")])
-    assert await store.search("team_7_kb", ChunkSearch("spare key"))
-    assert await store.search("team_7_kb", ChunkSearch("spare key", where=Where(internal=False))) == []
 
 
 async def test_two_collections_know_nothing_of_each_other(store: DocumentStore) -> None:

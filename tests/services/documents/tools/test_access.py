@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from services.documents.results import Status, ToolContext
-from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection
+from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
-from services.documents.tools.toolset import build
+from services.documents.tools.scopes import PublishedShelf
 from tests.hashing import HashingEmbedder
+from tests.searching import by_words
 from tests.services.documents import cases
+from tests.world import Shelf
 
 QUESTIONS = (
     "What is on line 4 of shop.log?",
@@ -27,12 +29,12 @@ QUESTIONS = (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_nothing_of_one_thread_is_found_in_another(store: EmbeddedStore, question: str) -> None:
+async def test_nothing_of_one_thread_is_found_in_another(store: DocumentStore, question: str) -> None:
     await cases.post(store, "shop.log", cases.LOG, cases.THREAD)
     await cases.post(store, "deploy/compose.yaml", cases.COMPOSE, cases.THREAD)
     await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
@@ -46,7 +48,7 @@ async def test_nothing_of_one_thread_is_found_in_another(store: EmbeddedStore, q
         assert words not in tool.response(other)
 
 
-async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked_up(store: EmbeddedStore) -> None:
+async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked_up(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = cases.tools_over(store)
     allowed = await tools[libraries.CASE].ask(cases.context(), "What is on line 4 of shop.log?")
@@ -57,13 +59,13 @@ async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked
     assert not await tools[libraries.CASE].offered(ctx)
 
 
-async def test_a_thread_of_another_guild_is_denied(store: EmbeddedStore) -> None:
+async def test_a_thread_of_another_guild_is_denied(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     result = await cases.tools_over(store)[libraries.CASE].ask(cases.context(guild=8), "What is on line 4?")
     assert result.status is Status.DENIED
 
 
-async def test_runbooks_of_one_user_are_never_shown_to_another(store: EmbeddedStore) -> None:
+async def test_runbooks_of_one_user_are_never_shown_to_another(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     await cases.write_runbook(store, "# Restarts\n\nNever restart the ledger on Fridays.\n", cases.MARA, "Restarts")
     tools = cases.tools_over(store, embedder=HashingEmbedder())
@@ -74,7 +76,7 @@ async def test_runbooks_of_one_user_are_never_shown_to_another(store: EmbeddedSt
         assert others not in text
 
 
-async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_that(store: EmbeddedStore) -> None:
+async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_that(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     private, sharing = cases.tools_over(store), cases.tools_over(store, sharing=[cases.FRAN])
     question = "How do I restart the ledger?"
@@ -84,65 +86,26 @@ async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_
     assert await sharing[libraries.USER].offered(cases.context())
 
 
-async def team_notes(store: EmbeddedStore, guild: int = cases.GUILD) -> None:
-    collection = Collection(f"team_{guild}_kb", "team", str(guild), guild)
-    await store.add(
-        collection,
-        [
-            cases.new("refunds.md", "# Refunds\n\nRefunds take three days.\n", topic="refunds"),
-            cases.new(
-                "fraud.md", "# Fraud\n\nRefunds above 900 EUR are checked by Mara.\n", topic="fraud", internal="true"
-            ),
-        ],
-    )
+NOTES = {
+    "team:refunds.txt": "--- QA ---\nid: qa_1\ntimestamp: 2031-03-04T10:00:00Z\n"
+    "User: How many days do refunds take?\nTeam: Refunds take three days.\n\n"
+}
 
 
-@pytest.mark.parametrize(
-    ("team", "public", "seen"), [(False, True, False), (False, False, False), (True, False, True), (True, True, False)]
-)
-async def test_internal_topics_are_for_the_team_where_nobody_else_reads(
-    store: EmbeddedStore, team: bool, public: bool, seen: bool
-) -> None:
-    await team_notes(store)
-    ctx = cases.context(public=public, team=team)
-    text = await cases.tools_over(store)[libraries.TEAM].run(
-        ctx, "How many days do refunds take, and who checks refunds?", k=10
-    )
-    assert ("900 EUR" in text) is seen
-    assert "three days" in text
+async def test_what_the_team_has_told_is_for_its_guilds_and_named_teams(store: DocumentStore) -> None:
+    tool = cases.tools_over(store, by_words(Shelf(NOTES)))[libraries.TEAM]
+    question = "How many days do refunds take?"
+    assert "three days" in await tool.run(cases.context(), question)
+    nowhere = cases.context(guild=None)
+    assert (await tool.ask(nowhere, question)).status is Status.INVALID
+    assert not await tool.offered(nowhere)
+    assert "three days" in await tool.run(replace(nowhere, team_id="lamps"), question)
 
 
-async def test_a_topic_is_hidden_as_soon_as_that_is_configured_whatever_is_indexed_still(store: EmbeddedStore) -> None:
-    """Between a start with another configuration and the end of indexing, somebody may ask."""
-    await team_notes(store)
-    await store.add(
-        Collection(f"team_{cases.GUILD}_kb", "team", str(cases.GUILD), cases.GUILD),
-        [cases.new("refunds-2.md", "# Refunds\n\nRefunds of gift cards take a year.\n", topic="refunds-2")],
-    )
-    tools = build(store=store, internal_topics=["refunds"])
-    tool, question = tools[libraries.TEAM], "How many days do refunds take?"
-    outsider, insider = cases.context(), cases.context(public=False, team=True)
-    assert (await tool.ask(outsider, question)).status is Status.NOT_INDEXED
-    assert not await tool.offered(outsider)
-    assert "three days" in await tool.run(insider, question)
-    assert await tool.offered(insider)
-
-
-async def test_what_the_team_may_see_is_not_kept_for_others(store: EmbeddedStore) -> None:
-    await team_notes(store)
-    tool = cases.tools_over(store)[libraries.TEAM]
-    assert "900 EUR" in await tool.run(
-        cases.context(public=False, team=True), "How many days do refunds take, and who checks refunds?"
-    )
-    assert "900 EUR" not in await tool.run(
-        cases.context(public=False), "How many days do refunds take, and who checks refunds?"
-    )
-
-
-async def test_the_notes_of_one_guild_are_not_for_another(store: EmbeddedStore) -> None:
-    await team_notes(store)
-    tool = cases.tools_over(store)[libraries.TEAM]
-    assert (await tool.ask(cases.context(guild=8), "refunds?")).status is Status.NOT_INDEXED
-    pretending = ToolContext(8, cases.THREAD, cases.FRAN, team_id=str(cases.GUILD))
-    assert (await tool.ask(pretending, "refunds?")).status is Status.DENIED
-    assert (await tool.ask(cases.context(guild=None), "refunds?")).status is Status.INVALID
+async def test_two_searches_never_share_an_answer(store: DocumentStore) -> None:
+    """One may know what the other must not tell."""
+    tools = cases.tools_over(store, by_words(Shelf(NOTES)))
+    more = {**NOTES, "team:fraud.txt": NOTES["team:refunds.txt"].replace("Refunds take three days", "900 EUR or so")}
+    insiders = replace(tools[libraries.TEAM], shelf=PublishedShelf(by_words(Shelf(more))))
+    for tool, seen in ((insiders, True), (tools[libraries.TEAM], False)):
+        assert ("900 EUR" in await tool.run(cases.context(), "How many days do refunds take?")) is seen

@@ -13,9 +13,10 @@ import pytest
 
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.results import QAResult, Status
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
 from services.documents.tools.core import AnswerCache, DocumentQATool, normalised
+from services.documents.tools.scopes import FileShelf
 from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
@@ -24,11 +25,11 @@ QUESTION = "What happened to ord-58213?"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path)
 
 
-async def test_the_same_question_again_is_answered_from_memory(store: EmbeddedStore) -> None:
+async def test_the_same_question_again_is_answered_from_memory(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tool = cases.tools_over(store)[libraries.CASE]
     first = await tool.ask(cases.context(), QUESTION)
@@ -39,7 +40,7 @@ async def test_the_same_question_again_is_answered_from_memory(store: EmbeddedSt
 
 
 @pytest.mark.parametrize("seconds", [3599, 3601])
-async def test_answers_keep_for_an_hour(store: EmbeddedStore, seconds: int) -> None:
+async def test_answers_keep_for_an_hour(store: DocumentStore, seconds: int) -> None:
     """A `cache_ttl` that somebody reads."""
     await cases.post(store, "shop.log", cases.LOG)
     tool = cases.tools_over(store)[libraries.CASE]
@@ -48,7 +49,7 @@ async def test_answers_keep_for_an_hour(store: EmbeddedStore, seconds: int) -> N
     assert (await tool.ask(cases.context(), QUESTION)).cached is (seconds < 3600)
 
 
-async def test_that_there_is_nothing_is_known_for_a_minute(store: EmbeddedStore) -> None:
+async def test_that_there_is_nothing_is_known_for_a_minute(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tool = cases.tools_over(store)[libraries.CASE]
     for seconds, cached in ((0, False), (59, True), (2, False)):
@@ -56,7 +57,7 @@ async def test_that_there_is_nothing_is_known_for_a_minute(store: EmbeddedStore)
         assert (await tool.ask(cases.context(), "What happened to ord-11111?")).cached is cached
 
 
-async def test_closing_a_thread_forgets_its_answers(store: EmbeddedStore) -> None:
+async def test_closing_a_thread_forgets_its_answers(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
     tools = cases.tools_over(store)
@@ -67,7 +68,7 @@ async def test_closing_a_thread_forgets_its_answers(store: EmbeddedStore) -> Non
     assert len(cache) == 1
 
 
-async def test_an_answer_that_was_under_way_when_its_thread_was_closed_is_not_kept(store: EmbeddedStore) -> None:
+async def test_an_answer_that_was_under_way_when_its_thread_was_closed_is_not_kept(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     asker = cases.ScriptedAsker("It was declined.")
     tools = cases.tools_over(store, asker=asker)
@@ -114,16 +115,16 @@ class Slow(ExtractiveSynthesiser):
         return await super().answer(material)
 
 
-async def test_equal_questions_at_one_time_share_one_answer(store: EmbeddedStore) -> None:
+async def test_equal_questions_at_one_time_share_one_answer(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     slow = Slow()
-    core = DocumentQATool(config=libraries.CASE_EVIDENCE, store=store, synthesiser=slow)
+    core = DocumentQATool(config=libraries.CASE_EVIDENCE, shelf=FileShelf(store), synthesiser=slow)
     results = await asyncio.gather(*(core.answer_question(QUESTION, "100") for _ in range(8)))
     assert len(slow.calls) == 1
     assert len({result.answer for result in results}) == 1
 
 
-async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(store: EmbeddedStore) -> None:
+async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(store: DocumentStore) -> None:
     """The model is a dictionary: what each thread holds now. An answer that is not from it would be stale."""
     random_ = random.Random(20_311)  # noqa: S311 (repeatable, not secret)
     tools = cases.tools_over(store)
@@ -156,7 +157,7 @@ def test_what_makes_no_difference_is_taken_out_of_questions() -> None:
     assert normalised("what is it") != normalised("what was it")
 
 
-async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(store: EmbeddedStore) -> None:
+async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(store: DocumentStore) -> None:
     class Faltering(HashingEmbedder):
         works = False
 
@@ -187,7 +188,7 @@ async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(st
     ],
 )
 async def test_questions_that_letter_case_makes_different_share_no_answer(
-    store: EmbeddedStore, one: str, other: str
+    store: DocumentStore, one: str, other: str
 ) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     fresh = [await cases.tools_over(store)[libraries.CASE].ask(cases.context(), question) for question in (one, other)]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from services.documents.results import QAResult, Status
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.collection_files import SqliteCollections
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import CollectionSummary, Origin, StoreUnavailable
 from services.documents.tools import libraries
 from services.documents.tools.core import Breaker, DocumentQATool
@@ -22,7 +23,7 @@ SECRET = "disk sda1 is on fire"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path)
 
 
@@ -32,33 +33,33 @@ async def ask(
     return await tools[tool].ask(cases.context(thread), question)
 
 
-async def test_without_a_thread_there_is_no_evidence(store: EmbeddedStore) -> None:
+async def test_without_a_thread_there_is_no_evidence(store: DocumentStore) -> None:
     result = await ask(cases.tools_over(store), "What happened?", thread=None)
     assert result.status is Status.INVALID
 
 
 @pytest.mark.parametrize("question", ["", "   \n", "why? " * 300])
-async def test_a_question_must_be_one(store: EmbeddedStore, question: str) -> None:
+async def test_a_question_must_be_one(store: DocumentStore, question: str) -> None:
     result = await ask(cases.tools_over(store), question)
     assert result.status is Status.INVALID
     assert "question" in result.answer
 
 
-async def test_where_nothing_was_posted_the_user_is_to_be_asked(store: EmbeddedStore) -> None:
+async def test_where_nothing_was_posted_the_user_is_to_be_asked(store: DocumentStore) -> None:
     result = await ask(cases.tools_over(store), "What happened?")
     assert result.status is Status.NOT_INDEXED
     assert "ask the user" in result.answer
     assert await store.list_collections() == []
 
 
-async def test_files_on_their_way_are_told(store: EmbeddedStore) -> None:
+async def test_files_on_their_way_are_told(store: DocumentStore) -> None:
     await store.expect(cases.case(), Origin("big.log", attachment_id=1))
     result = await ask(cases.tools_over(store), "What happened?")
     assert result.status is Status.INDEXING
     assert "1 of 1 file" in result.answer
 
 
-async def test_what_is_there_is_searched_while_others_are_on_their_way(store: EmbeddedStore) -> None:
+async def test_what_is_there_is_searched_while_others_are_on_their_way(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await store.expect(cases.case(), Origin("big.log", attachment_id=1))
     tools = cases.tools_over(store)
@@ -70,7 +71,7 @@ async def test_what_is_there_is_searched_while_others_are_on_their_way(store: Em
     assert not (await ask(tools, "What happened to ord-58213?")).cached
 
 
-async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: EmbeddedStore) -> None:
+async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: DocumentStore) -> None:
     expected = await store.expect(cases.case(), Origin("photo.log", attachment_id=1))
     await store.fail(cases.case().name, expected.doc_id, "it is no text")
     result = await ask(cases.tools_over(store), "What happened?")
@@ -90,7 +91,7 @@ async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: Emb
     ],
 )
 async def test_what_could_not_be_read_is_named_once_in_answers_from_the_rest(
-    store: EmbeddedStore, error: str, told: str
+    store: DocumentStore, error: str, told: str
 ) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     for number, (name, reason) in enumerate([("a.exe", error), ("old.log", "old.log was removed by its owner.")], 1):
@@ -100,14 +101,14 @@ async def test_what_could_not_be_read_is_named_once_in_answers_from_the_rest(
     assert result.answer.splitlines()[-2:] == [f"Note: {told}.", "Note: old.log was removed by its owner."]
 
 
-async def test_nothing_found_says_where_was_looked(store: EmbeddedStore) -> None:
+async def test_nothing_found_says_where_was_looked(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     result = await ask(cases.tools_over(store), "What happened to ord-11111?")
     assert result.status is Status.NOT_FOUND
     assert result.answer.startswith("Searched 1 file (shop.log) for")
 
 
-async def test_what_is_too_far_away_is_refused_without_a_claim(store: EmbeddedStore) -> None:
+async def test_what_is_too_far_away_is_refused_without_a_claim(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     tools = cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
     result = await ask(tools, "Which wine goes with grilled trout?", tool=libraries.USER)
@@ -118,14 +119,14 @@ async def test_what_is_too_far_away_is_refused_without_a_claim(store: EmbeddedSt
     assert "poolctl show" in near.answer
 
 
-async def test_an_exact_name_passes_the_gate(store: EmbeddedStore) -> None:
+async def test_an_exact_name_passes_the_gate(store: DocumentStore) -> None:
     await cases.write_runbook(store, f"{cases.RUNBOOK}\n## E-10421\n\nAsk the vendor.\n", cases.FRAN)
     tools = cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
     result = await ask(tools, "Tell me whatever is known on E-10421, when, where and by whom", tool=libraries.USER)
     assert result.status is Status.OK
 
 
-async def test_access_denied_hints_at_nothing(store: EmbeddedStore) -> None:
+async def test_access_denied_hints_at_nothing(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     with_runbooks = await ask(cases.tools_over(store), "What are my steps?", tool=libraries.USER)
     without = await cases.tools_over(store)[libraries.USER].ask(cases.context(asker=cases.MARA), "What are my steps?")
@@ -133,7 +134,7 @@ async def test_access_denied_hints_at_nothing(store: EmbeddedStore) -> None:
     assert with_runbooks.status is Status.DENIED
 
 
-async def test_without_an_embedder_words_are_compared_and_that_is_said(store: EmbeddedStore) -> None:
+async def test_without_an_embedder_words_are_compared_and_that_is_said(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     tools = cases.tools_over(store, sharing=[cases.FRAN])
     result = await ask(tools, "How do I check the connection pool?", tool=libraries.USER)
@@ -146,7 +147,7 @@ class BrokenEmbedder(HashingEmbedder):
         raise EmbeddingFailed(SECRET)
 
 
-async def test_an_embedder_that_fails_costs_no_answer(store: EmbeddedStore) -> None:
+async def test_an_embedder_that_fails_costs_no_answer(store: DocumentStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
     tools = cases.tools_over(store, embedder=BrokenEmbedder(), sharing=[cases.FRAN])
     result = await ask(tools, "How do I check the connection pool?", tool=libraries.USER)
@@ -154,7 +155,7 @@ async def test_an_embedder_that_fails_costs_no_answer(store: EmbeddedStore) -> N
     assert SECRET not in result.answer
 
 
-class BrokenStore(EmbeddedStore):
+class BrokenStore(DocumentStore):
     """Fails, or hangs, as often as it is told to."""
 
     failures = 1_000_000
@@ -174,7 +175,7 @@ class BrokenStore(EmbeddedStore):
 def broken(
     tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False
 ) -> tuple[BrokenStore, dict[str, DocumentQATool]]:
-    store = BrokenStore(cases.folders(tmp_path))
+    store = BrokenStore(SqliteCollections(cases.folders(tmp_path)))
     store.failures, store.hangs = failures, hangs
     return store, build(store=store)
 
@@ -191,7 +192,7 @@ async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) ->
 async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, hangs: bool) -> None:
     """No text of an exception is ever shown."""
     _, tools = broken(tmp_path, hangs=hangs)
-    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
+    result = await ask(tools, "What happened?")
     assert result.status is Status.RETRIEVAL_ERROR
     assert "temporarily unavailable" in result.answer
     assert SECRET not in result.answer
@@ -200,14 +201,14 @@ async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, han
 async def test_a_store_that_stays_down_is_left_alone_for_a_minute(tmp_path: Path) -> None:
     store, tools = broken(tmp_path)
     for _ in range(5):
-        await ask(tools, "What happened?", tool=libraries.GLOBAL)
+        await ask(tools, "What happened?")
     asked = store.asked
-    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
+    result = await ask(tools, "What happened?")
     assert result.status is Status.RETRIEVAL_ERROR
     assert store.asked == asked
     store.failures = 0
     await asyncio.sleep(61)
-    assert (await ask(tools, "What happened?", tool=libraries.GLOBAL)).status is Status.NOT_INDEXED
+    assert (await ask(tools, "What happened?")).status is Status.NOT_INDEXED
 
 
 async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:

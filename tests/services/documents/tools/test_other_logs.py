@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.results import QAResult, Status
 from services.documents.store import protocol
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
 from tests.hashing import HashingEmbedder
@@ -56,7 +56,7 @@ FILES = {"access.log": ACCESS, "errors.log": ERRORS, "events.log": EVENTS, "serv
 
 
 async def ask(folder: Path, name: str, question: str) -> QAResult:
-    store: EmbeddedStore = cases.new_store(folder)
+    store: DocumentStore = cases.new_store(folder)
     await cases.post(store, name, FILES[name])
     result = await cases.tools_over(store, embedder=HashingEmbedder())[libraries.CASE].ask(cases.context(), question)
     await store.close()

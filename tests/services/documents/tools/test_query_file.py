@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.documents.results import QAResult, Status
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.tools.toolset import QueryFile, Toolset
 from tests.services.documents import cases
 
@@ -26,14 +26,14 @@ MIXED = """\
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> EmbeddedStore:
+async def store(tmp_path: Path) -> DocumentStore:
     made = cases.new_store(tmp_path)
     await cases.post(made, "auth.log", AUTH)
     await cases.post(made, "mixed.log", MIXED)
     return made
 
 
-async def ask(store: EmbeddedStore, **form: Any) -> QAResult:
+async def ask(store: DocumentStore, **form: Any) -> QAResult:
     evidence = cases.tools_over(store)["answer_from_case_evidence"]
     return await QueryFile(evidence).ask(cases.context(), form)
 
@@ -42,14 +42,14 @@ def lines(result: QAResult) -> list[int]:
     return [each.line_start for each in result.citations]
 
 
-async def test_a_count_by_address_names_each_with_its_number(store: EmbeddedStore) -> None:
+async def test_a_count_by_address_names_each_with_its_number(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", all_of=["authentication failure"], group_by="address")
     assert "3 lines fit" in found.answer
     assert "  10.0.0.1: 6\n  10.0.0.12: 1" in found.answer
     assert not found.citations
 
 
-async def test_a_repeated_message_counts_as_often_as_it_says(store: EmbeddedStore) -> None:
+async def test_a_repeated_message_counts_as_often_as_it_says(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", all_of=["user=root"], mode="count")
     assert found.plan["count"] == 6
     assert '1 line says "message repeated n times" and counts n times: 6 messages' in found.answer
@@ -70,18 +70,18 @@ async def test_a_repeated_message_counts_as_often_as_it_says(store: EmbeddedStor
         ({"line": 2, "mode": "list"}, [2]),
     ],
 )
-async def test_conditions_hold_together(store: EmbeddedStore, form: dict[str, Any], wanted: list[int]) -> None:
+async def test_conditions_hold_together(store: DocumentStore, form: dict[str, Any], wanted: list[int]) -> None:
     assert lines(await ask(store, file="auth.log", **form)) == wanted
 
 
-async def test_what_is_shown_and_what_is_not_is_told(store: EmbeddedStore) -> None:
+async def test_what_is_shown_and_what_is_not_is_told(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", limit=2)
     assert "4 lines fit" in found.answer
     assert "Shown, in order of time: 2; not shown: 2; go on with offset 2." in found.answer
     assert lines(await ask(store, file="auth.log", limit=2, offset=2)) == [3, 4]
 
 
-async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(store: EmbeddedStore) -> None:
+async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(store: DocumentStore) -> None:
     found = await ask(store, file="mixed.log", level=["ERROR"], mode="first")
     assert lines(found) == [3]
     assert "mixed.log is not in order of time" in found.answer
@@ -92,14 +92,14 @@ async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(stor
     assert lines(by_regex) == [3]
 
 
-async def test_a_line_is_shown_with_those_around_it_marked(store: EmbeddedStore) -> None:
+async def test_a_line_is_shown_with_those_around_it_marked(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", line=2, before=1, after=1)
     assert "\n  auth.log:1: " in found.answer
     assert "\n> auth.log:2: " in found.answer
     assert "auth.log:4" not in found.answer
 
 
-async def test_windows_that_overlap_are_written_once(store: EmbeddedStore) -> None:
+async def test_windows_that_overlap_are_written_once(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", all_of=["authentication"], mode="context", before=2, after=2)
     assert found.answer.count("auth.log:2:") == 1
     assert found.answer.count("\n> ") == 3
@@ -119,16 +119,16 @@ async def test_windows_that_overlap_are_written_once(store: EmbeddedStore) -> No
         ({"group_by": "key", "key": "user", "top": 1, "file": "auth.log"}, "1 not shown; messages:\n  root: 6"),
     ],
 )
-async def test_lines_are_grouped(store: EmbeddedStore, form: dict[str, Any], wanted: str) -> None:
+async def test_lines_are_grouped(store: DocumentStore, form: dict[str, Any], wanted: str) -> None:
     assert wanted in (await ask(store, **form)).answer
 
 
-async def test_a_log_without_years_shows_none(store: EmbeddedStore) -> None:
+async def test_a_log_without_years_shows_none(store: DocumentStore) -> None:
     for form in ({"mode": "first"}, {"group_by": "day"}, {"line": 1}):
         assert "0000" not in (await ask(store, file="auth.log", **form)).answer
 
 
-async def test_when_nothing_fits_each_condition_has_its_own_count(store: EmbeddedStore) -> None:
+async def test_when_nothing_fits_each_condition_has_its_own_count(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", all_of=["guest", "PlcmSpIp"])
     assert found.status is Status.NOT_FOUND
     assert '"guest": 1, "PlcmSpIp": 1' in found.answer
@@ -136,7 +136,7 @@ async def test_when_nothing_fits_each_condition_has_its_own_count(store: Embedde
     assert "There is no line 9: auth.log has 4 lines." in (await ask(store, file="auth.log", line=9)).answer
 
 
-async def test_a_text_never_matches_inside_a_word(store: EmbeddedStore) -> None:
+async def test_a_text_never_matches_inside_a_word(store: DocumentStore) -> None:
     assert (await ask(store, file="auth.log", all_of=["IP"])).plan["count"] == 0
 
 
@@ -158,14 +158,14 @@ async def test_a_text_never_matches_inside_a_word(store: EmbeddedStore) -> None:
         ({"group_by": "key"}, "needs key"),
     ],
 )
-async def test_a_wrong_form_is_refused_in_one_sentence(store: EmbeddedStore, form: dict[str, Any], why: str) -> None:
+async def test_a_wrong_form_is_refused_in_one_sentence(store: DocumentStore, form: dict[str, Any], why: str) -> None:
     found = await ask(store, **form)
     assert found.status is Status.INVALID
     assert why in found.answer
     assert "\n" not in found.answer
 
 
-async def test_who_may_ask_is_as_for_the_case_evidence(store: EmbeddedStore) -> None:
+async def test_who_may_ask_is_as_for_the_case_evidence(store: DocumentStore) -> None:
     evidence = cases.tools_over(store)["answer_from_case_evidence"]
     for stranger in (cases.context(guild=8), cases.context(cases.OTHER_THREAD)):
         found = await QueryFile(evidence).ask(stranger, {"all_of": ["root"]})
@@ -173,7 +173,7 @@ async def test_who_may_ask_is_as_for_the_case_evidence(store: EmbeddedStore) -> 
         assert "root" not in found.answer
 
 
-async def test_it_is_offered_where_there_are_files_and_its_lines_may_be_cited(store: EmbeddedStore) -> None:
+async def test_it_is_offered_where_there_are_files_and_its_lines_may_be_cited(store: DocumentStore) -> None:
     toolset = Toolset(cases.tools_over(store), cases.context())
     await toolset.ready()
     tool = next(each for each in toolset.tools if each.name == "query_file")
@@ -190,7 +190,7 @@ async def test_it_is_offered_where_there_are_files_and_its_lines_may_be_cited(st
     assert not elsewhere.tools
 
 
-async def test_long_results_say_how_much_of_them_is_shown(store: EmbeddedStore) -> None:
+async def test_long_results_say_how_much_of_them_is_shown(store: DocumentStore) -> None:
     long = "".join(f"2031-03-04 10:00:00 INFO a.B: {n} {'x' * 380}\n" for n in range(60))
     await cases.post(store, "long.log", long)
     found = await ask(store, file="long.log", limit=50)
@@ -198,7 +198,7 @@ async def test_long_results_say_how_much_of_them_is_shown(store: EmbeddedStore) 
     assert f"not shown: {60 - len(found.citations)}; go on with offset {len(found.citations)}" in found.answer
 
 
-async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: EmbeddedStore) -> None:
+async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: DocumentStore) -> None:
     """What was asked for literally, and found, stands in the file."""
     toolset = Toolset(cases.tools_over(store), cases.context())
     await toolset.ready()
@@ -208,7 +208,7 @@ async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: EmbeddedSt
     assert '"no such thing" (unverified)' in checked
 
 
-async def test_lines_are_counted_by_what_they_say_whatever_their_numbers(store: EmbeddedStore) -> None:
+async def test_lines_are_counted_by_what_they_say_whatever_their_numbers(store: DocumentStore) -> None:
     found = await ask(store, file="auth.log", group_by="message", top=1)
     found_twice = await ask(store, file="mixed.log", group_by="message")
     assert "Jun # # host sshd(pam_unix)[#]: message repeated # times" in found.answer

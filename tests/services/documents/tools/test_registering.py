@@ -9,21 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.results import Status, ToolContext
-from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection, SearchMode, Weights
 from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import LIBRARIES, KBConfig
+from services.documents.tools.scopes import FileShelf
 from services.documents.tools.toolset import Toolset, build
 from services.search.embedding import Vectors
 from tests.hashing import HashingEmbedder
+from tests.searching import by_words
 from tests.services.documents import cases
+from tests.world import Shelf
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> EmbeddedStore:
+def store(tmp_path: Path) -> DocumentStore:
     return cases.new_store(tmp_path)
 
 
@@ -49,9 +52,9 @@ BY_MEANING = replace(GLOSSARY, search_mode=SearchMode.VECTOR)
 """The same, of which nothing is found by its words alone."""
 
 
-async def test_a_fifth_library_needs_no_change_of_the_core(store: EmbeddedStore) -> None:
+async def test_a_fifth_library_needs_no_change_of_the_core(store: DocumentStore) -> None:
     tools = cases.tools_over(store, embedder=HashingEmbedder())
-    tool = tools[GLOSSARY.name] = replace(tools[libraries.GLOBAL], config=GLOSSARY)
+    tool = tools[GLOSSARY.name] = replace(tools[libraries.CASE], config=GLOSSARY)
     await store.add(
         Collection("glossary", "glossary"),
         [cases.new("escrow.md", "# Escrow\n\nMoney that a third party keeps until both sides agree.\n", word="escrow")],
@@ -66,13 +69,13 @@ async def test_a_fifth_library_needs_no_change_of_the_core(store: EmbeddedStore)
     assert denied.status is Status.DENIED
 
 
-async def found(store: EmbeddedStore, config: KBConfig, question: str, embedder: HashingEmbedder | None) -> list[str]:
+async def found(store: DocumentStore, config: KBConfig, question: str, embedder: HashingEmbedder | None) -> list[str]:
     """The words that a glossary has for a question, best first."""
-    tool = DocumentQATool(config=config, store=store, embedder=embedder)
+    tool = DocumentQATool(config=config, shelf=FileShelf(store), embedder=embedder)
     return list((await tool.answer_question(question, k=1)).sources)
 
 
-async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_vectors(store: EmbeddedStore) -> None:
+async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_vectors(store: DocumentStore) -> None:
     class Contrary(HashingEmbedder):
         """Takes a ledger for an escrow."""
 
@@ -97,20 +100,20 @@ async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_
     assert await found(store, BY_MEANING, identifier, HashingEmbedder()) == ["escrow"]
 
 
-async def test_the_four_libraries_are_searched_by_meaning_and_by_words(store: EmbeddedStore) -> None:
+async def test_the_four_libraries_are_searched_by_meaning_and_by_words(store: DocumentStore) -> None:
     assert {config.search_mode for config in LIBRARIES} == {SearchMode.HYBRID}
 
 
-async def test_one_line_says_which_tools_there_are(store: EmbeddedStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_line_says_which_tools_there_are(store: DocumentStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tools = build(store=store, embedder=HashingEmbedder())
+        tools = build(store=store, search=by_words(Shelf()), embedder=HashingEmbedder())
     assert list(tools) == [libraries.CASE, libraries.TEAM, libraries.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
     names = f"{libraries.CASE}, {libraries.TEAM}, {libraries.GLOBAL}"
     assert lines == [f"Document tools: {names}; embeddings by hashing-256; condensed by extractive/1"]
 
 
-async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> None:
+async def test_a_tool_without_content_is_not_offered(store: DocumentStore) -> None:
     tools = cases.tools_over(store, sharing=[cases.FRAN])
 
     async def offered(ctx: ToolContext) -> list[str]:
@@ -122,7 +125,7 @@ async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> No
     assert await offered(cases.context(cases.OTHER_THREAD)) == []
 
 
-async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> None:
+async def test_the_model_never_says_who_asks_or_where(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = Toolset(cases.tools_over(store), cases.context())
     await tools.ready()
@@ -132,7 +135,7 @@ async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> N
     assert "card expired" in str(text)
 
 
-async def test_calls_of_one_answer_go_on_from_each_other(store: EmbeddedStore) -> None:
+async def test_calls_of_one_answer_go_on_from_each_other(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = Toolset(cases.tools_over(store), cases.context())
     await tools.ready()
@@ -142,14 +145,14 @@ async def test_calls_of_one_answer_go_on_from_each_other(store: EmbeddedStore) -
 
 
 @pytest.mark.parametrize(("k", "most"), [(-3, 1), (0, 1), (2, 2), (500, 20)])
-async def test_k_is_brought_into_its_range(store: EmbeddedStore, k: int, most: int) -> None:
+async def test_k_is_brought_into_its_range(store: DocumentStore, k: int, most: int) -> None:
     lines = [f"2031-03-04 10:{n:02}:00 ERROR a.B: broken {'x' * (n % 7)} by part-{n}00" for n in range(60)]
     await cases.post(store, "many.log", "\n".join(lines) + "\n")
     result = await cases.tools_over(store)[libraries.CASE].ask(cases.context(), "what is broken by parts", k=k)
     assert 1 <= result.chunk_count <= most
 
 
-async def test_calling_a_tool_without_awaiting_it_is_an_error(store: EmbeddedStore) -> None:
+async def test_calling_a_tool_without_awaiting_it_is_an_error(store: DocumentStore) -> None:
     tool = cases.tools_over(store)[libraries.CASE]
     with pytest.raises(NotImplementedError, match="await"):
         tool(cases.context(), "What happened?")
@@ -164,8 +167,8 @@ def test_each_description_says_what_for_and_what_else(config: KBConfig) -> None:
     assert libraries.PARAMETERS["required"] == ["question"]
 
 
-async def test_filters_that_nobody_knows_are_refused(store: EmbeddedStore) -> None:
+async def test_filters_that_nobody_knows_are_refused(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG)
-    tool = DocumentQATool(config=GLOSSARY, store=store)
+    tool = DocumentQATool(config=GLOSSARY, shelf=FileShelf(store))
     assert (await tool.answer_question("what?", None, filters={"colour": "red"})).status is Status.INVALID

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from services.documents.indexing import fill
+from services.documents.ingesting import fill
 from services.documents.store.protocol import State
 from services.search import embedding
 from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, PackagedEmbedder, Vectors

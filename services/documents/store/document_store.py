@@ -1,0 +1,259 @@
+"""The store of documents: everything that is read of collections and written to them, wherever they are kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from services.documents.store import schema, searching, writing
+from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections
+from services.documents.store.protocol import (
+    ChunkHit,
+    ChunkSearch,
+    Collection,
+    CollectionSummary,
+    Document,
+    LineWhere,
+    MatchingLines,
+    NewDocument,
+    Origin,
+    SharedNotes,
+    StoredChunk,
+    Unembedded,
+)
+from services.search.embedding import Vectors
+from services.storage import in_thread
+
+T = TypeVar("T")
+
+
+class Collections(Protocol):
+    """Where collections are kept, each as an SQLite file to which work is applied in a thread.
+
+    Each method raises StoreUnavailable.
+    """
+
+    async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
+        """Return the result of `work`; `nothing` if there is no such collection."""
+        ...
+
+    async def change(
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        create: Collection | None = None,
+        *,
+        erase: bool = False,
+        soon: bool = False,
+    ) -> T | None:
+        """Run `work` in one transaction and return its result; None if there is no such collection, and none to
+        `create`. `work` may be run again where another process has written first.
+
+        `erase`: nothing of what was deleted may be left in a file. `soon`: other processes need not see the change
+        before a few seconds have passed.
+        """
+        ...
+
+    async def describe(self, name: str) -> CollectionSummary | None:
+        """Return the collection and its documents, in order of arrival; None: there is no such collection."""
+        ...
+
+    async def delete(self, name: str) -> bool:
+        """Delete a collection from memory and disk. False: it was not there."""
+        ...
+
+    async def names(self, prefix: str = "") -> list[str]:
+        """Return the names of the collections that begin with `prefix`, in order."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class DocumentStore:
+    """Keeps collections of documents. Reading a collection that does not exist gives an empty result and creates
+    nothing.
+    Every method raises StoreUnavailable.
+    """
+
+    def __init__(self, collections: Collections) -> None:
+        self.collections = collections
+
+    async def expect(self, collection: Collection, origin: Origin) -> Document:
+        """Note that a document is about to come (`pending`); creates the collection if it is missing.
+
+        Called again for the same attachment, it returns the same document.
+        """
+
+        def work(connection: sqlite3.Connection) -> Document:
+            return writing.expect(connection, collection.name, origin)
+
+        document = await self.collections.change(collection.name, work, collection, soon=True)
+        assert document is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
+        return document
+
+    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
+        """Add documents: searchable by words.
+
+        For a file that is there already, only its new origin is noted. A document that was expected for the same
+        attachment becomes this one. Without `create`, nothing is written or returned if the collection does not exist.
+        """
+        return await self._take_in(collection, docs, (), create=create)
+
+    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
+        """Add and delete documents in one step: a search finds either the old state or the new."""
+        return await self._take_in(collection, docs, drop, create=True)
+
+    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
+        """Note why a document could not be read. False: the document does not exist."""
+        return bool(await self.collections.change(name, lambda at: writing.fail(at, doc_id, reason)))
+
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
+        """Return the chunks that have no vector of this embedder yet."""
+        return await self.collections.read(
+            name, lambda file: writing.unembedded(file.connection, doc_id, embedder_id), []
+        )
+
+    async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
+        """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
+        exist.
+        """
+
+        def work(connection: sqlite3.Connection) -> bool:
+            return writing.embed(connection, doc_id, embedder_id, vectors)
+
+        return bool(await self.collections.change(name, work, soon=True))
+
+    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
+        """Return hits, best first: the union of the best by words, the best by meaning, and chunks that hold an
+        identifier literally.
+        """
+
+        def work(file: OpenFile) -> list[ChunkHit]:
+            return searching.search(file.connection, file.frame_for(search.embedder_id), search)
+
+        return await self.collections.read(name, work, [])
+
+    async def lines(
+        self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
+    ) -> MatchingLines:
+        """Return lines that fit, at most `limit`, and how many fit in all."""
+
+        def work(file: OpenFile) -> MatchingLines:
+            return searching.find(file.connection, where, limit, newest_first=newest_first, by_time=by_time)
+
+        return await self.collections.read(name, work, MatchingLines(0, ()))
+
+    async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
+        """Return the values of `column` in the lines that fit, with counts: for `severity` and `component` the most
+        frequent first, for `day`, `hour` and `minute` in order.
+        """
+        return await self.collections.read(
+            name, lambda file: searching.distinct(file.connection, where, column, limit), []
+        )
+
+    async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
+        """Return the chunks of a document with these indices."""
+        return await self.collections.read(name, lambda file: writing.chunks(file.connection, doc_id, indices), [])
+
+    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """Return for each word how many chunks hold it, and how many chunks there are."""
+        return await self.collections.read(name, lambda file: writing.holders(file.connection, words), ({}, 0))
+
+    async def describe(self, name: str) -> CollectionSummary | None:
+        """Return the collection and its documents, in order of arrival; None: there is no such collection."""
+        return await self.collections.describe(name)
+
+    async def documents(self, name: str) -> tuple[Document, ...]:
+        """Return the documents of a collection, in order of arrival; none if there is no such collection."""
+        described = await self.describe(name)
+        return () if described is None else described.documents
+
+    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
+        """Return the documents that a crash left `pending` or `lexical`, with their collections' names; with
+        `embedder_id` also those that have vectors of another embedder.
+        """
+        found: list[tuple[str, Document]] = []
+        for name in await self.list_collections():
+            found += [(name, doc) for doc in await self.documents(name) if doc.is_unfinished(embedder_id)]
+        return found
+
+    async def delete_document(self, name: str, doc_id: str) -> bool:
+        """Delete a document, and keep nothing of it. False: it does not exist."""
+        return bool(await self.collections.change(name, lambda at: writing.delete_document(at, doc_id), erase=True))
+
+    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
+        """Remove the origins for which `gone` is true, and with the last origin the document. False: none was
+        removed.
+        """
+        return bool(await self.collections.change(name, lambda at: writing.withdraw(at, doc_id, gone), erase=True))
+
+    async def delete_collection(self, name: str) -> bool:
+        """Delete a collection from memory and disk. False: it was not there."""
+        return await self.collections.delete(name)
+
+    async def list_collections(self, prefix: str = "") -> list[str]:
+        """Return the names of the collections that begin with `prefix`, in order."""
+        return await self.collections.names(prefix)
+
+    async def close(self) -> None:
+        """Close what is open. Nothing can be asked of the store afterwards."""
+        await self.collections.close()
+
+    async def _take_in(
+        self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
+    ) -> list[Document]:
+        # The slow part: done before the file is locked.
+        rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
+
+        def work(connection: sqlite3.Connection) -> list[Document]:
+            for doc_id in drop:
+                writing.drop(connection, doc_id)
+            if drop:
+                writing.overwrite(connection)
+            added = zip(docs, rows, strict=True)
+            return [writing.add(connection, collection.name, doc, row) for doc, row in added]
+
+        made = collection if create else None
+        return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
+
+
+def sqlite_store(folders: Folders, *, read_only: bool = False) -> DocumentStore:
+    """Return a store without a server, for one process: closing a thread is deleting a file. Another process may open
+    the same files with `read_only`; then every change raises StoreUnavailable.
+    """
+    return DocumentStore(SqliteCollections(folders, read_only=read_only))
+
+
+class SharedCollections(Collections, Protocol):
+    """`Collections` that other processes write to as well. `close` flushes, and is called only by the owner that opened
+    them. Each method raises StoreUnavailable.
+    """
+
+    async def follow(self, heard: Callable[[str, bool], None]) -> None:
+        """Call `heard` with the name of each collection of a thread or a person, and whether it exists: first for all
+        that exist, then at each change, by any process. Returns after the first round.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Wait until everything written is stored where other processes find it."""
+        ...
+
+
+class SharedStore(DocumentStore):
+    """A `DocumentStore` over collections that other processes write to as well."""
+
+    def __init__(self, collections: SharedCollections) -> None:
+        super().__init__(collections)
+        self.follow = collections.follow
+        self.flush = collections.flush
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The store and the flags that are shared with other processes, in place of files in this one's data folder."""
+
+    store: SharedStore
+    notes: SharedNotes

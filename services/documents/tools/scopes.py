@@ -1,0 +1,227 @@
+"""What a tool looks things up in, for one asker: the files of a collection, or text that is published."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from services.documents.asking.passages import CitedPassage, Retrieved, Scope
+from services.documents.asking.plan import Plan, Position
+from services.documents.asking.retrieving import (
+    KEYWORDS_ONLY,
+    Ranking,
+    Vector,
+    in_order_of_scores,
+    retrieve,
+    spread_out,
+)
+from services.documents.asking.rewriting import Resolved
+from services.documents.results import Status, ToolContext
+from services.documents.store.document_store import DocumentStore
+from services.documents.store.protocol import Document
+from services.documents.tools.libraries import KBConfig, Published
+from services.knowledge import LibrarySearch
+from services.search import Hit, QueryVector
+
+RARE_AMONG_HITS = 2
+"""A name that more of the passages found hold is a common word."""
+
+
+class SearchScope(Protocol):
+    """What one asker may look things up in now.
+
+    Attributes:
+        name: of the collection, by which cached answers are dropped.
+        version: changes with every change of the content.
+        documents: those that are searched. visible: all that the asker may see, searchable or not. Both are empty for
+            published text, whose sources are no documents of the store.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> Hashable: ...
+    @property
+    def documents(self) -> tuple[Document, ...]: ...
+    @property
+    def visible(self) -> tuple[Document, ...]: ...
+
+    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
+        """Return at most `k` passages for a question, best first, or why there are none. Raises StoreUnavailable."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where a tool's library is kept."""
+
+    async def open(
+        self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
+    ) -> SearchScope | Status:
+        """Return what may be searched, or why there is nothing. `asker`: None: any guild's. Raises StoreUnavailable;
+        ValueError as `KBConfig.get_collection_name`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileScope:
+    """The documents of one collection."""
+
+    config: KBConfig
+    scope: Scope
+    visible: tuple[Document, ...]
+    version: int
+
+    @property
+    def name(self) -> str:
+        return self.scope.name
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return self.scope.documents
+
+    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
+        anchored = await _anchored(self.scope, resolved)
+        if anchored is not None:
+            return anchored
+        ranking = Ranking(
+            self.config.weights,
+            spread=self.config.spread,
+            exact_paths=self.config.exact_paths,
+            mode=self.config.search_mode,
+        )
+        return await retrieve(self.scope, plan, k, ranking, vector)
+
+
+@dataclass(frozen=True, slots=True)
+class FileShelf:
+    """Files and runbooks, in collections of a document store."""
+
+    store: DocumentStore
+
+    async def open(
+        self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
+    ) -> FileScope | Status:
+        name = config.get_collection_name(scope_id)
+        described = await self.store.describe(name)
+        if described is None:
+            return Status.NOT_INDEXED
+        if asker is not None and described.collection.guild_id not in {None, asker.guild_id}:
+            return Status.DENIED
+        if not described.documents:
+            return Status.NOT_INDEXED
+        scope = Scope(self.store, name, _in_scope(described.documents, filters))
+        return FileScope(config, scope, described.documents, described.version)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScope:
+    """Documentation, or the team's topics, as the search of sources has them.
+
+    Attributes:
+        sources: the ids of those that may be found.
+        scope_id: the team, where the library has one.
+    """
+
+    config: KBConfig
+    published: Published
+    search: LibrarySearch
+    sources: Sequence[str]
+    scope_id: str
+    version: Hashable
+    documents: tuple[Document, ...] = field(default=(), init=False)
+    visible: tuple[Document, ...] = field(default=(), init=False)
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
+        del resolved  # nothing published is cited by lines, which a follow-up could go on from
+        embedded = await vector()
+        meaning = None if embedded is None else QueryVector(*embedded, calibrated=False)
+        hits = await self.search.find_in(self.published.namespace, plan.text, meaning)
+        shares = _verbatim(plan.identifiers, [hit.kept.with_heading for hit in hits])
+        best: dict[Hashable, tuple[Hit, float]] = {}  # of each unit
+        for hit, share in sorted(zip(hits, shares, strict=True), key=lambda pair: -pair[1]):
+            best.setdefault(self.published.unit(hit.kept), (hit, share))
+        ordered = spread_out(list(best.values()), lambda pair: pair[0].source_id)
+        passages = [await self._passage(hit, verbatim=share == 1) for hit, share in ordered[:k]]
+        words_only = bool(hits) and all(hit.cosine is None for hit in hits)
+        names = tuple(source.partition(":")[2] for source in self.sources)
+        notes = (KEYWORDS_ONLY,) if words_only else ()
+        return Retrieved(tuple(in_order_of_scores(plan, passages)), notes=notes, searched=names)
+
+    async def _passage(self, hit: Hit, *, verbatim: bool) -> CitedPassage:
+        metadata = {"team_name": self.scope_id, **self.published.about(hit.kept)}
+        return CitedPassage(
+            doc_id=hit.source_id,
+            source=self.config.extract_source_name(metadata),
+            text=await self.published.text(self.search, hit.kept),
+            line_start=0,
+            line_end=0,
+            matched=(),
+            chunk_id=f"{hit.source_id}#{hit.kept.section}",
+            metadata=metadata,
+            numbered=False,
+            score=hit.cosine,
+            rank_score=hit.score,
+            relevance=1.0 if verbatim else hit.coverage if hit.cosine is None else hit.cosine,
+        )
+
+
+def _verbatim(identifiers: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Return for each text the share of the selective names that it holds literally, letter case aside."""
+    folded = [text.casefold() for text in texts]
+    names = [name.casefold() for name in identifiers]
+    telling = [name for name in names if 0 < sum(name in text for text in folded) <= RARE_AMONG_HITS]
+    return [sum(name in text for name in telling) / max(len(telling), 1) for text in folded]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedShelf:
+    """Published text in the search of one server, or of all."""
+
+    search: LibrarySearch
+
+    async def open(
+        self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
+    ) -> PublishedScope | Status:
+        del filters, asker
+        config.get_collection_name(scope_id)
+        await self.search.refresh()
+        published = config.published
+        assert published is not None, "other libraries are on other shelves"  # noqa: S101 (tells the type checker)
+        sources = sorted(source for source in self.search.findable if source.startswith(f"{published.namespace}:"))
+        if not sources:
+            return Status.NOT_INDEXED
+        return PublishedScope(config, published, self.search, sources, scope_id, (id(self.search), self.search.state))
+
+
+def _in_scope(documents: tuple[Document, ...], filters: Mapping[str, str]) -> tuple[Document, ...]:
+    """Return the searchable documents: the newest revision of each name."""
+
+    def fits(doc: Document) -> bool:
+        facts = {**doc.origin.extra, "filename": doc.filename}
+        return all(facts.get(name) == value for name, value in filters.items())
+
+    return tuple(doc for doc in documents if doc.current and doc.state.searchable and fits(doc))
+
+
+async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
+    """Return the lines cited before, or those beside them, for a follow-up question. None: they are gone."""
+    known = {doc.doc_id for doc in scope.documents}
+    anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
+    if not anchors:
+        return None
+    if resolved.position is None:
+        passages = [
+            await scope.around(anchor.doc_id, range(anchor.line_start, last + 1))
+            for anchor in anchors
+            if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
+        ]
+        return Retrieved(tuple(passages), exact=True)
+    anchor = anchors[0]
+    line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
+    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.steps)
