@@ -53,7 +53,7 @@ def taught(data: Path) -> Path:
 async def said(server: DiscordServer, place: Place, who: User, command: str, **options: str | Upload) -> str:
     """What a command answers, seen by its caller only."""
     one = await server.call(place, who, command, **options)
-    await server.until(lambda: one.answered, timeout=20)  # the first text starts the process that reads, which takes time
+    await server.until(lambda: one.answered, timeout=20)  # the first text starts the process that reads
     await asyncio.sleep(0.05)
     assert all(piece.ephemeral for piece in one.said)
     return "\n".join(one.texts)
