@@ -252,7 +252,7 @@ def test_it_is_answered_as_the_bot_answers_in_a_channel(
     )
     rows, _ = operator.rows()
     recording = operator.folder / "chat.jsonl"
-    asked = [Question(text, (text,), frozenset(), ()) for text in texts]
+    asked = [Question(text, (text,), (), ()) for text in texts]
     ids = record(asked, recording, addressed=addressed)
     assert main(["--config", str(operator.config), "--replay", str(recording), "--json"]) == 0
     *lines, _ = map(json.loads, capsys.readouterr().out.splitlines())
