@@ -116,9 +116,13 @@ _SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTAL
 def _secrets(settings: Settings) -> Iterator[Path]:
     """Token and keys: a backup goes to places where these must not be."""
     paths = settings.app.data_dir.rglob("*")
-    yield from sorted(
-        path for path in paths if not path.is_dir() and any(map(_SECRETS.fullmatch, {path.name, path.resolve().name}))
-    )
+    yield from sorted(path for path in paths if not path.is_dir() and _is_secret(path))
+
+
+def _is_secret(path: Path) -> bool:
+    # Not `resolve()`: before Python 3.13 it raises where a link leads to itself.
+    leads_to = Path(os.path.realpath(path)).name
+    return bool(_SECRETS.fullmatch(path.name) or _SECRETS.fullmatch(leads_to))
 
 
 KB_PATHS = (

@@ -160,9 +160,13 @@ class Privacy:
             for each in written:
                 if each.search is not None:
                     await stack.enter_async_context(each.search.team_passages_dropped())
-            if written and self.documents is not None:
-                self.documents.answers.purge(TEAM)
-            yield
+            try:
+                if written and self.documents is not None:
+                    self.documents.answers.purge(TEAM)
+                yield
+            finally:
+                if written and self.documents is not None:
+                    self.documents.answers.purge(TEAM)  # those that were made of topics meanwhile
 
 
 def not_forgotten(call: Call, error: Exception) -> CommandRefused:

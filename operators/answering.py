@@ -34,7 +34,7 @@ from services.assistant import (
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, load_images
+from services.llm import ImageSource, Limiter, LLMError, load_images
 from services.search import Found, Level, StoredPassage
 from services.telemetry import number_of
 
@@ -424,8 +424,9 @@ def read_again(
         except SourceUnavailable as error:
             log.warning("generate: not read again: %s", error)
             return None
-        again = tuple(await excerpts.within(sources, inquiry.query, search, max_chars, headings[:MOST_HEADINGS]))
-        return None if again == shown else inquiry._replace(sources=again)
+        wanted = headings[:MOST_HEADINGS]
+        again = await excerpts.with_sections(sources, shown, inquiry.query, search, max_chars, wanted)
+        return None if again is None else inquiry._replace(sources=tuple(again))
 
     return read
 
@@ -456,9 +457,13 @@ def generate(
         fuller = await reread(inquiry, result.to_read) if reread is not None and result.to_read else None
         if fuller is not None:
             log.info("generate: asking again with the sections %.200r", result.to_read)
-            again = await ask(fuller, shorten=False)
-            if text_of(again) is not None:
-                inquiry, result = fuller, again
+            try:
+                again = await ask(fuller, shorten=False)
+            except LLMError as error:
+                log.warning("generate: the first answer stands: %s", error)
+            else:
+                if text_of(again) is not None:
+                    inquiry, result = fuller, again
         answer = text_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)

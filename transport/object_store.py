@@ -80,6 +80,7 @@ class ObjectBucket:
         self._name, self._stream = name, f"OBJ_{name}"
         self._orphans: dict[str, float] = {}
         self._superseded: list[int] = []
+        self._has_unreadable = False
 
     async def look(self, name: str) -> ObjectInfo:
         async def looked() -> ObjectInfo:
@@ -98,12 +99,16 @@ class ObjectBucket:
         async def read() -> list[ObjectInfo]:
             latest: dict[str, ObjectInfo] = {}
             self._superseded.clear()
+            self._has_unreadable = False
             async for head in read_stream(self._streams, self._stream, f"$O.{self._name}.M.>"):
                 found = self._read_head(head.subject, head.data, head.metadata.sequence.stream)
-                if (before := latest.pop(head.subject, None)) is not None:
+                before = latest.pop(head.subject, None)
+                if found is None:
+                    self._has_unreadable = True
+                    continue
+                if before is not None:
                     self._superseded.append(before.revision)
-                if found is not None:
-                    latest[head.subject] = found
+                latest[head.subject] = found
             return list(latest.values())
 
         return [head for head in await retry(read, per_try=None) if head.there]
@@ -186,11 +191,17 @@ class ObjectBucket:
             if not found.there:
                 return None
             about = {"name": name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
+            mark = json.dumps(about).encode()
             try:
-                revision = await self._publish_head(found, about, {TTL: f"{DAY_SECONDS}s"})
+                revision = await self._publish(self._head_of(name), mark, {LAST: str(found.revision)})
             except ObjectChanged:
                 continue
             await self._drop(found.pieces)
+            # Only a mark with nothing below it may expire: what it hides would come back.
+            if await self._erase_head(found.revision):
+                with suppress(ObjectChanged):  # there is a new object by now
+                    marked = ObjectInfo(name, revision)
+                    revision = await self._publish_head(marked, about, {TTL: f"{DAY_SECONDS}s"})
             return ObjectInfo(name, revision)
 
     async def delete_if_unchanged(self, head: ObjectInfo) -> bool:
@@ -215,6 +226,8 @@ class ObjectBucket:
         for revision in self._superseded:
             await self._erase_head(revision)
         self._superseded.clear()
+        if self._has_unreadable:
+            return  # pieces may belong to what it was
         found = {subject.rpartition(".")[2] for subject in await retry(listed, per_try=None)}
         alone = found - {head.pieces for head in heads}
         at = asyncio.get_running_loop().time()
@@ -245,12 +258,13 @@ class ObjectBucket:
             await self._erase_head(over.revision)
         return revision
 
-    async def _erase_head(self, revision: int) -> None:
-        """If the server is away the head stays, and `clear_orphans` erases it later."""
+    async def _erase_head(self, revision: int) -> bool:
+        """If the server is away the head stays (False), and `clear_orphans` erases it later."""
         try:
             await erase_entry(self._streams, self._stream, revision)
         except (Error, OSError, TimeoutError):
-            return
+            return False
+        return True
 
     async def _publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         message_id = uuid.uuid4().hex

@@ -73,6 +73,33 @@ async def within(
     return given
 
 
+async def with_sections(
+    sources: Sequence[Source],
+    shown: Sequence[Source],
+    query: str,
+    search: Search,
+    max_chars: int,
+    headings: Sequence[str],
+) -> list[Source] | None:
+    """Return `sources` with the sections that have these `headings`; None if there are none or `shown` has them all."""
+
+    def lacks_some() -> bool:
+        wanted = {heading.strip().casefold() for heading in headings}
+        texts = {source.id: source.text for source in shown}
+        articles = ((source.id, _shown(source)) for source in sources)
+        return any(
+            passage.text not in texts[source_id]
+            for source_id, article in articles
+            if article is not None
+            for passage in passages(article)
+            if wanted & _path(article, passage)
+        )
+
+    if not await in_thread(lacks_some):
+        return None
+    return await within(sources, query, search, max_chars, headings)
+
+
 def shares(sizes: Sequence[int], room: int) -> list[int]:
     """Divide `room` among texts of these sizes: each gets what it needs, or an equal part of what the smaller ones
     leave.

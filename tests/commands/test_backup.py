@@ -317,6 +317,7 @@ def test_secrets_are_left_out_wherever_they_are_and_named(config: Path, capsys: 
     for name in secrets[:-1]:
         files.replace(data / name, b"APP__DISCORD__TOKEN=secret")
     (data / secrets[-1]).symlink_to(".env")
+    (data / "loop").symlink_to("loop")
     files.replace(data / "guilds" / "1" / "environment.txt", b"none")
     assert run(config, "--backup", config.with_name("b.zip")) == 0
     with zipfile.ZipFile(config.with_name("b.zip")) as backup:

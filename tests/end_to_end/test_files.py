@@ -90,6 +90,7 @@ async def test_a_model_calls_the_tool_and_answers_from_what_it_gave(
     conversations = [seen.body for seen in llm_server.seen if len(seen.body.get("tools", ())) > 1]
     assert [tool["function"]["name"] for tool in conversations[0]["tools"]] == [
         "answer_from_case_evidence",
+        "answer_from_global_kb",
         "query_file",
         "AnswerResult",
     ]

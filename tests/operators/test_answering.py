@@ -33,7 +33,7 @@ from operators.step import step as as_step
 from services.assistant import GatingResult, Inquiry, Offered, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
-from services.llm import Budget, BudgetLimits, Usage
+from services.llm import Budget, BudgetLimits, Unavailable, Usage
 from services.search.retrieval import NOTHING, Level
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
@@ -303,6 +303,13 @@ async def test_the_model_is_not_asked_again_for_what_no_source_has_or_what_it_wa
     for text, heading in ((LONG_PAGE, "No such heading"), ("# Valves\n\nTurn it.", "Valves")):
         _, after, shown = await reread_with(Script(answers=list(answers)), Shelf({GUIDE: text}), heading)
         assert (len(shown), passed(after).draft) == (1, "So.")
+
+
+async def test_a_first_answer_stands_when_the_model_cannot_be_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    script = Script(answers=[answer("Perhaps so.", GUIDE), Unavailable("down")])
+    before, after, shown = await reread_with(script, Shelf({GUIDE: LONG_PAGE}), "Valve 37")
+    assert (len(shown), passed(after).draft, passed(after).sources) == (2, "Perhaps so.", before.sources)
+    assert "the first answer stands" in caplog.text
 
 
 async def test_a_source_that_has_gone_meanwhile_is_not_read_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ class Slow:
     async def complete(self, request: Request) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
-        await asyncio.sleep(0)
+        await asyncio.sleep(1)
         self.now -= 1
         return reply_of()
 
