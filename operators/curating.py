@@ -80,7 +80,7 @@ def study(
         return parts or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
-        """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
+        """Return whether the pair is added to its topic, and which pairs there it makes obsolete."""
         # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
         held = library.pairs_of_topic(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]

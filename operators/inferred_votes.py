@@ -64,7 +64,7 @@ def inferred_votes(
         return None if to_another or follower.is_among_people(message.id, since_id=post.message_id) else post
 
     def goes_on(message: Message, post: Post) -> bool:
-        """Whether it is in the thread of the answer, or in the conversation of what was asked."""
+        """Return whether it is in the thread of the answer, or in the conversation of what was asked."""
         if message.channel_id == post.place_id:
             return True
         name = follower.conversation_of(post.last_asked_id)

@@ -112,7 +112,7 @@ def _is_section(path: tuple[str, ...]) -> bool:
 
 
 def _gives_way(path: tuple[str, ...], value: object) -> bool:
-    """Whether a word stands where a mapping may stand as well, as in `search.embeddings: packaged`."""
+    """Return whether a word stands where a mapping may stand as well, as in `search.embeddings: packaged`."""
     key = find(path)
     return isinstance(value, str) and key is not None and key.section is not None and key.nullable
 

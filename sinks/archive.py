@@ -314,7 +314,7 @@ class ImportArchive:
         return taken
 
     def _is_stored(self, message_ids: Sequence[int]) -> bool:
-        """Whether one block holds all of these messages."""
+        """Return whether one block holds all of these messages."""
         holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
         return bool(holding and set[int].intersection(*holding))
 

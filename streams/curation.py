@@ -234,7 +234,7 @@ class CurationQueue:
         return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
-        """Whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""
+        """Return whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""
         if self._hurried or not self._settle_seconds:
             return True
         return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None

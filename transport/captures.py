@@ -86,7 +86,7 @@ class CaptureReceiver:
         self._ended = asyncio.Event()
 
     async def take(self) -> bool:
-        """Whether nobody else is the writer. What comes is kept until `begin`. Raises as the client."""
+        """Return whether nobody else is the writer. What comes is kept until `begin`. Raises as the client."""
         return await self.lease.take(self._deliver)
 
     def begin(self) -> None:
@@ -141,7 +141,7 @@ class CaptureReceiver:
             raise OSError(errno.EIO, "captures on their way are not looked through; NATS does not answer") from error
 
     async def _delete(self, number: int) -> bool:
-        """Whether this did it, and not an acknowledgement a moment before."""
+        """Return whether this did it, and not an acknowledgement a moment before."""
         try:
             return await streams_of(self._client).delete_msg(CAPTURES, number)
         except APIError as error:
@@ -197,7 +197,7 @@ class CaptureReceiver:
 
 
 def takes_part(data: bytes, user_id: int) -> bool:
-    """Whether a person has written something of a capture as it is handed over."""
+    """Return whether a person has written something of a capture as it is handed over."""
     try:
         capture = captures.parse_pending(data).capture
     except captures.DamagedCapture:

@@ -270,7 +270,7 @@ class PlacesFollower:
             yield from said
 
     def has_left(self, guild_id: int) -> bool:
-        """Whether it was said that the bot has left a server; not so of one that nobody has told of yet."""
+        """Return whether it was said that the bot has left a server; not so of one that nobody has told of yet."""
         said = self._by_server.get(str(guild_id), ())
         return any(each.t == "GUILD_DELETE" and not each.d.get("unavailable") for each in said)
 

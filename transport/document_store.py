@@ -204,7 +204,7 @@ class CollectionReplicas:
         return await self._in_turn(copy, described)
 
     async def delete(self, name: str) -> bool:
-        """Whether it was there."""
+        """Return whether it was there."""
         copy = self._copy(name)
 
         async def deleted() -> bool:

@@ -125,7 +125,7 @@ def path_of(subject: str) -> str:
 
 
 def is_inside_folder(path: str) -> bool:
-    """Whether a relative path stays in its folder, and is written the only way."""
+    """Return whether a relative path stays in its folder, and is written the only way."""
     return path not in ("", ".") and "\0" not in path and str(PurePosixPath(path)) == path and _no_step_out(path)
 
 

@@ -117,7 +117,7 @@ def read_origin(root: Path) -> FolderOrigin:
 
 
 async def untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
-    """Whether a scope is as it was exported into the folder, but for what was adopted from there since."""
+    """Return whether a scope is as it was exported into the folder, but for what was adopted from there since."""
     if not origin.id or origin.log != await _made(streams):
         return False
     last, _ = await _last(streams, f"log.{name}.>")

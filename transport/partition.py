@@ -69,7 +69,7 @@ class AckSender:
             log.warning("nats: some messages will come again, and be known as done")
 
     async def settle(self) -> bool:
-        """Whether all that were sent until now have arrived; else they are sent again."""
+        """Return whether all that were sent until now have arrived; else they are sent again."""
         async with self._asking:
             sent = len(self._unconfirmed)
             try:
@@ -298,7 +298,7 @@ class Partition:
         return len(self._results)
 
     async def take(self) -> bool:
-        """Whether it was free and is in hand now. Raises as the client."""
+        """Return whether it was free and is in hand now. Raises as the client."""
         if not await self._lease.take(self._deliver):
             return False
         try:

@@ -240,7 +240,7 @@ class SharedPeople:
 
 
 async def is_kept_there(client: Client) -> bool:
-    """Whether the servers have the bucket: some process has run with them. Raises as the client."""
+    """Return whether the servers have the bucket: some process has run with them. Raises as the client."""
     try:
         await streams_of(client).key_value(PEOPLE)
     except NotFoundError:

@@ -93,12 +93,12 @@ def fits(expected: str, source_id: str) -> bool:
 
 
 def shows_words(question: EvalQuestion, reply: str) -> bool:
-    """Whether a reply holds one of the words that are right; true where any are."""
+    """Return whether a reply holds one of the words that are right; true where any are."""
     return not question.words or holds_any(reply, question.words)
 
 
 def holds_any(text: str, wordings: Iterable[str]) -> bool:
-    """Whether a text has one of the wordings in it. White space and case do not count."""
+    """Return whether a text has one of the wordings in it. White space and case do not count."""
     folded = _folded(text)
     return any(_folded(words) in folded for words in wordings)
 

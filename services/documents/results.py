@@ -54,7 +54,7 @@ class ToolContext:
 
     @property
     def read_by_others(self) -> bool:
-        """Whether people other than the asker can read the answer."""
+        """Return whether people other than the asker can read the answer."""
         return self.thread_id is not None and self.thread_is_public
 
 

@@ -71,7 +71,7 @@ class Candidate:
         )
 
     def is_in(self, doc: Document) -> bool:
-        """Whether the document was made of this file."""
+        """Return whether the document was made of this file."""
         return doc.filename == self.filename and doc.came_as(self.attachment.id)
 
 
@@ -130,7 +130,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
-    """Whether a thread is closed: locked, or tagged as solved. An archived thread is still open."""
+    """Return whether a thread is closed: locked, or tagged as solved. An archived thread is still open."""
     return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)
 
 
@@ -211,7 +211,7 @@ class Tombstones:
         await self._save([f"{CLOSED}{case_id}"])
 
     def is_unannounced(self, case_id: int) -> bool:
-        """Whether a thread's files were deleted at its close and its people have not been told yet."""
+        """Return whether a thread's files were deleted at its close and its people have not been told yet."""
         return not self._closed.get(case_id, (0.0, True))[1]
 
     async def announced(self, case_id: int) -> None:

@@ -212,7 +212,7 @@ def exchanges(turns: Iterable[tuple[str, str]]) -> Iterator[Exchange]:
 
 
 def _opens(said: str) -> bool:
-    """Whether a question may begin with it: neither thanks nor a remark in passing."""
+    """Return whether a question may begin with it: neither thanks nor a remark in passing."""
     return says_it_worked(said) is None and len(set(terms(searched(said)))) >= _ASKED
 
 

@@ -95,7 +95,7 @@ def _texts(section: Section) -> Iterator[str]:
 
 
 def _announces(text: str) -> bool:
-    """Whether it says what comes next, or is its title."""
+    """Return whether it says what comes next, or is its title."""
     return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "：", "**"))
 
 

@@ -248,7 +248,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _is_ready(connection: sqlite3.Connection) -> bool:
-    """Whether it has the tables of this format."""
+    """Return whether it has the tables of this format."""
     held = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     return held.issuperset({"vectors", *_DERIVED}) and connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
 

@@ -329,7 +329,7 @@ def continues(text: str) -> bool:
 
 
 def _states(prose: str) -> bool:
-    """Whether it is put as a wish, an opinion or a reply."""
+    """Return whether it is put as a wish, an opinion or a reply."""
     return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 

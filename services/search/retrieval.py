@@ -431,7 +431,7 @@ def level_of(confidence: float) -> Level:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two questions are one, put in nearly the same words."""
+    """Return whether two questions are one, put in nearly the same words."""
     return len(one & other) >= _ALIKE * len(one | other) > 0
 
 

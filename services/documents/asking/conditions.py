@@ -145,12 +145,12 @@ async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
 
 
 async def is_held(scope: Scope, text: str, documents: Sequence[Document]) -> bool:
-    """Whether any of the documents holds `text` literally."""
+    """Return whether any of the documents holds `text` literally."""
     return bool(await scope.total(LineWhere(ids_of(documents), holding=(text,))))
 
 
 async def _is_path(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> bool:
-    """Whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
+    """Return whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
     others = [doc for doc in documents if mention.path and doc.kind not in RECORDS]
     return any([all([await is_held(scope, part, [doc]) for part in mention.text.split(".")]) for doc in others])
 

@@ -156,7 +156,7 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
 
 
 def _is_called(leaf: StoredChunk, name: str) -> bool:
-    """Whether a value has a name, or is an item of a list of that name: `ports[0]`, and also `admin_port`, for
+    """Return whether a value has a name, or is an item of a list of that name: `ports[0]`, and also `admin_port`, for
     "ports".
     """
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
@@ -308,7 +308,7 @@ def _has_conditions(plan: Plan, named: Names) -> bool:
 
 
 async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
-    """Whether a time is asked of tables: there are only tables, or the question names one of their columns."""
+    """Return whether a time is asked of tables: there are only tables, or the question names one of their columns."""
     tables = [doc for doc in documents if doc not in logs_of(documents)]
     if len(tables) == len(documents):
         return True
@@ -450,7 +450,7 @@ async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str])
 
 
 def _asks_for_a_number_alone(plan: Plan) -> bool:
-    """Whether a question asks for a number only, and wants to see no lines."""
+    """Return whether a question asks for a number only, and wants to see no lines."""
     by_groups = plan.grouped_by or plan.distinct or plan.counted_by
     return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
 

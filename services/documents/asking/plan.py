@@ -293,7 +293,7 @@ def _name(piece: Phrase) -> NameMention | None:
 
 
 def _looks_exact(text: str) -> bool:
-    """Whether a word can only be meant letter by letter: an id, an address, a code."""
+    """Return whether a word can only be meant letter by letter: an id, an address, a code."""
     digits = len(_DIGIT.findall(text))
     if digits and _LETTER.search(text):
         return bool(_EXACT.fullmatch(text)) or (not _AMOUNT.fullmatch(text) and digits >= _SHORTEST)
@@ -520,7 +520,7 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
 
 
 def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
-    """Whether a phrase asks for a neighbour: not in "has that happened before?", nor in "10:15, what happened
+    """Return whether a phrase asks for a neighbour: not in "has that happened before?", nor in "10:15, what happened
     then?".
     """
     before = piece.match.string[: piece.start]
@@ -556,7 +556,7 @@ def _counts_lines(piece: Phrase) -> bool:
 
 
 def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
-    """Whether names, or words, are joined by commas and a last "or", and nothing else."""
+    """Return whether names, or words, are joined by commas and a last "or", and nothing else."""
     texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(pieces)]
     joins = [text.lower() for text in texts] or [""]
     joins += [piece.text.lower() for piece in pieces if piece.text.lower() == "or"]

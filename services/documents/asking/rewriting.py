@@ -170,7 +170,7 @@ def _without_what_changes(previous: str, asked: _FollowUp) -> str:
 
 
 def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a rewrite may replace the question: it keeps names and numbers, and invents none."""
+    """Return whether a rewrite may replace the question: it keeps names and numbers, and invents none."""
     text = rewritten.strip()
     if not text or "\n" in text or len(text) > MAX_CHARS or _ANSWER_LIKE.match(text):
         return False

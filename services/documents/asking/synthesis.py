@@ -110,7 +110,7 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
 
 
 def _begins_one(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
-    """Whether the next mark of this kind begins a quotation that a passage holds: then the one at `start` stands
+    """Return whether the next mark of this kind begins a quotation that a passage holds: then the one at `start` stands
     alone.
     """
     same = [mark for mark in marks if mark > start and line[mark] == line[start]]

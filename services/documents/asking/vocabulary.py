@@ -129,7 +129,7 @@ _STRUCTURE = re.compile(
 
 
 def asks(word: str) -> bool:
-    """Whether a word belongs to the wording of a question, and is not looked for."""
+    """Return whether a word belongs to the wording of a question, and is not looked for."""
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
 
 
@@ -139,7 +139,7 @@ _LINES = re.compile(
 
 
 def asks_for_lines(noun: str) -> bool:
-    """Whether a noun means lines themselves, or their levels: "which entries", "which errors"."""
+    """Return whether a noun means lines themselves, or their levels: "which entries", "which errors"."""
     return _LINES.fullmatch(noun) is not None
 
 

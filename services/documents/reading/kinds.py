@@ -115,7 +115,7 @@ def _log_signs(lines: list[str]) -> int:
 
 
 def _is_table(lines: list[str]) -> bool:
-    """Whether the lines are a row of names and rows of the same width that hold numbers."""
+    """Return whether the lines are a row of names and rows of the same width that hold numbers."""
     for separator in (",", "\t", ";"):
         try:
             rows = list(csv.reader(lines[:20], delimiter=separator))

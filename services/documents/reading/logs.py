@@ -271,7 +271,7 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
 
 
 def says_what_broke(text: str) -> bool:
-    """Whether a line within a stack trace names the error, rather than a place in the code."""
+    """Return whether a line within a stack trace names the error, rather than a place in the code."""
     bare = text.lstrip().removeprefix("Caused by: ")
     return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None
 

@@ -61,7 +61,7 @@ class ChunkFrame:
         return np.searchsorted(self.rows, rows)
 
     def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
-        """Whether a word is too common to search for: most of many chunks hold it."""
+        """Return whether a word is too common to search for: most of many chunks hold it."""
         if len(self.rows) < MANY or word in self.postings:
             return False
         row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()

@@ -203,7 +203,7 @@ def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, said
 
 
 def _too_far(config: KBConfig, found: Retrieved) -> bool:
-    """Whether even the best passage is too far from the question. Never judged by a fused score."""
+    """Return whether even the best passage is too far from the question. Never judged by a fused score."""
     if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
         return False
     cosines = [passage.score for passage in found.passages if passage.score is not None]
@@ -348,7 +348,7 @@ class DocumentQATool:
         raise NotImplementedError(f"{self.config.name} is asynchronous: await its run()")
 
     async def offered(self, ctx: ToolContext) -> bool:
-        """Whether this person may ask here and has something to ask about."""
+        """Return whether this person may ask here and has something to ask about."""
         try:
             opened = self.config.admits(ctx) and await self.shelf.open(self.config, self.config.scope_of(ctx), {}, ctx)
         except (ValueError, StoreUnavailable):
