@@ -265,7 +265,7 @@ async def test_the_time_of_a_chain_begins_at_its_gate() -> None:
 # sections that an excerpt leaves out
 
 SECTION = "## {0}\n\n{0} is turned with great care. {1}\n\n"
-LONG_PAGE = "# Valves\n\n" + "".join(SECTION.format(f"Valve {n}", "It is oiled. " * 40) for n in range(40))
+LONG_PAGE = "# Valves\n\n" + "".join(SECTION.format(f"Valve {n}", "It is oiled. " * 40) for n in range(60))
 
 
 async def reread_with(script: Script, shelf: Shelf, *headings: str) -> tuple[Inquiry, Any, list[str]]:
@@ -278,8 +278,8 @@ async def reread_with(script: Script, shelf: Shelf, *headings: str) -> tuple[Inq
             result = await super().generate(*args, **known)
             return result.model_copy(update={"to_read": list(headings)})
 
-    inquiry = passed(await load(shelf, search, 3_000)(asked(selected=(GUIDE,))))
-    step = generate(Reader(answers=script.answers), 1_000, False, reread=read_again(shelf, search, 3_000))
+    inquiry = passed(await load(shelf, search, 24_000)(asked(selected=(GUIDE,))))
+    step = generate(Reader(answers=script.answers), 1_000, False, reread=read_again(shelf, search, 24_000))
     return inquiry, await step(inquiry), shown
 
 
@@ -287,7 +287,7 @@ async def test_a_section_that_the_excerpt_left_out_is_shown_on_request_and_the_m
     script = Script(answers=[answer(None), answer("With care.", GUIDE)])
     before, after, shown = await reread_with(script, Shelf({GUIDE: LONG_PAGE}), "valve 37", "No such heading")
     assert ["## Valve 37\n" in text for text in shown] == [False, True]
-    assert all(len(text) <= 3_000 for text in shown)
+    assert all(len(text) <= 9_000 for text in shown)
     assert passed(after).draft == "With care."
     assert passed(after).sources != before.sources
 
