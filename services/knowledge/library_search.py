@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +42,20 @@ _TELLING, _TELLING_CHARS = 3, 500
 """How many passages, and characters of them, tell the language of a source."""
 
 
+def _by_size(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Yield the sources in turn, together so many that preparing them takes a moment: whoever stops waiting for it
+    loses no more than that.
+    """
+    some: list[Source] = []
+    for source in sources:
+        some.append(source)
+        if sum(len(each.text) for each in some) > _CHARS_AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
 def prepare_sources(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[PreparedSource]:
     """Prepare each source for search. `hashes`: of their texts, by source id."""
     return [prepare_source(source, hashes[source.id]) for source in sources]
@@ -72,7 +86,9 @@ log = logging.getLogger(__name__)
 REFRESH_SECONDS = 60.0
 """For so long a changed file may be found by its old text."""
 _AT_ONCE = 32
-"""Sources that are prepared between two writes, and passages that are embedded."""
+"""Sources that are loaded before some are written, and passages that are embedded."""
+_CHARS_AT_ONCE = 200_000
+"""Of sources that are prepared between two writes."""
 _LOOKED_UP = 1_000
 _FEW = 300
 """Passages that a question waits for where nothing embeds them beside it: some seconds."""
@@ -373,9 +389,12 @@ class LibrarySearch:
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
-            cuts = await in_thread(prepare_sources, new, hashes)
-            await self._write(store, partial(store.change, cuts, stamps=same))
-            changed += len(cuts)
+            if same:
+                await self._write(store, partial(store.change, (), stamps=same))
+            for some in _by_size(new):
+                cuts = await in_thread(prepare_sources, some, hashes)
+                await self._write(store, partial(store.change, cuts))
+                changed += len(cuts)
         if changed or gone:
             await self._write(store, store.forget_unused_vectors)
             log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))

@@ -52,7 +52,6 @@ BOUNDED = {
     "services.documents.asking.plan._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,
     "services.documents.asking.grammar._any_piece": QUESTION,
-    "services.documents.asking.line_query._TOKEN": Bound(200, "a pattern: services.documents.asking.line_query"),
     "services.documents.asking.vocabulary._IN_KEYS": QUESTION,
     "services.documents.asking.vocabulary._IN_LOGS": QUESTION,
     "services.documents.asking.plan._ASKED_ABOUT": QUESTION,
@@ -125,8 +124,6 @@ KEPT = frozenset(
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
     "services.documents.asking.line_values.values_of": "repeats of at most 200 characters",
-    "services.documents.asking.line_query._is_bounded": "one character",
-    "services.documents.asking.line_query.compiled": "lines of 1,000 characters; it is judged before it is used",
     "services.documents.asking.rewriting.cited_in": "names of files, without repeats",
     "services.documents.asking.times._day": "what the period of a question names",
     "services.documents.asking.times._moment": "what the period of a question names",

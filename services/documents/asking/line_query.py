@@ -1,13 +1,13 @@
-"""The query over lines of files, which `query_file` takes from a model and a question is compiled to; its patterns cost
-no more than in proportion to the text.
-"""
+"""The query over lines of files, which `query_file` takes from a model and a question is compiled to."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
+
+import re2 as _re2  # pyright: ignore[reportMissingTypeStubs] (it has no types)
 
 from services.documents import limits
 from services.documents.asking import times
@@ -20,133 +20,68 @@ from services.documents.store.protocol import Document, LineWhere
 
 LONGEST_PATTERN = 200
 LONGEST_LINE = 1000  # what comes later in a line is not searched
-_MOST_WAYS = 64  # in which optional parts and alternatives may be combined
-_MOST_REPEATED = 100
 
-_TOKEN = re.compile(
-    r"(?P<open>\((?:\?:|\?P<[A-Za-z_]\w{0,30}>|(?!\?)))|(?P<close>\))|(?P<bar>\|)|(?P<anchor>[\^$]|\\[bBAZ])"
-    r"|(?P<atom>\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsStnr]|\\[^\w\s]|\.|[^\\()\[\]|?*+{}^$])"
-)
-_QUANTIFIER = re.compile(r"(?:[?*+]|\{(?P<least>\d{1,3})?(?P<comma>,)?(?P<most>\d{1,3})?\})\??")
-_SET_LIKE = re.compile(
-    r"^\[\^?\[|^\[.*(?:--|&&|~~|\|\|)", re.DOTALL
-)  # Python warns of these: they may mean something else
-# What stands for all characters when two classes are compared.
-_SAMPLE = "".join(map(chr, range(9, 127))) + "éßжλ中\u00a0€"
+_RE2: Any = _re2
+_OPTIONS = _RE2.Options()
+_OPTIONS.case_sensitive = False
+_OPTIONS.log_errors = False
+# RE2 knows `\w`, `\d` and `\s` of ASCII only, and the end of the text by another name.
+_PYTHON_ONLY = re.compile(r"\\(?:(?P<known>[wdsZ])|.)|(?P<class>\[\^?\]?)|(?P<end>\])", re.DOTALL)
+_UNICODE = {"w": r"\p{L}\p{M}\p{N}_", "d": r"\p{Nd}", "s": r"\s\p{Z}"}
 
 
 class Refused(Exception):
     """A pattern is refused; the message is one clause that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    kind: str
-    text: str
-    least: int = 1
-    most: int | None = 1  # None: without an end
+class Match(Protocol):
+    """Where a pattern was found."""
 
-    @property
-    def repeats(self) -> bool:
-        return self.most is None or self.most > 1
+    def __getitem__(self, group: int, /) -> str: ...
+
+    def groups(self) -> tuple[str | None, ...]: ...
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern, letter case aside.
+class Pattern(Protocol):
+    """A pattern that a stranger may have written: no text makes it slow."""
 
-    A pattern is a row of single characters and classes. At most one of them may be repeated beside something that it
-    could match as well. So a line costs at most the square of its length for each place where a match may begin.
+    def search(self, text: str, /) -> Match | None: ...
+
+
+def compiled(pattern: str) -> Pattern:
+    """Return the pattern, letter case aside, for RE2: a search costs no more than in proportion to the text.
 
     Raises:
-        Refused: it is no regular expression, too long, or could be slow.
+        Refused: it is too long, or no regular expression that RE2 knows (no look-around, no back references).
     """
     if len(pattern) > LONGEST_PATTERN:
         raise Refused(f"regex may have {LONGEST_PATTERN} characters")
-    parts = _parts(pattern)
     try:
-        made = re.compile(pattern, re.IGNORECASE)
-    except re.error as error:
-        raise Refused(f"regex is not valid: {error.msg}") from None
-    if _ways(parts) > _MOST_WAYS:
-        raise Refused("regex has too many optional parts and alternatives; use any_of, or several calls")
-    open_ended = [at for at, part in enumerate(parts) if part.repeats and not _is_bounded(parts, at)]
-    if len(open_ended) > 1:
-        text = " and ".join(f"{parts[at].text}" for at in open_ended[:2])
-        raise Refused(
-            f"regex could be slow: {text} are both repeated next to what they match themselves; "
-            "write classes that end by themselves, such as [^ ]+ before a space, or use all_of"
-        )
-    return made
+        return cast("Pattern", _RE2.compile(_in_unicode(pattern), _OPTIONS))
+    except _RE2.error as error:
+        reason: object = error.args[0]
+        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise Refused(f"regex is not valid: {said}") from None
 
 
-def _parts(pattern: str) -> list[_Part]:
-    parts: list[_Part] = []
-    at = 0
-    while at < len(pattern):
-        found = _TOKEN.match(pattern, at)
-        if found is None:
-            raise Refused(
-                f"regex may hold characters, classes, groups, | and ?*+{{}} behind one character or class; "
-                f"{pattern[at : at + 4]} is none of that"
-            )
-        at = found.end()
-        kind, text = found.lastgroup or "", found[0]
-        if kind == "atom" and _SET_LIKE.search(text):
-            raise Refused("regex may not hold [ or doubled - & ~ | in a class; write a backslash before each of them")
-        times = _QUANTIFIER.match(pattern, at)
-        if times is None:
-            parts.append(_Part(kind, text))
-            continue
-        at = times.end()
-        least, most = _span(times)
-        if kind == "close" and (most is None or most > 1):
-            raise Refused("regex may not repeat a group; repeat one character or class")
-        if kind in {"open", "bar", "anchor"}:
-            raise Refused(f"regex may not repeat {text}")
-        parts.append(_Part(kind, text, least, most))
-    return parts
+def _in_unicode(pattern: str) -> str:
+    """Write Python's classes as RE2 knows them."""
+    in_class = False
 
+    def written(found: re.Match[str]) -> str:
+        nonlocal in_class
+        known = found["known"]
+        if known == "Z":
+            return r"\z"
+        if known:
+            return _UNICODE[known] if in_class else f"[{_UNICODE[known]}]"
+        if found["class"] and not in_class:
+            in_class = True
+        elif found["end"]:
+            in_class = False
+        return found[0]
 
-def _span(times: re.Match[str]) -> tuple[int, int | None]:
-    sign = times[0][0]
-    if sign != "{":
-        return {"?": (0, 1), "*": (0, None), "+": (1, None)}[sign]
-    least = int(times["least"] or 0)
-    most = None if times["comma"] and not times["most"] else int(times["most"] or least)
-    if max(least, most or 0) > _MOST_REPEATED:
-        raise Refused(f"regex may repeat something {_MOST_REPEATED} times at most")
-    return least, most
-
-
-def _ways(parts: Sequence[_Part]) -> int:
-    ways = 1
-    branches = [1]
-    for part in parts:
-        if part.kind == "open":
-            branches.append(1)
-        elif part.kind == "bar":
-            branches[-1] += 1
-        elif part.kind == "close":
-            ways *= branches.pop() if len(branches) > 1 else 1
-        if part.least == 0 and part.most == 1:
-            ways *= 2
-    return ways * branches[0]
-
-
-def _is_bounded(parts: Sequence[_Part], at: int) -> bool:
-    """Whether a repetition can end at one place only: what follows is something that it cannot match, or nothing."""
-    following = [part for part in parts[at + 1 :] if part.kind not in {"close", "open"}]
-    if any(part.kind == "close" and part.least == 0 for part in parts[at + 1 :]):
-        return False
-    if not following:
-        return True
-    after = following[0]
-    if after.kind == "bar" or any(part.kind == "bar" for part in parts):
-        return False
-    if after.kind != "atom" or after.least == 0:
-        return False
-    own, other = (re.compile(each.text, re.IGNORECASE) for each in (parts[at], after))
-    return not any(own.match(char) and other.match(char) for char in _SAMPLE)
+    return _PYTHON_ONLY.sub(written, pattern)
 
 
 # The query
@@ -193,7 +128,7 @@ class LineQuery:
     words: tuple[str, ...] = ()  # all of these, in any form; `words_any`: one of them
     words_any: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # what a question calls the texts
-    regex: re.Pattern[str] | None = None
+    regex: Pattern | None = None
     levels: tuple[tuple[str, ...], ...] = ()  # each that was named, with what it may be called besides
     components: tuple[str, ...] = ()
     period: Period | None = None
@@ -346,7 +281,7 @@ def _levels(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(LEVELS[name.casefold()] for name in named)
 
 
-def _regex(arguments: Mapping[str, Any]) -> re.Pattern[str] | None:
+def _regex(arguments: Mapping[str, Any]) -> Pattern | None:
     pattern = arguments.get("regex")
     if pattern is None or pattern == "":
         return None

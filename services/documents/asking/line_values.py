@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from services.documents.asking.line_query import Pattern
 from services.documents.asking.vocabulary import LEVELS
 
 STORED: Mapping[str, str] = {
@@ -53,7 +54,7 @@ def values_of(key: str) -> Values:
     return lambda text: dict.fromkeys(next(filter(None, found.groups()), "") for found in spelt.finditer(text))
 
 
-def captured(pattern: re.Pattern[str], longest: int) -> Values:
+def captured(pattern: Pattern, longest: int) -> Values:
     """Return a function that reads the pattern's first group; without a group, the whole match."""
 
     def read(text: str) -> list[str]:

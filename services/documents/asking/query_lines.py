@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from model.words import number_of
 from services.documents.asking import line_query
-from services.documents.asking.line_query import LineQuery, QueryRefused
+from services.documents.asking.line_query import LineQuery, Pattern, QueryRefused
 from services.documents.asking.line_values import IN_ORDER, READ, REPEATED, STORED, captured, times_said, values_of
 from services.documents.asking.passages import Scope, files_listed, ids_of, said, yearless
 from services.documents.asking.times import without_year
@@ -81,11 +80,16 @@ async def _repeats(scope: Scope, query: LineQuery) -> tuple[StoredLine, ...]:
 async def _scanned(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by a regular expression, tried on every line that fits the other conditions."""
     fit = [line async for lines in _fitting(scope, query) for line in lines]
-    in_file_order = query.order == "file" or query.mode == "context"
-    ordered = fit if in_file_order else sorted(fit, key=lambda line: (line.ts_utc is None, line.ts_utc or ""))
-    if query.mode == "last":
-        timeless = [line for line in ordered if line.ts_utc is None and not in_file_order]
-        ordered = [line for line in reversed(ordered) if line not in timeless] + timeless
+    return await in_thread(_matches, query, fit)
+
+
+def _matches(query: LineQuery, fit: Sequence[StoredLine]) -> Matches:
+    last = query.mode == "last"
+    if query.order == "file" or query.mode == "context":
+        ordered = list(reversed(fit)) if last else list(fit)
+    else:  # lines without a time come last, whichever end is wanted
+        timed = sorted((line for line in fit if line.ts_utc), key=lambda line: line.ts_utc or "")
+        ordered = [*(reversed(timed) if last else timed), *(line for line in fit if not line.ts_utc)]
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
     repeats = tuple(line for line in fit if times_said(line.text) > 1)
     return Matches(len(fit), repeats, Counter(line.doc_id for line in fit), chosen)
@@ -106,7 +110,7 @@ async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[Sto
             yield lines
 
 
-def _searched(pattern: re.Pattern[str], lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
+def _searched(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
     fit: list[StoredLine] = []
     for line in lines:
         if pattern.search(line.text[: line_query.LONGEST_LINE]):
@@ -137,12 +141,19 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
     else:
         read = _reader(query, group)
         async for lines in _fitting(scope, query):
-            for line in lines:
-                values = [value for value in read(line) if value]
-                counts.update(dict.fromkeys(values, times_said(line.text)))
-                without += 0 if values else times_said(line.text)
+            without += await in_thread(_count, counts, read, lines)
     ranked = sorted(counts.items(), key=lambda pair: (0 if column in IN_ORDER else -pair[1], pair[0]))
     return [(yearless(value), number) for value, number in ranked], without
+
+
+def _count(counts: Counter[str], read: Callable[[StoredLine], Iterable[str]], lines: Sequence[StoredLine]) -> int:
+    """Add the messages of each value to the counts. Returns how many messages have none."""
+    without = 0
+    for line in lines:
+        values = [value for value in read(line) if value]
+        counts.update(dict.fromkeys(values, times_said(line.text)))
+        without += 0 if values else times_said(line.text)
+    return without
 
 
 def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str]]:

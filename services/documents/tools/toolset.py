@@ -81,8 +81,8 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
         "any_of": _texts("Texts of which a line has to hold one at least."),
         "none_of": _texts("Texts that a line must not hold."),
         "regex": _text(
-            "Regular expression, letter case aside, found anywhere in a line: characters, classes, one repeated at a "
-            f"time (no (a+)+, no look-around), at most {line_query.LONGEST_PATTERN} characters."
+            "Regular expression as RE2 knows it (no look-around, no back references; \\b beside ASCII letters only), "
+            f"letter case aside, found anywhere in a line; at most {line_query.LONGEST_PATTERN} characters."
         ),
         "level": _texts("Levels, such as ERROR or WARN; one of them is enough."),
         "component": _text("The logger, class, process or service that wrote the line."),

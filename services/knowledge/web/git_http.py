@@ -8,7 +8,7 @@ contents out (`filter`), only those that are wanted are sent; else the whole new
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -86,11 +86,7 @@ class GitFetcher:
         names = [f"refs/heads/{branch}", f"refs/tags/{branch}"] if branch else ["HEAD"]
         request = _request("ls-refs", [*(f"ref-prefix {name}" for name in names)])
         answer = await self._ask(service, request, _MOST_REFS_BYTES)
-        refs: dict[str, str] = {}
-        for packet in _packets(answer):
-            sha, _, name = packet.decode("utf-8", "replace").rstrip("\n").partition(" ")
-            if _HASH.fullmatch(sha):
-                refs[name.partition(" ")[0]] = sha
+        refs = await self._read(_refs_in, answer, names)
         commit = next((refs[name] for name in names if name in refs), None)
         if commit is None:
             raise FetchFailed(f"it has no branch or tag {branch!r}" if branch else "there is no commit in it")
@@ -101,16 +97,7 @@ class GitFetcher:
         if can_filter:
             options.insert(0, "filter blob:none")
         answer = await self._ask(service, _request("fetch", options), MOST_PACK_BYTES)
-        pack, packets = bytearray(), _packets(answer)
-        for packet in packets:
-            if packet == b"packfile\n":
-                break
-        for packet in packets:
-            if packet[:1] == bytes([_DATA]):
-                pack += packet[1:]
-            elif packet[:1] == bytes([_ERROR]):
-                raise FetchFailed(f"its server refuses: {_said(packet[1:])}")
-        return bytes(pack)
+        return await self._read(_pack_in, answer)
 
     async def _ask(self, service: str, request: bytes, most: int) -> bytes:
         answer = await self._client.post(service, request, _ASKING, max_bytes=most, seconds=PACK_SECONDS)
@@ -119,6 +106,7 @@ class GitFetcher:
         return answer.body
 
     async def _read(self, work: Callable[..., Read], *args: object) -> Read:
+        """Read what a server sent in another process: anybody may have made it."""
         try:
             return await self._run(work, *args)
         except WorkStopped as error:
@@ -158,6 +146,30 @@ def _packets(data: bytes) -> Iterator[bytes]:
             raise FetchFailed(f"its server refuses: {_said(packet[4:])}")
         yield packet
         at += length
+
+
+def _refs_in(answer: bytes, names: Sequence[str]) -> dict[str, str]:
+    """Return the commits of the named branches and tags in an answer to `ls-refs`. Raises as `_packets`."""
+    refs: dict[str, str] = {}
+    for packet in _packets(answer):
+        sha, _, rest = packet.decode("utf-8", "replace").rstrip("\n").partition(" ")
+        if _HASH.fullmatch(sha) and (name := rest.partition(" ")[0]) in names:
+            refs[name] = sha
+    return refs
+
+
+def _pack_in(answer: bytes) -> bytes:
+    """Return the pack of an answer to `fetch`. Raises as `_packets`."""
+    pack, packets = bytearray(), _packets(answer)
+    for packet in packets:
+        if packet == b"packfile\n":
+            break
+    for packet in packets:
+        if packet[:1] == bytes([_DATA]):
+            pack += packet[1:]
+        elif packet[:1] == bytes([_ERROR]):
+            raise FetchFailed(f"its server refuses: {_said(packet[1:])}")
+    return bytes(pack)
 
 
 def _said(data: bytes) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from bisect import bisect_right
 from functools import cache
 from typing import NamedTuple, cast
@@ -445,6 +446,10 @@ def _is_closed(state: StateBlock, start: int) -> bool:
 
 MAX_INLINE_CHARS = 20_000
 """Of one paragraph. A longer one is no text that a person has written; it stays as it is, without markup."""
+_MOST_BRACKETS = 400
+"""Of one kind in a paragraph: for each one that nothing closes, the parser looks through the rest of it."""
+_FREE_SECONDS, _SECONDS_PER_CHAR = 0.5, 2e-6
+"""Time of one core that the paragraphs of a text may take: documentation takes a twentieth of that."""
 
 _CLOSED_BY = {"{{": "}}", "{%": "%}", "{!": "!}"}
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#] ?[\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
@@ -468,6 +473,7 @@ def add_spans(md: MarkdownIt, *, mdx: bool) -> None:
     md.inline.ruler.after("autolink", "tag", _inline_tag)
     md.inline.ruler.after("link", "cross_reference", _cross_reference)
     md.core.ruler.before("inline", "prepare", _prepare)
+    md.core.ruler.at("inline", _inline)
 
 
 def _prepare(state: StateCore) -> None:
@@ -484,8 +490,21 @@ def _prepare(state: StateCore) -> None:
         if quote is not None and quote.type == "blockquote_open" and (alert := _ALERT.match(token.content)):
             quote.meta = {"alert": alert["title"] or _SAYS_SO.get(alert["kind"].lower(), "")}
             token.content = token.content[alert.end() :]
-        if len(token.content) > MAX_INLINE_CHARS:
+        if len(token.content) > MAX_INLINE_CHARS or max(map(token.content.count, "[{")) > _MOST_BRACKETS:
             token.type = "verbatim"
+
+
+def _inline(state: StateCore) -> None:
+    """Reads the markup of paragraphs, as long as there is time; what is left then stays as it is written."""
+    end = time.thread_time() + _FREE_SECONDS + len(state.src) * _SECONDS_PER_CHAR
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        if time.thread_time() > end:
+            token.type = "verbatim"
+        else:
+            token.children = token.children or []
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
 def _inline_tag(state: StateInline, silent: bool) -> bool:

@@ -111,7 +111,7 @@ async def test_lines_are_quoted_with_their_places(posted: Path) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        {"regex": "(a+)+$"},
+        {"regex": "(?=a)$"},
         {"regex": 5},
         {"all_of": [f"x{number}" for number in range(1_000)]},
         {"all_of": [{"a": 1}]},

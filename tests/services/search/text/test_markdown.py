@@ -161,3 +161,17 @@ def test_a_heading_in_html_is_a_heading() -> None:
         (("Tool",), ""),
         (("Tool", "Two"), "b"),
     ]
+
+
+@pytest.mark.parametrize("sign", ["[", "![", "{"])
+def test_a_paragraph_of_brackets_stays_as_it_is(sign: str) -> None:
+    """For each one that nothing closes, the parser would look through all that follows."""
+    assert blocks(f"__bold__ {sign * 500}") == [f"__bold__ {sign * 500}"]
+    assert blocks(f"__bold__ {sign * 100}") == [f"**bold** {sign * 100}"]
+
+
+def test_paragraphs_for_which_no_time_is_left_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = iter(range(100))
+    monkeypatch.setattr("time.thread_time", lambda: 0.2 * next(passed))
+    shown = blocks("\n\n".join(["see [it](x.md) ![](y.png)"] * 5))
+    assert shown == ["see [it](x.md)"] * 2 + ["see [it](x.md) ![](y.png)"] * 3
