@@ -67,7 +67,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
             if speaker is not None and text:
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
         capture = Capture(part, name, tuple(said))
-        if not capture.teaches:
+        if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         pictures = tuple(picture for each in said for picture in captured_images(messages[each.message_id]))
         return Extracted(job, capture, pictures)
@@ -183,13 +183,13 @@ def retry_pending(
         if now() - waiting.since >= KEPT_SECONDS:
             log.warning(
                 "%s is given up: its images could not be described for a day; messages %s are not learned from",
-                waiting.capture.conversation_id or "a conversation without an id",
+                waiting.capture.conversation_id,
                 ", ".join(str(said.message_id) for said in waiting.capture.said),
             )
             await run_blocking(pending.drop, waiting)
             return None
         allowed = without(waiting)
-        if not allowed.capture.teaches:
+        if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)
             return None
         if allowed != waiting:  # withdrawn text must not stay on the disk until the endpoint is back

@@ -40,8 +40,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversation_ids import ConversationKind
-from model.conversation_ids import parse as parse_id
+from model.conversation_ids import ConversationKind, kind_of
 
 # Ids and timestamps
 
@@ -159,7 +158,7 @@ class Pair:
 
     Attributes:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
-        conversation_id: of a `ConversationKind`, such as `thread_<thread id>`.
+        conversation_id: of a `ConversationKind`.
         message_ids, author_ids, turns: one each for every message, in the same order.
         key: the instant of its id, by which pairs are told apart and ordered.
     """
@@ -178,12 +177,25 @@ class Pair:
         object.__setattr__(self, "key", checked_instant(self.id, self.timestamp))
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
-        if parse_id(self.conversation_id) is None:
-            forms = " nor ".join(kind.form for kind in ConversationKind)
-            raise Malformed(f"conversation_id {self.conversation_id!r} is neither {forms}")
+        try:
+            kind_of(self.conversation_id)
+        except ValueError as error:
+            raise Malformed(str(error)) from None
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))
+
+    @property
+    def kind(self) -> ConversationKind:
+        return kind_of(self.conversation_id)
+
+
+def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
+    """True if both the community and the team have said something; the team alone is enough where the kind of
+    conversation needs no question.
+    """
+    speakers = {turn.speaker for turn in turns}
+    return Speaker.TEAM in speakers and (Speaker.USER in speakers or not kind.needs_question)
 
 
 def encodable(text: str) -> str:

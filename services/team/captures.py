@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clock import from_rfc3339, rfc3339
 from model.batches import Part
 from model.conversation_ids import PATTERN as CONVERSATION_ID
-from model.conversation_ids import ConversationKind, joins_by_messages
+from model.conversation_ids import ConversationKind, kind_of
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
 from services.storage import files
@@ -56,9 +56,13 @@ class Capture:
     said: tuple[CapturedMessage, ...]
 
     @property
-    def teaches(self) -> bool:
-        """True if both the community and the team have said something."""
-        return {said.turn.speaker for said in self.said} == set(Speaker)
+    def kind(self) -> ConversationKind:
+        return kind_of(self.conversation_id)
+
+    @property
+    def is_exchange(self) -> bool:
+        """As `archive.is_exchange`: what is none is not stored."""
+        return archive.is_exchange(self.kind, (said.turn for said in self.said))
 
     @property
     def said_at(self) -> float:
@@ -161,7 +165,7 @@ class Captures:
         one for the whole conversation.
         """
         conversation_id, linked = capture.conversation_id, list[int]()
-        if joins_by_messages(conversation_id):
+        if capture.kind.joins_by_messages:
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
         shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
         if shared:
@@ -190,7 +194,7 @@ class Captures:
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
-        if not joins_by_messages(conversation_id):
+        if not pair.kind.joins_by_messages:
             self._threads.pop(conversation_id, None)
             self._threads[conversation_id] = pair.id, said
             if len(self._threads) > self._kept:

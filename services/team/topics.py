@@ -134,11 +134,6 @@ def has_team_text(pair: Pair) -> bool:
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
-def is_exchange(pair: Pair) -> bool:
-    """True if both sides have text left in the pair."""
-    return {turn.speaker for turn in pair.turns if turn.text != REMOVED} == set(Speaker)
-
-
 def topic_block(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:
     left = labelled_turns(pair)
     labels = tuple(label for label, _ in left)
