@@ -23,9 +23,10 @@ from model.conversation_ids import PATTERN as CONVERSATION_ID
 from model.conversation_ids import ConversationKind, kind_of
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
+from model.words import encodable
 from services.storage import files
 from services.team import archive
-from services.team.archive import Pair, PairTurn, Speaker, encodable
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import why_invalid
 
 # Captures of one conversation

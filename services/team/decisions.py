@@ -23,10 +23,11 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from clock import from_rfc3339
+from model.words import encodable
 from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import archive
-from services.team.archive import REMOVED, encodable
+from services.team.archive import REMOVED
 
 log = logging.getLogger(__name__)
 

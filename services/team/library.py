@@ -37,7 +37,6 @@ from services.team.topics import (
     Placement,
     Topic,
     TopicFold,
-    render_block_of_topic,
     sort_key,
     topic_block,
 )
@@ -345,7 +344,7 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
 
 
 def _rendered_length(pair: Pair | None) -> int:
-    return len(render_block_of_topic(topic_block(pair))) if pair is not None else 0
+    return len(topic_block(pair).text) if pair is not None else 0
 
 
 def _safe(name: str) -> str:
