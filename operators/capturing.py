@@ -50,27 +50,25 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
     """Make a `Capture` of a job: all messages of the conversation as it was followed in its channel or thread, the part
     included.
 
-    Each message is a turn of its own. A job in which only one side speaks ends here. Raises LookupFailed: Discord could
-    not be asked.
+    Each message is a turn of its own. A job that is no exchange ends here. Raises LookupFailed: Discord could not be
+    asked.
     """
 
     async def extracted(job: CaptureJob) -> Extracted | Outcome:
         part = job.part
-        name, around = await context.captured(part)
-        # The part as it was when its window closed: later edits have no effect.
-        messages = {message.id: message for message in (*around, *part.messages)}
+        name, messages = await context.captured(part)
         said: list[CapturedMessage] = []
-        for message_id in sorted(messages):
-            message = messages[message_id]
+        pictures: list[CapturedImage] = []
+        for message in messages:
             speaker = SPEAKERS.get(await context.author_type(message))
             text = context.text_of(message)
             if speaker is not None and text:
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
+                pictures += captured_images(message)
         capture = Capture(part, name, tuple(said))
         if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        pictures = tuple(picture for each in said for picture in captured_images(messages[each.message_id]))
-        return Extracted(job, capture, pictures)
+        return Extracted(job, capture, tuple(pictures))
 
     return extracted
 
