@@ -135,14 +135,13 @@ class ThreadAccess:
 class TeamActivity:
     """Remembers whom team members have replied to lately, by place."""
 
-    def __init__(self, people: People, history: History) -> None:
-        self._people = people
+    def __init__(self, history: History) -> None:
         self._history = history
         self._helped: OrderedDict[Key, tuple[float, ...]] = OrderedDict()
 
     def observe(self, message: Message) -> None:
-        """Take in a message; each once, in the order received."""
-        if message.reply_to is not None and self._people.is_team(message.author, self._history.guild_of(message)):
+        """Take in a message of a team member; each once, in the order received."""
+        if message.reply_to is not None:
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
                 _add_reply_time(self._helped, Key(message.channel_id, target.author.id), message.at)

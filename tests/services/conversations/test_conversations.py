@@ -133,8 +133,7 @@ def test_what_is_remembered_of_a_post_is_small() -> None:
 
 def test_when_a_person_was_helped_takes_little() -> None:
     history = History(None)
-    people = people_of(TEAM, frozenset(), None)
-    team = TeamActivity(people, history)
+    team = TeamActivity(history)
     asked = [message(number, Author(number, "")) for number in range(1_000, 3_000)]
     for each in asked:
         history.observe(Posted(each.at, each))
