@@ -237,7 +237,7 @@ def _closed(now: _Open, needs_question: bool) -> Sequence[Exchange]:
     if not now.said:
         return ()
     asked, answer = _question(now.asked), "\n".join(now.answered)
-    answered = (not needs_question or len(set(terms(searched(asked)))) >= _ASKED) and answers(answer)
+    answered = not needs_question or (len(set(terms(searched(asked)))) >= _ASKED and answers(answer))
     whole = "\n".join(now.said)
     return (Exchange(asked, now.before, whole, answer if answered else "", now.helped, (now.first, now.last)),)
 
