@@ -5,12 +5,12 @@ later what could not be described.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clock import now, run_blocking
+from model.bounded import Bounded
 from model.conversations import Image
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
@@ -94,7 +94,7 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known: OrderedDict[int, str] = OrderedDict()  # by attachment
+    known = Bounded[int, str](KEPT)  # by attachment
 
     async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)
@@ -117,9 +117,6 @@ def summarise_images(
         summaries = summaries_in(await curator.summarise_images(conversation, message_ids, usage), new)
         for picture, summary in summaries.items():
             known[picture.attachment.id] = summary
-            known.move_to_end(picture.attachment.id)
-        while len(known) > KEPT:
-            known.popitem(last=False)
         return with_image_summaries(capture, summaries, redact)
 
     async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image]) -> None:

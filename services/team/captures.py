@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
 from model.batches import Part
+from model.bounded import Bounded
 from model.conversation_ids import PATTERN as CONVERSATION_ID
 from model.conversation_ids import ConversationKind, kind_of
 from model.conversations import Image
@@ -150,7 +151,7 @@ class Captures:
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
-        self._threads: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
+        self._threads = Bounded[str, tuple[str, bytes]](kept)  # the id and the digest of the last capture
         self._first: dict[int, _First] = {}  # by message
         self._count = 0
         for pair in earlier:
@@ -196,10 +197,7 @@ class Captures:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
         if not pair.kind.joins_by_messages:
-            self._threads.pop(conversation_id, None)
             self._threads[conversation_id] = pair.id, said
-            if len(self._threads) > self._kept:
-                del self._threads[next(iter(self._threads))]
             return
         self._count += 1
         first = _First(self._count, conversation_id)
