@@ -17,29 +17,14 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from services.knowledge import (
-    IndexEntry,
-    files_of,
-    first_of,
-    is_topic_name,
-    name_word,
-    next_file,
-    topic_name,
-)
+from services.knowledge import IndexEntry, files_of, first_of, is_topic_name, name_word, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import REMOVED, Pair, part_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, whatever
 from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.topics import (
-    Correction,
-    Placement,
-    Topic,
-    TopicFold,
-    sort_key,
-    topic_block,
-)
+from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
 
 # Files, state and start cursor
 
