@@ -217,7 +217,7 @@ def assemble(
     history = History(fetcher)
     people = People(teams(settings), fetcher)
     follower = ConversationTracker(follow_rules(settings))
-    team = TeamActivity(people, history)
+    team = TeamActivity(history)
     viewing = ThreadAccess(history, fetcher)
 
     def guild_of(place_id: int) -> int | None:

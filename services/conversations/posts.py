@@ -197,7 +197,7 @@ class Seen:
         if message.id > mark.below and message.id not in mark.done:
             mark.open.add(message.id)
 
-    def settled(self, end: Result) -> None:
+    def ended(self, end: Result) -> None:
         """Note the outcome of messages. Those that a shutdown cancelled are left open: catch-up brings them again."""
         match end:
             case Outcome(part=part):
