@@ -23,9 +23,9 @@ from services.documents.thread_files import (
     candidates_in,
     forget_evidence,
     is_closed,
+    read_tombstones,
     remove_file,
-    tombstone_flags,
-    tombstones_of,
+    render_tombstones,
 )
 from services.documents.tools import Toolset
 from services.documents.tools.core import unreadable
