@@ -22,7 +22,6 @@ from services.documents.store.protocol import (
     SearchMode,
     StoredLine,
     Weights,
-    Where,
 )
 from services.search import Floats, Places, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
@@ -114,7 +113,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     between 0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question
     literally comes before all else.
     """
-    allowed = _allowed(connection, frame, asked.where)
+    allowed = _allowed(connection, frame, asked.doc_ids)
     if not len(allowed):
         return []
     words = tokenizer.query_tokens(asked.text)
@@ -168,12 +167,12 @@ def match_of(words: Sequence[str]) -> str:
     return " AND ".join(f'"{word}"' for word in dict.fromkeys(words))
 
 
-def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, where: Where) -> Places:
-    if where.doc_ids is None:
+def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Places:
+    if doc_ids is None:
         numbers = [number for (number,) in connection.execute(CURRENT)]
     else:  # they may be older revisions
         known = connection.execute("SELECT doc_no, doc_id FROM documents").fetchall()
-        numbers = [number for number, doc_id in known if doc_id in where.doc_ids]
+        numbers = [number for number, doc_id in known if doc_id in doc_ids]
     return np.flatnonzero(np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64)))
 
 
