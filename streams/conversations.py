@@ -35,7 +35,7 @@ def observed(
     def observe(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
-            seen.arrived(event.message)
+            seen.arrived(event.message.channel_id, event.message.id)
             typists.posted(event.message)
         elif isinstance(event, Typing):
             typists.note(event)

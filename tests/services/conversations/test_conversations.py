@@ -254,7 +254,7 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":
-            seen.arrived(message(number))
+            seen.arrived(1, number)
             if number > seen.below()[1]:  # what comes below the mark has been overtaken: the mark does not go back
                 arrived.add(number)
         elif number in arrived:
@@ -279,7 +279,7 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
 def test_the_mark_follows_the_first_message_without_an_end() -> None:
     seen = Seen({1: Watermark(9)})
     for number in (10, 12, 11, 14):
-        seen.arrived(message(number))
+        seen.arrived(1, number)
     below: list[int] = []
     for number in (11, 10, 14, 12):
         seen.ended(Removed(1, number))
@@ -312,7 +312,7 @@ def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor
         -7: Watermark(1),
     }
     seen = Seen(marks)
-    seen.arrived(replace(old, channel_id=3))
+    seen.arrived(3, old.id)
     seen.forget_quiet(120)
     assert sorted(seen.marks()) == [-7, 3, 4, 5, 6]
 
