@@ -45,12 +45,29 @@ from operators.step import Step, failure_of, in_order, step
 from services.assistant import Inquiry, RecentReplies, Unanswered, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
-from streams.server_context import AnswerRules, ServerContext, for_server
+from streams.server_context import ServerContext, for_server
 
 if TYPE_CHECKING:
     from streams.wiring import Services
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRules:
+    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
+
+    graph_timeout_seconds: float = 200.0
+    max_concurrent_answers: int = 32
+    max_waiting_answers: int = 1000
+    max_sources: int = 3
+    max_index_entries: int = 30
+    max_source_chars: int = 24_000
+    max_answer_chars: int = 3000
+    require_citations: bool = False
+    enable_verification: bool = False
+    speculate: bool = False
+    thread_reuse_seconds: float = 900.0
 
 
 def answers(
@@ -71,7 +88,7 @@ def answers(
     hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
     reply      ---a-------b------o-----------|
     """
-    s = services
+    s, most = services, rules.max_concurrent_answers
     replying = for_server(lambda at: remember_replies(reply, at.repeats), s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
@@ -80,12 +97,12 @@ def answers(
         return inquiry
 
     answered = in_order(
-        step("gather", gathering, rules.max_concurrent, s.gauge),
-        step("permit", permit(s.access), rules.max_concurrent, s.gauge),
-        step("tell", publish_gathered, rules.max_concurrent),
+        step("gather", gathering, most, s.gauge),
+        step("permit", permit(s.access), most, s.gauge),
+        step("tell", publish_gathered, most),
         chain(s.servers, rules, s.gauge),
-        step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
-        step("reply", replying, rules.max_concurrent, s.gauge),
+        step("hold", hold(s.typists), most, s.gauge),
+        step("reply", replying, most, s.gauge),
     )
     queue = watched(s.gauge, "queue")
     return inquiries.pipe(
@@ -93,8 +110,8 @@ def answers(
             lambda inquiry: inquiry.part.key,
             compose(answered, only(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
-            max_active=rules.max_concurrent,
-            max_waiting=rules.max_waiting,
+            max_active=most,
+            max_waiting=rules.max_waiting_answers,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
             waits=None if queue is None else queue.waits,
         ),
@@ -122,7 +139,7 @@ def chain(
     point     ------q1------p------|      but whoever asked the bot is told where to look
     verify    -------q1------p-----|      (with `enable_verification`)
     """
-    most, looks_up = rules.max_concurrent, servers.default.lookup is not None
+    most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
     def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
         return step(name, for_server(make, servers), most, gauge)
@@ -135,7 +152,7 @@ def chain(
 
     def gated(at: ServerContext) -> Ask:
         guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
-        return gate(at.assistant, at.budget, rules.chain_seconds, guess)
+        return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
 
     def chosen(at: ServerContext) -> Ask:
         return select_unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
