@@ -453,12 +453,12 @@ def generate(
     published = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        result = await ask(inquiry, shorten=False)
+        result = await ask(inquiry)
         fuller = await reread(inquiry, result.to_read) if reread is not None and result.to_read else None
         if fuller is not None:
             log.info("generate: asking again with the sections %.200r", result.to_read)
             try:
-                again = await ask(fuller, shorten=False)
+                again = await ask(fuller)
             except LLMError as error:
                 log.warning("generate: the first answer stands: %s", error)
             else:
@@ -467,7 +467,7 @@ def generate(
         answer = text_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)
-            answer = text_of(await ask(inquiry, shorten=True))
+            answer = text_of(await ask(inquiry, was_too_long=True))
         if answer is None:
             inquiry.decisions["generate"] = {"answer": False}
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
@@ -497,14 +497,14 @@ def generate(
         drafted = inquiry._replace(draft=draft, citations=citations, cited_pairs=cited.pairs)
         return drafted if finished is None else await finished(drafted)
 
-    async def ask(inquiry: Inquiry, *, shorten: bool) -> AnswerResult:
+    async def ask(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:
         return await assistant.generate(
             inquiry.conversation,
             inquiry.query,
             inquiry.sources,
             inquiry.usage,
             max_chars=max_chars,
-            shorten=shorten,
+            was_too_long=was_too_long,
             toolset=inquiry.toolset,
         )
 
