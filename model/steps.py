@@ -52,6 +52,7 @@ class Decision:
             forgotten later: the record leaves out a text, and counts a list.
         of_sources: whether its lists name sources.
         ends: whether `--eval` names the step as the one at which an answer ended.
+        alters: whether `--eval` says it of an answer that was given, in the words of `says`.
         says: the line of `--ask`; None: it has none.
     """
 
@@ -60,6 +61,7 @@ class Decision:
     words: str = ""
     of_sources: bool = True
     ends: bool = False
+    alters: bool = False
     says: Callable[[Any], str] | None = None
     metric: DecisionMetric | None = None
 
