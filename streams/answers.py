@@ -31,12 +31,10 @@ from operators.answering import (
     generate,
     hold,
     load,
-    load_unless_loaded,
     permit,
     read_again,
     retrieve,
     select,
-    select_unless_guessed,
     speculative_selection,
     verify,
 )
@@ -126,18 +124,13 @@ def chain(
     *,
     public: bool = True,
 ) -> Step:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `public`: others than
-    the asker read the answer.
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `steps` says which
+    there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
 
-    gathered  --q1--q2--q3---------|
-    announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
-    gate      ---q1--o---q3--------|      q2 was chatter (with `speculate`, select and load run meanwhile)
-    select    ----q1------q3-------|
-    load      -----q1------q3------|
-    retrieve  -----q1------q3------|      waits for files that are being read (with a `lookup`)
-    generate  ------q1------u------|      the sources did not hold q3's answer: it is unanswered
-    point     ------q1------p------|      but whoever asked the bot is told where to look
-    verify    -------q1------p-----|      (with `enable_verification`)
+    gathered  --q1--q2--q3-------|
+    gate      ---q1--o---q3------|      q2 was chatter
+    generate  -----q1------u-----|      the sources did not hold q3's answer: it is unanswered
+    point     -----q1------p-----|      but whoever asked the bot is told where to look
     """
     most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
@@ -153,12 +146,6 @@ def chain(
     def gated(at: ServerContext) -> Ask:
         guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
         return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
-
-    def chosen(at: ServerContext) -> Ask:
-        return select_unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
-
-    def read(at: ServerContext) -> Ask:
-        return load_unless_loaded(loaded(at)) if rules.speculate else loaded(at)
 
     def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
         return point(at.search, at.repeats, at.pointing)
@@ -176,8 +163,8 @@ def chain(
     steps = (
         run("announce", announced) if looks_up else None,
         run("gate", gated),
-        run("select", chosen),
-        run("load", read),
+        run("select", selected),
+        run("load", loaded),
         step("retrieve", retrieve, most, gauge) if looks_up else None,
         run("generate", generated),
         step("point", for_server(pointed, servers), most, gauge, passing=(Outcome, Inquiry)),
