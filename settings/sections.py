@@ -253,7 +253,11 @@ class AnswerSettings(SettingsSection):
     )
     require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
     max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
-    max_answer_chars: Count = setting(3000, "The maximum length of an answer in characters.")
+    max_answer_chars: Count = setting(
+        3000,
+        "The maximum length of an answer in characters. The LLM is asked once more for a shorter one; if that is too "
+        "long as well, it is not posted.",
+    )
     max_index_entries: Count = setting(
         30, "A longer index is cut to this many entries, those that rank best, before the LLM selects from it."
     )
