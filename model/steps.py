@@ -83,7 +83,7 @@ class StepInfo:
     Attributes:
         name: in the graph, in metrics, and in counts of tokens.
         title, says: its box in the picture.
-        lane: the column of its box; None: it has none, and nothing is metered.
+        lane: the column of its box.
         feeds: a step of another lane that waits for it.
         of_parts: whether its items are parts. What others work on may have begun with one, and outlives it.
         timed: False where it tells only how many items it holds: one that is gone is done.
@@ -92,9 +92,9 @@ class StepInfo:
     """
 
     name: str
-    lane: Lane | None
-    title: str = ""
-    says: str = ""
+    lane: Lane
+    title: str
+    says: str
     feeds: str = ""
     of_parts: bool = False
     timed: bool = True
@@ -174,8 +174,6 @@ STEPS = (
         says="ends what could not be posted",
         of_parts=True,
     ),
-    # Takes no time.
-    StepInfo(name="tell", lane=None),
     StepInfo(
         name="announce",
         lane=Lane.ANSWERS,

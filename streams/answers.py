@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -77,7 +77,7 @@ def answers(
 ) -> Observable[Outcome]:
     """One outcome for each inquiry: gather, permit, the chain, hold, reply; one asker's in one place one after another.
 
-    `in_context` receives each inquiry once its conversation is gathered, and completes with the answers.
+    `in_context` receives each inquiry that is gathered and permitted, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
@@ -90,14 +90,17 @@ def answers(
     replying = for_server(lambda at: remember_replies(reply, at.repeats), s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
-    async def publish_gathered(inquiry: Inquiry) -> Inquiry:
-        in_context.on_next(inquiry)
-        return inquiry
+    permitting = permit(s.access)
+
+    async def permitted(inquiry: Inquiry) -> Inquiry | Outcome:
+        item = await permitting(inquiry)
+        if isinstance(item, Inquiry):
+            in_context.on_next(item)
+        return item
 
     answered = in_order(
         step("gather", gathering, most, s.gauge),
-        step("permit", permit(s.access), most, s.gauge),
-        step("tell", publish_gathered, most),
+        step("permit", permitted, most, s.gauge),
         chain(s.servers, rules, s.gauge),
         step("hold", hold(s.typists), most, s.gauge),
         step("reply", replying, most, s.gauge),
@@ -213,7 +216,8 @@ class Answerer:
         usage, began = Usage(self._usage), now()
         inquiry = _inquiry(conversation, context or RequestContext(), usage)
         try:
-            result = settled(await rx.just(inquiry).pipe(self._chain))
+            # What is unanswered has come to `point`, which answers or ends it.
+            result = cast("Inquiry | Outcome", await rx.just(inquiry).pipe(self._chain))
         except Exception as error:
             log.exception("the answer chain failed")
             result = end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
@@ -233,11 +237,6 @@ class Answerer:
         text = result.draft + links_block(result.links)
         ended = {"result": "replied", "reason": None, "level": str(result.level)}
         return AIResult(True, text, result.shown_sources, {**debug, **ended})
-
-
-def settled(item: Inquiry | Unanswered | Outcome) -> Inquiry | Outcome:
-    """The result of the whole chain. An item that is still unanswered becomes a skipped outcome."""
-    return skipped(item.inquiry, item.reason) if isinstance(item, Unanswered) else item
 
 
 def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) -> Inquiry:
