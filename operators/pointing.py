@@ -68,7 +68,7 @@ def point(
         if repeats.was_sent(inquiry.part.author.id, draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
-        return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
+        return inquiry._replace(draft=draft, first_draft=draft, citations=tuple(named), level=Level.POINT)
 
     return pointed
 
@@ -88,7 +88,7 @@ def add_links(
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # what is quoted was chosen so
             hits = await search.rerank([hit for hit in hits if hit.kept.quotable], inquiry.query)
-        return inquiry._replace(links=links_of(inquiry, hits))
+        return inquiry._replace(first_draft=inquiry.draft, links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
@@ -107,12 +107,14 @@ def add_links(
 def remember_replies(
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: RecentReplies
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
-    """Wrap the step `reply` so that every draft that was posted is remembered in `repeats`."""
+    """Wrap the step `reply` so that of every draft that was posted `repeats` remembers what `point` and `add_links`
+    compare: the draft without what later steps made of it.
+    """
 
     async def replied(inquiry: Inquiry) -> Outcome:
         outcome = await reply(inquiry)
         if outcome.result is OutcomeKind.REPLIED:
-            repeats.remember(inquiry.part.author.id, inquiry.draft, now())
+            repeats.remember(inquiry.part.author.id, inquiry.first_draft, now())
         return outcome
 
     return replied

@@ -13,17 +13,18 @@
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
 gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
-announce, gate   chunk → embed    │                             │ one pair at a time, in the background
-select, load     → collections    │             curation: classify → integrate → topic sink
+gate, select,    chunk → embed    │                             │ one pair at a time, in the background
+load             → collections    │             curation: classify → integrate → topic sink
 retrieve ◄───────────┘            │                                      → describe → index
-generate, verify                  │                             │
+generate, …                       │                             │
 hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
      released: messages let go, catch-up marks moved; then journal, metrics, terminal
 
-Beside it, replies that an earlier run left half posted are finished (`unfinished`).
+`model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
+are finished (`unfinished`).
 """
 
 from __future__ import annotations

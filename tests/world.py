@@ -93,7 +93,7 @@ class Asked(NamedTuple):
     at: float
     text: str
     """The conversation as the model would see it, or the query."""
-    shorten: bool = False
+    was_too_long: bool = False
     sources: tuple[str, ...] = ()
 
 
@@ -174,7 +174,7 @@ class Script(Assistant):
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         if toolset is not None:
@@ -185,7 +185,7 @@ class Script(Assistant):
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain
-        return await self._say(Asked("generate", now(), transcript(conversation), shorten, ids), said, usage)
+        return await self._say(Asked("generate", now(), transcript(conversation), was_too_long, ids), said, usage)
 
     async def verify(
         self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage

@@ -31,6 +31,7 @@ class Inquiry(NamedTuple):
         messages: those that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.
         asked_in_view: whether the asker can view the place; true where they write in it.
+        first_draft: as it was before later steps changed it: what the asker has been told is compared by this text.
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
         links: addresses that follow the draft.
@@ -51,6 +52,7 @@ class Inquiry(NamedTuple):
     selected: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     draft: str = ""
+    first_draft: str = ""
     citations: tuple[str, ...] = ()
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER

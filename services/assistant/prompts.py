@@ -166,7 +166,7 @@ def generate(
     sources: Sequence[Given],
     *,
     max_chars: int,
-    shorten: bool = False,
+    was_too_long: bool = False,
     files: Sequence[str] | None = None,
     out_of_scope_hint: str = "",
 ) -> Prompt:
@@ -186,7 +186,7 @@ def generate(
         *_if(files is not None, fixed.TOOL_RULES),
         *_if(files is not None and holds_runbook(files), fixed.TOOL_RUNBOOKS),
     )
-    ending = fixed.SHORTEN.format(max_chars=max_chars) if shorten else "Answer the question."
+    ending = fixed.SHORTEN.format(max_chars=max_chars) if was_too_long else "Answer the question."
     asked = section("question", [Field("Question", query)])
     return Prompt(
         system(tasks.generate, tasks.project_introduction, rules, *_labels(conversation)),

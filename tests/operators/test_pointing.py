@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from examples.extending.operator import sign
 from model.batches import Part
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
@@ -299,19 +300,25 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
 # Never twice the same.
 
 
-async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPLIED) -> RecentReplies:
+async def after_telling(
+    item: Inquiry | Unanswered, *, result: OutcomeKind = OutcomeKind.REPLIED, signature: str = ""
+) -> RecentReplies:
     repeats = RecentReplies()
 
     async def reply(inquiry: Inquiry) -> Outcome:
         return end(inquiry, result)
 
-    await remember_replies(reply, repeats)(item)
+    told = await pointed(item)
+    await remember_replies(reply, repeats)(await sign(signature)(told) if signature else told)
     return repeats
 
 
-async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("signature", ["", "Millrace"])
+async def test_a_quote_that_a_person_was_given_is_not_given_again(
+    signature: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "operators.pointing")
-    repeats = await after_telling(inquiry(draft="Like this."))
+    repeats = await after_telling(inquiry(draft="Like this."), signature=signature)
     result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
     assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
     assert caplog.messages == ["generate: the same answer was given to the same person before"]
@@ -319,9 +326,9 @@ async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest
     assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
 
 
-async def test_pages_that_a_person_was_pointed_to_are_not_named_again() -> None:
-    first = await pointed(unanswered(addressed=True))
-    repeats = await after_telling(first)
+@pytest.mark.parametrize("signature", ["", "Millrace"])
+async def test_pages_that_a_person_was_pointed_to_are_not_named_again(signature: str) -> None:
+    repeats = await after_telling(unanswered(addressed=True), signature=signature)
     again = await pointed(unanswered(addressed=True), repeats=repeats)
     assert (again.result, again.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
 

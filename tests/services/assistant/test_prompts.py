@@ -150,7 +150,7 @@ def test_who_speaks_to_whom_is_shown_to_the_answering_model() -> None:
 
 def test_a_shorter_answer_is_asked_for_with_the_limit_and_the_same_beginning() -> None:
     first = every_prompt()["generate"]
-    again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, shorten=True)
+    again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, was_too_long=True)
     assert again.system == first.system
     assert again.user != first.user
     assert again.user.rpartition("<<<end of question>>>")[0] == first.user.rpartition("<<<end of question>>>")[0]
