@@ -16,6 +16,7 @@ from discord import app_commands
 from discord.app_commands import Range
 from discord.app_commands.transformers import RangeTransformer
 
+from clock import BackgroundTasks
 from model.messages import Attachment
 from services.discord.live.calls import FAILURES, reason
 from services.discord.text import split
@@ -268,22 +269,18 @@ class Commands:
         for form in _forms(offered, groups, self._answering):
             self._tree.add_command(form)
         self._registered: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     def arrived(self, guild_id: int) -> None:
         """Register the commands in a guild, in the background, unless that has been done."""
         if guild_id in self._registered:
             return
         self._registered.add(guild_id)
-        task = asyncio.get_running_loop().create_task(self._register(guild_id), name=f"commands of {guild_id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._register(guild_id), name=f"commands of {guild_id}")
 
     async def close(self) -> None:
         """Answer and register nothing more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._answering.close()
 
     async def _register(self, guild_id: int) -> None:
