@@ -239,8 +239,8 @@ async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
         return None
 
 
-RANKED = 5
-"""So many pages that the search found are noted, best first, for whoever asks why."""
+NOTED_PAGES = 5
+"""So many of those that the search found are noted, best first, for whoever asks why."""
 
 
 def gate(
@@ -320,7 +320,7 @@ def select(
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
-        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
+        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:NOTED_PAGES]]
         inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:

@@ -40,11 +40,10 @@ class PointRules:
     by_channel: Mapping[int, bool] = field(default_factory=dict[int, bool])
     reply_language: str = "question"
     out_of_scope_hint: str = ""
-    addresses: Addresses = field(default_factory=Addresses)
 
 
 def point(
-    search: Search, repeats: RecentReplies, rules: PointRules
+    search: Search, repeats: RecentReplies, addresses: Addresses, rules: PointRules
 ) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
     the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
@@ -62,9 +61,9 @@ def point(
         query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
-            draft, named = pointers(found, query, say, rules.addresses)
+            draft, named = pointers(found, query, say, addresses)
         else:
-            draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
+            draft, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
         if repeats.was_sent(inquiry.part.author.id, draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))

@@ -44,11 +44,16 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
     return Unanswered(inquiry(**known), reason)
 
 
-def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: RecentReplies | None = None) -> Step:
-    search, told, chosen = ScriptedSearch(found), repeats or RecentReplies(), rules or PointRules()
+def pointing(
+    found: Found = MAY_FIT,
+    rules: PointRules | None = None,
+    repeats: RecentReplies | None = None,
+    addresses: Addresses | None = None,
+) -> Step:
+    search, told, published = ScriptedSearch(found), repeats or RecentReplies(), addresses or Addresses()
     return in_turn(
-        step("generate", add_links(search, told, chosen.addresses), 4),
-        step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
+        step("generate", add_links(search, told, published), 4),
+        step("point", point(search, told, published, rules or PointRules()), 4, passing=(Outcome, Inquiry)),
     )
 
 
@@ -135,7 +140,9 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
 @pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
 async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
     search = ScriptedSearch(MAY_FIT)
-    pointing_once: Step = step("point", point(search, RecentReplies(), PointRules()), 4, passing=(Outcome, Inquiry))
+    pointing_once: Step = step(
+        "point", point(search, RecentReplies(), Addresses(), PointRules()), 4, passing=(Outcome, Inquiry)
+    )
     conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
     await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
     assert search.asked == [looked_for]
@@ -195,7 +202,7 @@ async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "operators.pointing")
-    result = await pointed(unanswered(addressed=True), rules=PointRules(addresses=PUBLISHED))
+    result = await pointed(unanswered(addressed=True), addresses=PUBLISHED)
     assert result.draft.splitlines() == [
         "This may help:",
         "• [*Backups › Restore*](<https://docs.example/guides/backup/#restore>): To restore one, run `lamp restore`.",
@@ -215,8 +222,8 @@ async def test_at_most_three_pages_are_named_each_once() -> None:
 
 async def test_whoever_addressed_the_bot_hears_that_nothing_was_found_the_nearest_page_and_where_to_ask() -> None:
     far = found(TEAM, BACKUP, level=Level.SILENCE, confidence=0.01)
-    rules = PointRules(addresses=PUBLISHED, out_of_scope_hint="Ask in #general.")
-    result = await pointed(unanswered(addressed=True), far, rules)
+    rules = PointRules(out_of_scope_hint="Ask in #general.")
+    result = await pointed(unanswered(addressed=True), far, rules, addresses=PUBLISHED)
     assert result.draft == (
         "I found nothing about this in the documentation. The nearest page is "
         "[*Backups › Restore*](<https://docs.example/guides/backup/#restore>). Ask in #general."
@@ -257,7 +264,7 @@ async def test_silence_for_want_of_confidence_has_a_reason_of_its_own(
 
 async def test_an_answer_gets_the_addresses_of_the_sections_that_fit_for_the_pages_it_shows() -> None:
     cited = inquiry(draft="Like this.", selected=("kb:faces.md",), citations=("kb:guides/backup.md", "kb:other.md"))
-    result = await pointed(cited, FITS, PointRules(addresses=PUBLISHED))
+    result = await pointed(cited, FITS, addresses=PUBLISHED)
     assert result.links == ("https://docs.example/guides/backup/#restore", "https://docs.example/other/")
     assert result.draft == "Like this."
     assert result.level is Level.ANSWER
@@ -273,8 +280,8 @@ async def test_an_answer_links_to_the_messages_of_the_conversations_that_it_cite
     )
     best = TEAM._replace(anchor="qa_2")
     messages["qa_2"] = "https://discord.example/best"
-    rules = PointRules(addresses=replace(PUBLISHED, of_pair=messages.get))
-    result = await pointed(cited, found(best), rules)
+    addresses = replace(PUBLISHED, of_pair=messages.get)
+    result = await pointed(cited, found(best), addresses=addresses)
     assert result.links == (
         "https://discord.example/3",
         "https://discord.example/1",
@@ -293,7 +300,7 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
     said = passage("team:backups", "Restore it from the newest one.", "Which one?", anchor="qa_1")
     messages = {"qa_1": "https://discord.com/channels/7/11/13"}
     cited = inquiry(draft="Like this.", citations=("team:backups",))
-    result = await pointed(cited, found(said), PointRules(addresses=Addresses(of_pair=messages.get)))
+    result = await pointed(cited, found(said), addresses=Addresses(of_pair=messages.get))
     assert result.links == (messages["qa_1"],)
 
 
