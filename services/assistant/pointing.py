@@ -142,6 +142,13 @@ def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = 
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
+def linkable_in(found: Found, addresses: Addresses) -> list[str]:
+    """The texts whose addresses may be repeated in a pointer: pages, answers of the team, and where both are."""
+    hits = [*found.documents, *(each.hit for each in found.taught)]
+    said = [hit.kept.text if by_team(hit.kept) else f"{hit.kept.title}\n{hit.kept.with_heading}" for hit in hits]
+    return [*said, *(addresses.section(hit.kept) or "" for hit in hits)]
+
+
 def _linked(hit: Hit, addresses: Addresses, say: Phrases) -> str:
     name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else named(hit.kept, say)
     address = addresses.section(hit.kept)
