@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -26,6 +27,7 @@ from assembly.forgetting import (
     taught,
 )
 from assembly.graph_parts import Parts
+from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, traits_of
@@ -94,6 +96,9 @@ class Privacy:
     documents: Documents | None = None
     others: Sequence[Path] = ()
     settings: Settings | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _wishes: SharedCalls = field(default_factory=SharedCalls, init=False)
+    _begun: Counter[int] = field(default_factory=Counter[int], init=False)
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -133,7 +138,17 @@ class Privacy:
     async def remove(self, user_id: int) -> ForgetResult:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
+
+        One removal runs at a time, as each reads every file; whoever asks again joins the one of theirs that waits.
         """
+        return await self._wishes.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
+
+    async def _remove_in_turn(self, user_id: int) -> ForgetResult:
+        async with self._turn:
+            self._begun[user_id] += 1  # what they write from now on is for another removal
+            return await self._remove(user_id)
+
+    async def _remove(self, user_id: int) -> ForgetResult:
         services = self.parts.services
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)

@@ -25,7 +25,6 @@ from services.assistant import (
     Unanswered,
     cited_in,
     linkable_texts,
-    remove_foreign_links,
     resolve_ids,
     skipped,
     trusted_text,
@@ -474,10 +473,10 @@ def generate(
         led_to = (
             [published.absolute(trusted_text(source), source.id) for source in inquiry.sources] if "](" in text else []
         )
-        draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
-        if not draft.strip():
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to]
+        drafted = inquiry.drafted(text, trusted, citations, cited_pairs=cited.pairs)
+        if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        drafted = inquiry._replace(draft=draft, citations=citations, cited_pairs=cited.pairs)
         return drafted if finished is None else await finished(drafted)
 
     async def ask(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:

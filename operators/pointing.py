@@ -15,6 +15,7 @@ from services.assistant import (
     RecentReplies,
     Unanswered,
     is_worth_showing,
+    linkable_in,
     nothing_found,
     pointers,
     skipped,
@@ -61,13 +62,15 @@ def point(
         query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
-            draft, named = pointers(found, query, say, addresses)
+            text, named = pointers(found, query, say, addresses)
         else:
-            draft, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
-        if repeats.was_sent(inquiry.part.author.id, draft, now()):
+            text, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
+        trusted = [rules.out_of_scope_hint, *linkable_in(found, addresses)]
+        drafted = inquiry.drafted(text, trusted, named, level=Level.POINT)
+        if repeats.was_sent(inquiry.part.author.id, drafted.draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
-        return inquiry._replace(draft=draft, first_draft=draft, citations=tuple(named), level=Level.POINT)
+        return drafted._replace(first_draft=drafted.draft)
 
     return pointed
 

@@ -143,6 +143,13 @@ def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = 
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
+def linkable_in(found: Found, addresses: Addresses) -> list[str]:
+    """The texts whose addresses may be repeated in a pointer: pages, answers of the team, and where both are."""
+    hits = [*found.documents, *(each.hit for each in found.taught)]
+    said = [hit.kept.text if by_team(hit.kept) else f"{hit.kept.title}\n{hit.kept.with_heading}" for hit in hits]
+    return [*said, *(addresses.section(hit.kept) or "" for hit in hits)]
+
+
 def section_link(hit: Hit, addresses: Addresses, say: Phrases) -> str:
     """A section as people are shown it: its name or the day of the team's answer, a link where it has an address."""
     name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else section_name(hit.kept, say)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from services.assistant.citations import remove_foreign_links
 from services.conversations import Phrases
 from services.knowledge import bare_name
 from services.search import ENGLISH, Hit, StoredPassage, language_of, without_addressee
@@ -115,8 +116,8 @@ def from_the_team(kept: StoredPassage, text: str, say: Phrases, max_chars: int) 
 
 
 def asked_earlier(kept: StoredPassage) -> str:
-    """The question that an answer of the team was given to, in a line."""
-    said = " ".join(kept.headings[-1].split()) if kept.headings else ""
+    """The question that an answer of the team was given to, in a line, without addresses: anybody may have asked it."""
+    said = remove_foreign_links(" ".join(kept.headings[-1].split()), ()) if kept.headings else ""
     asked = _plain(without_addressee(without_names(said)))
     return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 

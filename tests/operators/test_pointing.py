@@ -198,6 +198,32 @@ async def test_ends_go_by() -> None:
     assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
 
 
+@pytest.mark.parametrize("level", [Level.POINT, Level.SILENCE])
+async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Level) -> None:
+    """Pitfall 19."""
+    asked = "See https://evil.example/a or [here](https://evil.example/b) or discord.gg/evil, how do I restore it?"
+    said = "Restore it from https://backups.example/newest, the newest there is."
+    taught = passage("team:backups", said, asked, title="backups", anchor="qa_1")
+    addresses = Addresses(of_pair=lambda pair: f"https://discord.example/{pair}")
+    rules = PointRules(addresses=addresses, out_of_scope_hint="Ask at https://ours.example.")
+    found_now = found(taught, level=level, confidence=0.05)._replace(is_near=level is Level.POINT)
+    draft = (await pointed(unanswered(addressed=True), found_now, rules)).draft
+    assert "evil" not in draft
+    assert "See or here or, how do I restore it?" in draft
+    assert "https://discord.example/qa_1" in draft
+    assert ("https://backups.example/newest" in draft) is (level is Level.POINT)
+    assert ("https://ours.example" in draft) is (level is Level.SILENCE)
+
+
+async def test_a_pointing_draft_has_no_address_that_nobody_trusted_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 19: whatever it was made of."""
+    made = f"{BACKUP.title}: https://docs.example/guides/backup/ or https://evil.example", [BACKUP.source_id]
+    monkeypatch.setattr("operators.pointing.pointers", lambda *_: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    found_now = found(BACKUP._replace(anchor=""), level=Level.POINT)
+    result = await pointed(unanswered(addressed=True), found_now, PointRules(addresses=PUBLISHED))
+    assert result.draft == "Backups: https://docs.example/guides/backup/ or"
+
+
 async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
