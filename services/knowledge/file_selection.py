@@ -72,7 +72,7 @@ class PathFilter:
         """Return the reason why a file is no source, or None if it is one. `name`: its path, with `/` between
         folders.
         """
-        if self._excluded is not None and self._excluded.fullmatch(name):
+        if self.excludes(name):
             return NOT_CHOSEN
         if self._included is not None:
             return None if self._included.fullmatch(name) else NOT_CHOSEN
@@ -86,6 +86,10 @@ class PathFilter:
             return why
         known = _OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
         return known if ending in _PLAIN.get(known, ()) else None
+
+    def excludes(self, name: str) -> bool:
+        """Return whether a glob of `exclude` names a file."""
+        return self._excluded is not None and self._excluded.fullmatch(name) is not None
 
     @cached_property
     def _included(self) -> re.Pattern[str] | None:
