@@ -218,6 +218,7 @@ def forget(
         DecisionLog(folder.decisions).forget(set(_taken_part_in(raw, user_id)))
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
     done.posts += forget_started(folder.outbox, user_id)
+    done.left += _damaged_decisions(folder.decisions)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
         rejected = sorted(team.places.topics.glob("*.rejected*"))
@@ -225,6 +226,11 @@ def forget(
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
         done.left.append(f"{folder.team_topics}: not looked through")
     return done
+
+
+def _damaged_decisions(path: Path) -> list[str]:
+    damaged = DecisionLog(path).damaged()
+    return [f"{path}: {number_of(damaged, 'damaged line')}"] if damaged else []
 
 
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:

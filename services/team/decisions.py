@@ -187,6 +187,11 @@ class DecisionLog:
     def read(self) -> list[Decision]:
         return parse(self.content(), str(self.path))
 
+    def damaged(self) -> int:
+        """Count the lines that hold no decision."""
+        content = self.content()
+        return sum(1 for line in content.split(b"\n") if line.strip()) - len(parse(content, str(self.path)))
+
     def repair_tail(self) -> None:
         """Move a truncated last line aside."""
         files.repair_tail(self.path, sound_length, "line")

@@ -200,7 +200,7 @@ def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
     (folder.team_raw / "2026-W04.txt.torn").write_text("User: half a")
     folder.team_topics.mkdir(parents=True)
     (folder.team_topics / "light.txt").write_text("x")
-    for path in (folder.feedback, folder.posts, folder.llm_recordings / "today.jsonl"):
+    for path in (folder.feedback, folder.posts, folder.llm_recordings / "today.jsonl", folder.decisions):
         files.append(path, b"[1]\n{half")
     done = forget(folder, folder.team_raw, ADA)
     assert raw.read_bytes().startswith(damage)
@@ -210,6 +210,7 @@ def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
         "feedback.jsonl: 2 damaged lines",
         "team-knowledge/raw/2026-W05.txt: 2 malformed or truncated blocks",
         "state/posts.jsonl: 2 damaged lines",
+        "team-knowledge/decisions.jsonl: 2 damaged lines",
         "team-knowledge/raw/2026-W04.txt.torn: a block truncated by a crash",
         "team-knowledge/topics: not looked through",
     ]
