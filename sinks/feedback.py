@@ -21,6 +21,8 @@ UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
 REMEMBERED = 20_000
 """Votes of this run that are known while later ones are judged; the oldest are forgotten first."""
+CALL_SECONDS = 3_600.0
+"""After a call for help from a thread, others from there are not passed on: anybody could fill the team's channel."""
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,7 @@ class Feedback:
         self._inferring = offered and inferring
         self._votes = Bounded[tuple[int, int], str](REMEMBERED)  # by message and voter
         self._inferred = Bounded[tuple[int, int], str](REMEMBERED)
+        self._called = Bounded[int, float](REMEMBERED)  # by thread: when a call for help was passed on
         self._key: bytes | None = None
 
     async def keep(self, vote: Reaction | InferredVote) -> None:
@@ -81,7 +84,7 @@ class Feedback:
             return
         if reaction.emoji == self._emoji:
             if reaction.added:
-                await self._escalate(post)
+                await self._escalate(post, reaction.at)
         elif self._offered and reaction.emoji in VOTES:
             await self._vote(post, reaction, VOTES[reaction.emoji])
 
@@ -119,14 +122,15 @@ class Feedback:
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 
-    async def _escalate(self, post: Post) -> None:
+    async def _escalate(self, post: Post, at: float) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)
         channel_id = self._escalation_channels[self._guild_of(post.place_id)]
-        if channel_id is None:
+        if channel_id is None or at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS:
             return
         nonce = f"{post.message_id:x}-help"
         try:
             await self._poster.send(channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
+            self._called[post.place_id] = at
         except PostFailed as error:
             log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 

@@ -179,7 +179,11 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
         replace(asked, message_id=8),
     ):
         await sink.keep(reaction)
-    assert poster.posts == [(31, f"Somebody asks for a person in <#{THREAD.id}>.", "7-help")]
+    help_line = (31, f"Somebody asks for a person in <#{THREAD.id}>.", "7-help")
+    assert poster.posts == [help_line]
+    for at in (61.0, 3_659.0, 3_660.0):
+        await sink.keep(replace(asked, at=at))
+    assert poster.posts == [help_line, help_line], "one an hour"
     assert box.rows == []
 
 
