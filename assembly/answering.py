@@ -17,13 +17,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.sources import SourceSetup, source_kinds
+from assembly.sources import source_setup
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
 from operators.pointing import PointRules
 from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
-from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
+from services.knowledge import (
+    DiskLibrary,
+    JoinedLibrary,
+    Library,
+    LibrarySearch,
+    OwnLibrary,
+    Search,
+    site_generator_of,
+    source_kinds,
+)
 from services.llm import (
     Endpoint,
     EndpointSettings,
@@ -144,8 +153,7 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
     of_pair = PairLinks(DataFolder(settings.app.data_dir).places).address
-    of_kinds = [kind.address for kind in source_kinds(SourceSetup(settings.kb))]
-    return Addresses(bases, generators, of_pair, of_kinds)
+    return Addresses(bases, generators, of_pair)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
@@ -157,7 +165,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
-        kinds=source_kinds(SourceSetup(kb)),
+        kinds=source_kinds(source_setup(kb)),
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,

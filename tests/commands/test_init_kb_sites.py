@@ -7,7 +7,7 @@ import gzip
 import pytest
 from aiohttp import web
 
-from services.knowledge.web import page_lists
+from services.knowledge import page_lists
 from tests.commands.kb_folder import Base, html
 from tests.loopback.web_server import Play, kept, page, redirect, status
 

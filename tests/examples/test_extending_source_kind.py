@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly import sources
 from assembly.answering import addresses_of, library_of
 from assembly.dashboard import known_sources
-from examples.extending.source_kind import questions
+from examples.extending.source_kind import Questions
+from services.knowledge import kinds
 from settings import load
 
 PORT, LOGS = "Which port does the relay use?", "Where are the logs?"
@@ -40,7 +40,7 @@ class Base:
 
 @pytest.fixture
 def base(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Base:
-    monkeypatch.setattr(sources, "KINDS", [*sources.KINDS, questions])
+    monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, Questions])
     return Base(tmp_path, capsys)
 
 

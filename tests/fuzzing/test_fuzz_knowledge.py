@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from services.knowledge import PathFilter, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
 from services.knowledge.links_file import LINES, RepositoryLine, SiteKind, SiteLine, parse_links
+from services.knowledge.page_lists import LONGEST_PAUSE, pause_in, read_list
 from services.knowledge.web import contents
 from services.knowledge.web.git_packs import read_pack
-from services.knowledge.web.page_lists import LONGEST_PAUSE, pause_in, read_list
 from services.knowledge.web_interface import FetchFailed, RepositorySelection
 from services.search.text import read
 from tests.fuzzing.mutations import TEXTS, THOROUGHLY, damaged, damaged_text, distorted, one_line

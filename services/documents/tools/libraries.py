@@ -10,7 +10,7 @@ from typing import Any, Literal
 from services.documents.results import Status, ToolContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
-from services.knowledge import LibrarySearch, SourceUnavailable, bare_name, pair_for_model, unowned
+from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, unowned
 from services.search import StoredPassage
 
 Metadata = Mapping[str, str]
@@ -207,8 +207,8 @@ async def _section(search: LibrarySearch, passage: StoredPassage) -> str:
 
 def _about_article(passage: StoredPassage) -> Metadata:
     name = bare_name(passage.source_id)
-    is_page = name.startswith(("http://", "https://"))
-    category = name.split("/")[2] if is_page else name.rpartition("/")[0]  # the site, or the folder
+    url = address_in(passage.source_id)
+    category = name.rpartition("/")[0] if url is None else url.split("/")[2]  # the folder, or the site
     title = (passage.title or name.rsplit("/", 1)[-1])[:_TITLE_CHARS]
     return {"kb_article_id": name, "title": title, "category": category, "heading": " › ".join(passage.headings)}
 

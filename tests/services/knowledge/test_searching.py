@@ -19,6 +19,7 @@ from services.search import NOTHING, Found, Level, PassageStore, PreparedSource,
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
+from tests.shelves import source_setup
 
 MILL = "# Mills\n\nThe wheel of the mill turns in the river.\n\n## Ice\n\nIn frost the wheel is lifted by a chain.\n"
 PRESS = "# Presses\n\nThe lever of the press is pulled twice.\n"
@@ -29,7 +30,7 @@ class CountedFiles(TextFiles):
     """Knows which files were read."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, max_bytes=2_000_000)
+        super().__init__(source_setup(folder, 2_000_000))
         self.names: list[str] = []
 
     def read(self, source_id: str) -> Text:
