@@ -17,22 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.sources import source_setup
+from assembly.sources import source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
 from operators.pointing import PointRules
 from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
-from services.knowledge import (
-    DiskLibrary,
-    JoinedLibrary,
-    Library,
-    LibrarySearch,
-    OwnLibrary,
-    Search,
-    site_generator_of,
-    source_kinds,
-)
+from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
 from services.llm import (
     Endpoint,
     EndpointSettings,
@@ -165,7 +156,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
-        kinds=source_kinds(source_setup(kb)),
+        kinds=source_kinds(kb),
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,

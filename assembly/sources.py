@@ -1,4 +1,4 @@
-"""What kinds of sources are made of, by the settings, and the web access that they share."""
+"""The kinds of sources as the settings say, and the web access that they share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from assembly import Unusable
 from clock import Processes
 from services.knowledge import (
+    AnyKind,
     FetchStatus,
     PathFilter,
     RefreshSchedule,
     SourceSetup,
     TextFiles,
     WebFetchers,
+    kinds,
 )
 from services.telemetry import number_of
 from settings import KnowledgeSettings
@@ -23,16 +25,18 @@ _REASONS = 4
 """So many are named of why files are left out."""
 
 
-def source_setup(
+def source_kinds(
     kb: KnowledgeSettings,
     web: WebFetchers | None = None,
     on_result: Callable[[FetchStatus], object] | None = None,
     *,
     by_hand: bool = False,
-) -> SourceSetup:
-    """What kinds of sources are made of, as `kb` sets it. `by_hand`: a person waits for the update."""
+) -> tuple[AnyKind, ...]:
+    """Make the kinds of sources as `kb` sets them. `web`: None where sources are only read; `on_result`: gets the
+    result of each download; `by_hand`: a person waits for the update.
+    """
     fresh, again = kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
-    return SourceSetup(
+    setup = SourceSetup(
         sources_dir=kb.sources_dir,
         links_file=kb.links_file_path,
         cache_dir=kb.web_fetch_cache_dir,
@@ -44,13 +48,14 @@ def source_setup(
         web=web,
         on_result=on_result,
     )
+    return tuple(kind(setup) for kind in kinds.KINDS)
 
 
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
     """Count the documents in the folder and describe them, with what an update leaves out. Reads no file. Raises
     CannotList.
     """
-    listing = TextFiles(source_setup(kb)).list_sources({}, 0)
+    listing = next(kind for kind in source_kinds(kb) if isinstance(kind, TextFiles)).list_sources({}, 0)
     return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out_of(listing.left_out)}"
 
 

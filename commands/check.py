@@ -22,12 +22,12 @@ from assembly import Unusable
 from assembly.answering import endpoint_settings, open_llm
 from assembly.data_folder import read_state
 from assembly.running import meters_of, run_async, serving
-from assembly.sources import documents_in, source_setup, web_for
+from assembly.sources import documents_in, source_kinds, web_for
 from assembly.team import team_places
 from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
 from services.documents.store import SUFFIX, chroma_unreachable_because
-from services.knowledge import CannotList, belongs_to, read_links, source_kinds
+from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
 from services.search.embedding import REMEDY, installed
 from services.storage import DataFolder, lock_refusal, why
@@ -100,7 +100,7 @@ def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
         return
     if found.pages:
         yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {number_of(len(found.pages), 'page')}")
-    for kind in reversed(source_kinds(source_setup(kb))):
+    for kind in reversed(source_kinds(kb)):
         for line in found.lines:
             result = kind.line_result(line)
             if result is not None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import endpoint_settings
 from assembly.running import run_async, terminated_as_interrupted
-from assembly.sources import documents_in, source_setup, web_for
+from assembly.sources import documents_in, source_kinds, web_for
 from clock import now
 from commands.arguments import FAILED
 from commands.ask import ask
@@ -37,16 +37,7 @@ from commands.setting_up.answers import (
     text_of,
 )
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
-from services.knowledge import (
-    LINES,
-    CannotList,
-    Page,
-    WebError,
-    begins_line,
-    parse_links,
-    site_generator_of,
-    source_kinds,
-)
+from services.knowledge import LINES, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
 from services.llm import NOT_THIS_KEY, unreachable_because
 from services.storage import FolderBusy
 from services.telemetry import number_of
@@ -353,8 +344,7 @@ async def _brought(kb: KnowledgeSettings, line: str) -> str:
         alone["links_file_path"].write_text(f"{line}\n")
         count = 0
         async with web_for(kb) as web:
-            setup = source_setup(kb.model_copy(update=alone), web, by_hand=True)
-            for kind in source_kinds(setup):
+            for kind in source_kinds(kb.model_copy(update=alone), web, by_hand=True):
                 for trouble in await kind.survey(now()):
                     raise WebError(trouble.message)
                 count += len(kind.list_sources({}, now()).due)

@@ -7,11 +7,11 @@ keeps servers apart, `library_search` searches one; `links_file`, `cache` and `i
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge import cache, excerpts, index_file
+from services.knowledge import cache, excerpts, index_file, kinds
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
 from services.knowledge.index_file import IndexEntry, harmless
-from services.knowledge.kinds import source_kinds, web_address
+from services.knowledge.kinds import web_address
 from services.knowledge.library import (
     DiskLibrary,
     JoinedLibrary,

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from services.knowledge.source_files import TextFiles
-from services.knowledge.source_kinds import AnyKind, SourceSetup
+from services.knowledge.source_kinds import AnyKind
 from services.knowledge.source_pages import WebPages
 from services.knowledge.source_repositories import Repositories
 
 KINDS: list[type[AnyKind]] = [TextFiles, Repositories, WebPages]
 """In the order of the index. A new kind is registered here."""
-
-
-def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
-    """Make one of each kind."""
-    return tuple(kind(setup) for kind in KINDS)
 
 
 def web_address(name: str) -> str | None:

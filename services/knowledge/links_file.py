@@ -111,15 +111,15 @@ def read_links(path: Path) -> Links | None:
         raise CannotList(str(path), message, "kb.links_file_path") from error
 
 
-def listed_links(path: Path, records: Collection[str]) -> Links | None:
-    """Read a links file for a listing; None if there is none and nothing from it. Blocking. Raises CannotList: it
-    cannot be read, or is missing although there are sources from it. `records`: their ids.
+def listed_links(path: Path, records: Collection[str]) -> Links:
+    """Read a links file for a listing; without one there are no links. Blocking. Raises CannotList: it cannot be read,
+    or is missing although there are sources from it. `records`: their ids.
     """
     links = read_links(path)
     if links is None and records:
         remedy = "what it named stays as it is; to have none, leave an empty file"
         raise CannotList(str(path), f"there is no such file any more; {remedy}", "kb.links_file_path")
-    return links
+    return links or Links()
 
 
 _WORD = re.compile(r"([a-z][a-z0-9+-]*):(?!//)\s*(.*)", re.IGNORECASE)

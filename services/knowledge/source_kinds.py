@@ -267,27 +267,6 @@ def note_of(left_out: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
 
 
-class TextCache:
-    """Texts of sources in `folder`, each in a file named by a hash of its id, so that names chosen by strangers never
-    become file names here. Blocking.
-    """
-
-    def __init__(self, folder: Path, max_bytes: int) -> None:
-        """`max_bytes`: of a text, as `read` returns it."""
-        self.folder, self._max_bytes = folder, max_bytes
-
-    def path(self, source_id: str) -> Path:
-        return self.folder / stored_name(source_id)
-
-    def read(self, source_id: str) -> Text:
-        """For `SourceKind.read`, and raising the same."""
-        return read_inside(self.folder, self.path(source_id), self._max_bytes)
-
-    def forget(self, source_id: str) -> None:
-        """For `SourceKind.forget`."""
-        self.path(source_id).unlink(missing_ok=True)
-
-
 def stored_name(source_id: str) -> str:
     """The name of the file that keeps a source's text."""
     return hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()

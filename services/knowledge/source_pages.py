@@ -5,6 +5,7 @@ fetched again, and their texts.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,13 +21,10 @@ from services.knowledge.refreshed_lines import Failed, RefreshedLines
 from services.knowledge.source_kinds import (
     LeftOut,
     LineResult,
-    LinksLine,
     Listing,
     RefreshSchedule,
     SourceFacts,
     SourceSetup,
-    Text,
-    TextCache,
     Trouble,
     needed,
     note_of,
@@ -75,100 +73,24 @@ class SiteState:
     seen: dict[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
-class SitePages:
-    """The pages that a line brings, in order, with their `lastmod`. `note`: for people, what was left out and why.
-    `complete` and `failed` are as in `SiteState`.
-    """
-
-    pages: Mapping[str, str]
-    note: str
-    complete: bool
-    failed: bool
+def pages_of(known: SiteState, most: int) -> dict[str, str]:
+    """Return the pages that a line brings, in order, `most` of them, with their `lastmod`."""
+    pages: dict[str, str] = {}
+    for document in known.documents.values():
+        for url, lastmod in document.pages.items():
+            pages.setdefault(url, lastmod)
+    return dict(list(pages.items())[:most])
 
 
-class Sites:
-    """The lists of pages that `sitemap:` and `llms:` lines name, with those that these lead to."""
-
-    def __init__(self, setup: SourceSetup, step: str) -> None:
-        self._reader, self._most = None if setup.web is None else setup.web.reader, setup.most
-        self.lines = RefreshedLines(
-            setup,
-            SiteLine,
-            SiteState,
-            folder="sites",
-            step=step,
-            brings="pages",
-            key=self._key,
-            ask=self._asked,
-            seen=self._keep_pause,
-        )
-
-    def brought(self, known: SiteState) -> SitePages:
-        """Return the pages that a line brings."""
-        pages: dict[str, str] = {}
-        for document in known.documents.values():
-            for url, lastmod in document.pages.items():
-                pages.setdefault(url, lastmod)
-        left_out: dict[str, int] = {}
-        for document in known.documents.values():
-            for reason, count in document.left_out.items():
-                left_out[reason] = left_out.get(reason, 0) + count
-        if len(pages) > self._most:
-            left_out[BEYOND] = left_out.get(BEYOND, 0) + len(pages) - self._most
-        if known.not_looked_at:
-            left_out["further lists, not looked at"] = known.not_looked_at
-        return SitePages(dict(list(pages.items())[: self._most]), note_of(left_out), known.complete, known.failed)
-
-    def _keep_pause(self, line: SiteLine, known: SiteState) -> None:
-        if known.pause:
-            needed(self._reader).pause(line.url, known.pause)
-
-    async def _asked(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
-        reader = needed(self._reader)
-        # What fails leaves `known` as it is: it names what was had before.
-        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
-        if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
-            try:
-                found.robots, found.pause = await reader.robots(line.url)
-                found.robots_at = now()
-            except WebError as error:
-                failed(error, "its robots.txt, which says what may be fetched")
-                return known
-            reader.pause(line.url, found.pause)
-        same_rules = found.robots == known.robots
-        waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
-        asked: set[str] = set()
-        count = 0
-        while waiting and len(asked) < MOST_DOCUMENTS and count < self._most:
-            url, lastmod, level = waiting.pop(0)
-            if url in asked:
-                continue
-            asked.add(url)
-            before = known.documents.get(url)
-            try:
-                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
-                    document = before
-                else:
-                    parse = partial(read_list, line=line, robots=found.robots, most=self._most - count)
-                    document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
-                found.seen[url] = lastmod
-            except WebError as error:
-                failed(error, "" if url == line.url else url)
-                document = before
-            if document is None:
-                found.complete = False
-                continue
-            found.documents[url] = document
-            count += len(document.pages)
-            if level < MOST_LEVELS:
-                waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
-        found.not_looked_at = len({url for url, _, _ in waiting} - asked)
-        return found
-
-    def _key(self, line: SiteLine) -> Sequence[object]:
-        """All that decides what it brings."""
-        return [line.kind, line.url, line.include, line.exclude, self._most]
+def left_out_of(known: SiteState, most: int) -> dict[str, int]:
+    """Return what a line does not bring: why, and how many."""
+    left_out = Counter[str]()
+    for document in known.documents.values():
+        left_out.update(document.left_out)
+    beyond = len({url for document in known.documents.values() for url in document.pages}) - most
+    more = {BEYOND: max(0, beyond), "further lists, not looked at": known.not_looked_at}
+    left_out.update({reason: count for reason, count in more.items() if count})
+    return left_out
 
 
 def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
@@ -207,7 +129,7 @@ class UrlRecord(Record):
         return self.url.url
 
 
-class WebPages:
+class WebPages(RefreshedLines[SiteLine, SiteState]):
     """The `SourceKind` of web pages; their URLs are their ids.
 
     A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
@@ -218,12 +140,11 @@ class WebPages:
     noun, plural = "page", "pages"
     step, record = "fetch", UrlRecord
     batch = 1
+    line, state = SiteLine, SiteState
+    folder, asking = "sites", "list"
 
     def __init__(self, setup: SourceSetup) -> None:
-        self._links_file, self._schedule, self._on_result = setup.links_file, setup.schedule, setup.on_result
-        self._sites = Sites(setup, "list")
-        self._web = None if setup.web is None else setup.web.pages
-        self._texts = TextCache(setup.cache_dir, setup.max_bytes)
+        super().__init__(setup)
         self.concurrency = setup.at_once
         self._lastmods: dict[str, str] = {}
         """What sites say of their pages, as of the last listing; empty: nothing."""
@@ -236,46 +157,84 @@ class WebPages:
         return source_id if source_id.startswith(PAGES) else None
 
     def facts(self, record: UrlRecord) -> SourceFacts:
-        path, fetched = self._texts.path(record.url.url), record.url.last_fetched_at
+        path, fetched = self.path(record.url.url), record.url.last_fetched_at
         return SourceFacts(
             path.stat().st_size if path.exists() else None,
             None if fetched is None else from_rfc3339(fetched),
             "" if record.url.fetch_status in ANSWERED else f"not fetched ({record.url.fetch_status})",
         )
 
-    def line_result(self, line: LinksLine) -> LineResult | None:
-        def of_state(known: SiteState) -> LineResult:
-            brought = self._sites.brought(known)
-            return LineResult(len(brought.pages) if brought.complete else None, brought.note, brought.failed)
+    def key(self, line: SiteLine) -> Sequence[object]:
+        return [line.kind, line.url, line.include, line.exclude, self.setup.most]
 
-        return self._sites.lines.result(line, of_state)
+    def result(self, known: SiteState) -> LineResult:
+        most = self.setup.most
+        count = len(pages_of(known, most)) if known.complete else None
+        return LineResult(count, note_of(left_out_of(known, most)), known.failed)
 
-    async def survey(self, at: float) -> Sequence[Trouble]:
-        return await self._sites.lines.survey(at)
+    def prepare(self, line: SiteLine, known: SiteState) -> None:
+        if known.pause:
+            self.reader.pause(line.url, known.pause)
+
+    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+        reader = self.reader
+        # What fails leaves `known` as it is: it names what was had before.
+        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
+        if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
+            try:
+                found.robots, found.pause = await reader.robots(line.url)
+                found.robots_at = now()
+            except WebError as error:
+                failed(error, "its robots.txt, which says what may be fetched")
+                return known
+            reader.pause(line.url, found.pause)
+        same_rules = found.robots == known.robots
+        waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
+        asked: set[str] = set()
+        count = 0
+        while waiting and len(asked) < MOST_DOCUMENTS and count < self.setup.most:
+            url, lastmod, level = waiting.pop(0)
+            if url in asked:
+                continue
+            asked.add(url)
+            before = known.documents.get(url)
+            try:
+                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
+                    document = before
+                else:
+                    parse = partial(read_list, line=line, robots=found.robots, most=self.setup.most - count)
+                    document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
+                found.seen[url] = lastmod
+            except WebError as error:
+                failed(error, "" if url == line.url else url)
+                document = before
+            if document is None:
+                found.complete = False
+                continue
+            found.documents[url] = document
+            count += len(document.pages)
+            if level < MOST_LEVELS:
+                waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
+        found.not_looked_at = len({url for url, _, _ in waiting} - asked)
+        return found
 
     def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
-        links = listed_links(self._links_file, records)
-        if links is None:
-            return Listing()
+        links = listed_links(self.setup.links_file, records)
         pages = dict.fromkeys(links.pages, "")
         left_out, unknown = links.left_out, list[SiteLine]()
-        for line in links.of(SiteLine):
-            known = self._sites.lines.state(line)
+        for line, known in self.listed(links, left_out):
             if known is None or not known.complete:
                 unknown.append(line)
             if known is not None:
-                brought = self._sites.brought(known)
-                pages |= {url: lastmod for url, lastmod in brought.pages.items() if url not in pages}
-                if brought.note:
-                    left_out[f"a part of what {line.place} names"] = brought.note
+                brought = pages_of(known, self.setup.most)
+                pages |= {url: lastmod for url, lastmod in brought.items() if url not in pages}
         self._lastmods = pages
         try:
-            kept = frozenset(os.listdir(self._texts.folder))  # noqa: PTH208 (only names are wanted)
+            kept = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [
-            url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, self._schedule, lastmod)
-        ]
+        schedule = self.setup.schedule
+        due = [url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, schedule, lastmod)]
         listed = frozenset(due)
         same = [url for url in pages if url not in listed]
         return Listing(same, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
@@ -283,16 +242,10 @@ class WebPages:
     async def fetch(self, due: Mapping[str, UrlRecord | None]) -> Sequence[UrlRecord | LeftOut | Trouble]:
         return [each for url, record in due.items() for each in await self._fetch(url, record)]
 
-    def read(self, source_id: str) -> Text:
-        return self._texts.read(source_id)
-
-    def forget(self, source_id: str) -> None:
-        self._texts.forget(source_id)
-
     async def _fetch(self, url: str, record: UrlRecord | None) -> list[UrlRecord | LeftOut | Trouble]:
-        web = needed(self._web)
+        web = needed(self.setup.web).pages
         # Without its text, "not modified" would be no answer.
-        kept = record if record is not None and record.content_hash and self._texts.path(url).exists() else None
+        kept = record if record is not None and record.content_hash and self.path(url).exists() else None
         etag, last_modified = (None, None) if kept is None else (kept.url.etag, kept.url.last_modified)
         try:
             answer = await web.fetch(url, etag=etag, last_modified=last_modified)
@@ -316,15 +269,15 @@ class WebPages:
             raise FetchFailed("there is no text in the page")
         content_hash = hash_text(text)
         if content_hash != kept_hash:
-            files.replace(self._texts.path(url), text.encode("utf-8", "replace"))
+            files.replace(self.path(url), text.encode("utf-8", "replace"))
         return content_hash
 
     def _renewed(
         self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, answer: Validated | None
     ) -> UrlRecord:
         """The record after a download with this result. `answer`: None where there was none."""
-        if self._on_result is not None:
-            self._on_result(status)
+        if self.setup.on_result is not None:
+            self.setup.on_result(status)
         at = now()
         answered = status in ANSWERED
         if record is None:
@@ -336,7 +289,7 @@ class WebPages:
             last_modified=validated.last_modified,
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
-            next_check_at=rfc3339(self._schedule.next(failed=not answered)),
+            next_check_at=rfc3339(self.setup.schedule.next(failed=not answered)),
             lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
         )
         return replace(record, url=facts).holding(content_hash)

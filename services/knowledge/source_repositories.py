@@ -18,12 +18,10 @@ from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import (
     LeftOut,
     LineResult,
-    LinksLine,
     Listing,
     SourceFacts,
     SourceSetup,
     Text,
-    TextCache,
     Trouble,
     needed,
     note_of,
@@ -67,28 +65,18 @@ class RepositoryState:
     left_out: dict[str, int] = field(default_factory=dict[str, int])
 
 
-class Repositories:
+class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
     """The `SourceKind` of files of git repositories."""
 
     noun, plural = "file", "files"
     step, record = "copy", GitRecord
     batch, concurrency = 64, 2
+    line, state = RepositoryLine, RepositoryState
+    folder, asking = "repositories", "copy"
 
     def __init__(self, setup: SourceSetup) -> None:
-        self._links_file, self._max_bytes = setup.links_file, setup.max_bytes
-        self._choice, self._most = setup.choice, setup.most
-        self._web = None if setup.web is None else setup.web.repositories
-        self._texts = TextCache(setup.cache_dir, setup.max_bytes)
-        self._lines = RefreshedLines(
-            setup,
-            RepositoryLine,
-            RepositoryState,
-            folder="repositories",
-            step=self.step,
-            brings="files",
-            key=self._key,
-            ask=self._brought,
-        )
+        super().__init__(setup)
+        self._choice, self._max_bytes = setup.choice, setup.max_bytes
         self._blobs: dict[str, str] = {}
         """Of each file, as it was last listed."""
         self._unfit: dict[str, tuple[str, str]] = {}
@@ -104,29 +92,21 @@ class Repositories:
     def facts(self, _record: GitRecord) -> SourceFacts:
         return SourceFacts()
 
-    def line_result(self, line: LinksLine) -> LineResult | None:
-        return self._lines.result(
-            line,
-            lambda copy: LineResult(len(copy.blobs) if copy.commit else None, note_of(copy.left_out), copy.failed),
-        )
+    def key(self, line: RepositoryLine) -> Sequence[object]:
+        chosen = map(list, (self._choice.include, self._choice.exclude))
+        return [line.url, line.branch, line.folder, *chosen, self.setup.most]
 
-    async def survey(self, at: float) -> Sequence[Trouble]:
-        return await self._lines.survey(at)
+    def result(self, known: RepositoryState) -> LineResult:
+        return LineResult(len(known.blobs) if known.commit else None, note_of(known.left_out), known.failed)
 
     def list_sources(self, records: Mapping[str, GitRecord], _at: float) -> Listing:
-        links = listed_links(self._links_file, records)
-        if links is None:
-            return Listing()
         listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
         self._blobs = {}
-        for line in links.of(RepositoryLine):
-            copy = self._lines.state(line)
+        for line, copy in self.listed(listed_links(self.setup.links_file, records), listing.left_out):
             if copy is None or not copy.commit:
                 unknown.append(line.prefix)
                 continue
             self._blobs |= self._pages(line, copy, listing)
-            if copy.left_out:
-                listing.left_out[f"a part of what {line.place} names"] = note_of(copy.left_out)
         for source_id, blob in self._blobs.items():
             record = records.get(source_id)
             if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:
@@ -150,7 +130,7 @@ class Repositories:
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def read(self, source_id: str) -> Text:
-        text = self._texts.read(source_id)
+        text = super().read(source_id)
         flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LARGE_FILE) else ""
         flaw = flaw or text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
         repository, slashes, name = source_id.rpartition("//")
@@ -164,19 +144,17 @@ class Repositories:
         if not is_part(path):
             return None
         try:
-            part = self._texts.read(source_id)
+            part = super().read(source_id)
         except OSError:
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
 
-    def forget(self, source_id: str) -> None:
-        self._texts.forget(source_id)
-
-    async def _brought(self, line: RepositoryLine, before: RepositoryState, _failed: Failed) -> RepositoryState:
-        """The copy as the repository is now; texts of new and changed files are written."""
-        taken = RepositorySelection(line.folder, self._choice, self._most)
+    async def ask(self, line: RepositoryLine, before: RepositoryState, _failed: Failed) -> RepositoryState:
+        """Return the copy as the repository is now; texts of new and changed files are written."""
+        taken = RepositorySelection(line.folder, self._choice, self.setup.most)
         wanted = self._wanted(line, before)
-        found = await needed(self._web).files(line.url, line.branch, taken, before.commit, wanted)
+        repositories = needed(self.setup.web and self.setup.web.repositories)
+        found = await repositories.files(line.url, line.branch, taken, before.commit, wanted)
         if found is None:
             return before
         new = await in_thread(wanted, found.blobs)
@@ -192,7 +170,7 @@ class Repositories:
             return {
                 blob
                 for path, blob in blobs.items()
-                if before.blobs.get(path) != blob or not self._texts.path(f"{line.prefix}{path}").exists()
+                if before.blobs.get(path) != blob or not self.path(f"{line.prefix}{path}").exists()
             }
 
         return wanted
@@ -200,7 +178,7 @@ class Repositories:
     def _keep(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
         for path, data in texts.items():
             # With a byte more than may be read, a file that is too large is told from one that is not.
-            files.replace_derived(self._texts.path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
+            files.replace_derived(self.path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
 
     def _examine(self, name: str, record: GitRecord | None, at: str) -> list[GitRecord | LeftOut | Trouble]:
         facts = GitFacts(name, self._blobs.get(name, ""))
@@ -215,11 +193,6 @@ class Repositories:
         if record is None or record.gone_at is not None:
             return [LeftOut(name, found.flaw)]
         return [LeftOut(name, found.flaw), replace(record, gone_at=at)]
-
-    def _key(self, line: RepositoryLine) -> Sequence[object]:
-        """All that decides what it brings."""
-        chosen = map(list, (self._choice.include, self._choice.exclude))
-        return [line.url, line.branch, line.folder, *chosen, self._most]
 
 
 _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 from urllib.parse import urljoin
 
-from clock import Run, WorkStopped
+from clock import Run
 from services.knowledge.page_lists import pause_in
 from services.knowledge.web.client import CheckedClient, ask, validators
-from services.knowledge.web.contents import decode
+from services.knowledge.web.contents import decode, parsed
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web_interface import FetchFailed, NotModified, V, unchanged
-
-T = TypeVar("T")
 
 MOST_ROBOTS_BYTES = 512 * 1024
 """RFC 9309 asks for 500 KiB at least."""
@@ -34,7 +31,7 @@ class CheckedReader:
         answer = await ask(self._client, url, etag, last_modified, max_bytes=max_bytes)
         if isinstance(answer, NotModified):
             return unchanged(known, answer)
-        found = await self._parsed(parse, answer.body, str(answer.url))
+        found = await parsed(self._run, "it", parse, answer.body, str(answer.url))
         etag, last_modified = validators(answer.headers)
         return replace(found, etag=etag, last_modified=last_modified)
 
@@ -45,13 +42,7 @@ class CheckedReader:
         if answer.status not in PAGES:
             raise FetchFailed(f"HTTP {answer.status}")
         text = decode(answer.body, None)
-        return text, await self._parsed(pause_in, text)
+        return text, await parsed(self._run, "it", pause_in, text)
 
     def pause(self, url: str, seconds: float) -> None:
         self._client.pause(url, seconds)
-
-    async def _parsed(self, work: Callable[..., T], *args: object) -> T:
-        try:
-            return await self._run(work, *args)
-        except WorkStopped as error:
-            raise FetchFailed(f"it cannot be read: {error}") from None

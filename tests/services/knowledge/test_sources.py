@@ -9,10 +9,11 @@ import pytest
 
 from clock import from_rfc3339
 from services.knowledge.cache import hash_text
-from services.knowledge.refreshed_lines import LineStates
+from services.knowledge.links_file import SiteLine
+from services.knowledge.refreshed_lines import Failed
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_kinds import RefreshSchedule, stored_name
-from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due
+from services.knowledge.source_pages import SiteState, UrlFacts, UrlRecord, WebPages, is_due
 from services.storage import OutsideFolder
 from tests.shelves import source_setup
 
@@ -137,13 +138,19 @@ def test_what_failed_is_asked_for_at_once_where_somebody_waits(
     assert schedule.is_due(next_at, 10, failed=failed) is due
 
 
-def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None:
-    kept = LineStates(tmp_path / "lines", dict[str, int])
-    kept.forget_others([["a"]])
-    kept.write(["a", 1], {"x": 1})
-    kept.write(["a", 2], {"x": 2})
-    kept.forget_others([["a", 2]])
-    assert (kept.read(["a", 1]), kept.read(["a", 2])) == (None, {"x": 2})
-    (damaged,) = (tmp_path / "lines").iterdir()
-    damaged.write_text('{"x": "many"}')
-    assert kept.read(["a", 2]) is None
+class Asked(WebPages):
+    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+        return SiteState(robots=line.url)
+
+
+async def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None:
+    kind = Asked(source_setup(tmp_path / "sources"))
+    a, b = (SiteLine("", "llms", f"https://{name}.example/llms.txt") for name in "ab")
+    for lines in ([a], [a, b], [b]):
+        kind.setup.links_file.write_text("".join(f"{line.text}\n" for line in lines))
+        assert await kind.survey(0) == []
+    assert kind.known(a) is None
+    assert (kind.known(b) or SiteState()).robots == b.url
+    (damaged,) = (kind.setup.cache_dir / "sites").iterdir()
+    damaged.write_text('{"pause": "long"}')
+    assert kind.known(b) is None
