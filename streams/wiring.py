@@ -84,7 +84,7 @@ class EvidenceParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services that the graph uses. Live, replay and tests differ in these arguments alone.
+    """The services that the graph uses, a field each. Live, replay and tests differ in these arguments alone.
 
     Attributes:
         access: None: nothing keeps the bot from posting.

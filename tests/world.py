@@ -24,7 +24,7 @@ from reactivex.subject import Subject
 
 from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
 from assembly.running import GraphRun
 from clock import VirtualLoop, now
 from model.conversations import Conversation
@@ -367,8 +367,7 @@ class World:
                     )
                 }
             ),
-            poster=board,
-            fetcher=fetcher,
+            ends=DiscordEnds(poster=board, fetcher=fetcher),
             images=images,
             documents=documents,
         )

@@ -23,6 +23,7 @@ EMPTY = Conversation(())
 
 class Inquiry(NamedTuple):
     """A part that is being answered. Each step returns a copy that knows more (`_replace`), or an `Outcome`.
+    It has so many fields, as each step adds what it alone knows, and leaves the others as they are.
 
     Attributes:
         addressed: it mentions the bot, replies to it, or opens a post in a forum.

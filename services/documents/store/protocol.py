@@ -219,6 +219,8 @@ class ChunkSearch:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
+    """A passage of a document: a field for each column of its table."""
+
     chunk_id: str
     doc_id: str
     index: int
