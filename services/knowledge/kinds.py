@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from services.knowledge.source_files import TextFiles
-from services.knowledge.source_kinds import AnyKind
+from services.knowledge.source_kinds import AnyKind, SourceSetup
 from services.knowledge.source_pages import WebPages
 from services.knowledge.source_repositories import Repositories
 
-KINDS: list[type[AnyKind]] = [TextFiles, Repositories, WebPages]
+
+class KindClass(Protocol):
+    """The class of a kind: makes one of a setup."""
+
+    def __call__(self, setup: SourceSetup, /) -> AnyKind: ...
+
+    @staticmethod
+    def address(source_id: str, /) -> str | None: ...
+
+
+KINDS: list[KindClass] = [TextFiles, Repositories, WebPages]
 """In the order of the index. A new kind is registered here."""
 
 

@@ -183,8 +183,6 @@ class SourceKind(Protocol[R]):
     batch: int
     concurrency: int
 
-    def __init__(self, setup: SourceSetup, /) -> None: ...
-
     def owns(self, source_id: str) -> bool:
         """Return whether an id has the form of this kind. If two kinds say yes, the later one in the table owns it:
         files, whose names take any form, come first.
