@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dashboard.display import DisplayRules, link_to, minute, seconds
 from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
-from model.steps import STEPS, Lane, StepInfo
+from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 
 BOX_WIDTH, BOX_HEIGHT = 190, 42
 _ACROSS, _DOWN, _MARGIN = 206, 51, 10
@@ -23,8 +23,6 @@ _END_WIDTH, _END_ACROSS = 126, 135
 _LANE_GAP = 0.45
 
 
-OPERATORS = tuple(each.name for each in STEPS if each.lane is not None)
-"""The steps that have a box."""
 ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
 """Kinds of results, in the two rows in which they stand beside the end of the first lane."""
 _ASIDE = 0.3
@@ -114,9 +112,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
         Lane.FILES: (2, files),
     }
     rows = {name: places[lane][1] + at for lane in Lane for at, name in enumerate(names[lane])}
-    operators = [
-        box(each.name, each.title, places[each.lane][0], rows[each.name], each.says) for each in steps if each.lane
-    ]
+    operators = [box(each.name, each.title, places[each.lane][0], rows[each.name], each.says) for each in steps]
     fixed = [
         box("discord", "Discord, or a recording", 0.5, 0),
         box("updates", "start, timer, file change", 2, top - 1),
@@ -152,7 +148,7 @@ def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     """Make the view of current figures and parts in progress."""
     figures = meter.figures()
     return NowView(
-        {name: cells(figures.get(name, Figures())) for name in OPERATORS},
+        {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
         {name: meter.results.get(name, 0) for name in chain.from_iterable(ENDS)},
         [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
         minute(at),
