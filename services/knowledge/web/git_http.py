@@ -73,7 +73,7 @@ class GitFetcher:
             hint = "; a private repository cannot be read" if answer.status in {401, 403, 404} else ""
             raise FetchFailed(f"the server answered HTTP {answer.status}{hint}")
         found = str(answer.url.with_query(None))
-        lines = await self._read(_lines_in, answer.body)
+        lines = await parsed(self._run, _SENT, _lines_in, answer.body)
         if not found.endswith("/info/refs") or b"version 2" not in lines:
             raise FetchFailed("there is no git repository, or its server does not speak version 2 of git's protocol")
         if b"object-format=sha256" in lines:
