@@ -52,14 +52,14 @@ def point(
     """
 
     async def pointed(item: Unanswered) -> Inquiry | Outcome:
-        inquiry, found = item.inquiry, await search.find(item.inquiry.query or item.inquiry.request)
+        inquiry, query = item.inquiry, item.inquiry.query or item.inquiry.request
+        found = await search.find(query)
         wanted = rules.by_channel.get(inquiry.part.place.channel_id, rules.when_unsure)
         may_help = found.level is not Level.SILENCE
         inquiry.decisions["point"] = {"confidence": round(found.confidence, 2), "level": str(found.level)}
         if not inquiry.addressed and not (wanted and may_help):
             unsure = found.level is Level.POINT or item.reason is Reason.UNSURE
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
-        query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
             draft, named = pointers(found, query, say, rules.addresses)

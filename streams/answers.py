@@ -170,7 +170,7 @@ def chain(
         run("load", loaded),
         step("retrieve", retrieve, most, gauge) if looks_up else None,
         run("generate", generated),
-        step("point", for_server(pointed, servers), most, gauge, passing=(Outcome, Inquiry)),
+        step("point", for_server(pointed, servers), most, gauge, takes=Unanswered),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
     return in_order(*(each for each in steps if each is not None))
