@@ -127,7 +127,6 @@ def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
         by_channel={channel: server.when_unsure_in(channel) == "point" for channel in server.discord.channels},
         reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
-        addresses=addresses_of(settings, guild_id),
     )
 
 
@@ -343,6 +342,7 @@ async def open_answering(
             search=search,
             budget=budget or unlimited(),
             usage=usage or Usage(),
+            addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
         )
         yield OpenAnswering(

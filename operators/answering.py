@@ -25,7 +25,6 @@ from services.assistant import (
     Unanswered,
     cited_in,
     linkable_texts,
-    remove_foreign_links,
     resolve_ids,
     skipped,
     trusted_text,
@@ -239,8 +238,8 @@ async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
         return None
 
 
-RANKED = 5
-"""So many pages that the search found are noted, best first, for whoever asks why."""
+NOTED_PAGES = 5
+"""So many of those that the search found are noted, best first, for whoever asks why."""
 
 
 def gate(
@@ -320,7 +319,7 @@ def select(
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
-        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
+        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:NOTED_PAGES]]
         inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
@@ -473,10 +472,10 @@ def generate(
         led_to = (
             [published.absolute(trusted_text(source), source.id) for source in inquiry.sources] if "](" in text else []
         )
-        draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
-        if not draft.strip():
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to]
+        drafted = inquiry.drafted(text, trusted, citations, cited_pairs=cited.pairs)
+        if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        drafted = inquiry._replace(draft=draft, citations=citations, cited_pairs=cited.pairs)
         return drafted if finished is None else await finished(drafted)
 
     async def ask(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:

@@ -151,13 +151,12 @@ def chain(
         return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
 
     def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
-        return point(at.search, at.repeats, at.pointing)
+        return point(at.search, at.repeats, at.addresses, at.pointing)
 
     def generated(at: ServerContext) -> Ask:
-        addresses = at.pointing.addresses
-        finished = add_links(at.search, at.repeats, addresses)
+        finished = add_links(at.search, at.repeats, at.addresses)
         reread = read_again(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished, reread)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, reread)
 
     def announced(at: ServerContext) -> Ask:
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)

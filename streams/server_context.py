@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.servers import Servers
 from operators.pointing import PointRules
-from services.assistant import Assistant, Inquiry, RecentReplies, Unanswered
+from services.assistant import Addresses, Assistant, Inquiry, RecentReplies, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Usage
 from streams.captures import Images
@@ -33,6 +33,7 @@ class ServerContext:
     Attributes:
         library, search: hold what may be told there, and nothing else.
         usage: the LLM calls and tokens of all answers.
+        addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
         repeats: what people have been told there, and are not told again.
         capture_images: None: images stay placeholders in captures.
@@ -44,6 +45,7 @@ class ServerContext:
     search: Search
     budget: Limiter = field(default_factory=unlimited)
     usage: Usage = field(default_factory=Usage)
+    addresses: Addresses = field(default_factory=Addresses)
     pointing: PointRules = field(default_factory=PointRules)
     lookup: Lookup | None = None
     repeats: RecentReplies = field(default_factory=RecentReplies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason
+from services.assistant.citations import remove_foreign_links
 from services.knowledge import Source
 from services.llm import Usage
 from services.search import Level
@@ -58,6 +60,13 @@ class Inquiry(NamedTuple):
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
     guess: Inquiry | None = None
+
+    def drafted(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
+        """The inquiry with a draft: `text` without the addresses that no `trusted` text holds. Words of others become a
+        draft in no other way. `found`: what else is known now.
+        """
+        draft = remove_foreign_links(text, trusted)
+        return self._replace(draft=draft, first_draft=draft, citations=tuple(citations), **found)
 
     @property
     def token(self) -> CancelToken:

@@ -27,6 +27,8 @@ NOTATION = re.compile(
 )
 """Discord API reference, "Message formatting"."""
 
+_NOT_OF_A_TOKEN = re.compile(r"[^\w.-]+|(?<=www)\.", re.IGNORECASE)
+
 LATEST = 253_402_300_799  # the last second of the year 9999: later times stay as they were written
 
 PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)+")
@@ -71,11 +73,11 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
         kind, value = found.lastgroup, found[found.lastgroup or 0]
         match kind:
             case "user":
-                return "@" + _one_line(names.get(int(value), "someone"))
+                return "@" + _token(names.get(int(value), "someone"))
             case "role":
-                return "@" + _one_line(names.get(int(value), "role"))
+                return "@" + _token(names.get(int(value), "role"))
             case "channel":
-                return "#" + _one_line(names.get(int(value), "channel"))
+                return "#" + _token(names.get(int(value), "channel"))
             case "emoji":
                 return f":{value}:"
             case "command":
@@ -85,6 +87,11 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
                 return f"{rfc3339(seconds)[:16].replace('T', ' ')} UTC" if 0 <= seconds <= LATEST else found[0]
 
     return NOTATION.sub(replaced, text)
+
+
+def _token(name: str) -> str:
+    """A name as one token that is no address: what people call themselves is not what whoever mentions them says."""
+    return _NOT_OF_A_TOKEN.sub("_", name)
 
 
 def _placeholder(file: Attachment) -> str:
