@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import discord
@@ -48,8 +48,8 @@ class DiscordParts(DiscordEnds):
 
     client: Client
     decoder: Decoder
-    fetcher: RestFetcher
-    attachments: CDNAttachments
+    fetcher: RestFetcher = field()
+    attachments: CDNAttachments = field()
     refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
 
 
