@@ -205,9 +205,9 @@ async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Leve
     said = "Restore it from https://backups.example/newest, the newest there is."
     taught = passage("team:backups", said, asked, title="backups", anchor="qa_1")
     addresses = Addresses(of_pair=lambda pair: f"https://discord.example/{pair}")
-    rules = PointRules(addresses=addresses, out_of_scope_hint="Ask at https://ours.example.")
+    rules = PointRules(out_of_scope_hint="Ask at https://ours.example.")
     found_now = found(taught, level=level, confidence=0.05)._replace(is_near=level is Level.POINT)
-    draft = (await pointed(unanswered(addressed=True), found_now, rules)).draft
+    draft = (await pointed(unanswered(addressed=True), found_now, rules, addresses=addresses)).draft
     assert "evil" not in draft
     assert "See or here or, how do I restore it?" in draft
     assert "https://discord.example/qa_1" in draft
@@ -220,7 +220,7 @@ async def test_a_pointing_draft_has_no_address_that_nobody_trusted_wrote(monkeyp
     made = f"{BACKUP.title}: https://docs.example/guides/backup/ or https://evil.example", [BACKUP.source_id]
     monkeypatch.setattr("operators.pointing.pointers", lambda *_: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     found_now = found(BACKUP._replace(anchor=""), level=Level.POINT)
-    result = await pointed(unanswered(addressed=True), found_now, PointRules(addresses=PUBLISHED))
+    result = await pointed(unanswered(addressed=True), found_now, addresses=PUBLISHED)
     assert result.draft == "Backups: https://docs.example/guides/backup/ or"
 
 
