@@ -46,8 +46,9 @@ from services.storage import DataFolder
 from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
-from streams.answers import Answerer, AnswerRules
+from streams.answers import Answerer
 from streams.server_context import ServerContext, unlimited
+from streams.wiring import AnswerRules
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """Beside the index of each; they can be deleted, and are made again."""

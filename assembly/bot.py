@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import discord
@@ -48,8 +48,8 @@ class DiscordParts(DiscordEnds):
 
     client: Client
     decoder: Decoder
-    fetcher: RestFetcher = field()
-    attachments: CDNAttachments = field()
+    fetcher: RestFetcher  # pyright: ignore[reportGeneralTypeIssues] (a connected bot has one)
+    attachments: CDNAttachments  # pyright: ignore[reportGeneralTypeIssues] (likewise)
     refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
 
 

@@ -129,8 +129,9 @@ def assembled(
         return ServerParts(settings=within, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})
-    ends = DiscordEnds(poster=DryRunPoster())
-    return assemble(settings, state=state, servers=servers, ends=ends, results=[tally.add]), imported
+    return assemble(
+        settings, state=state, servers=servers, ends=DiscordEnds(poster=DryRunPoster()), results=[tally.add]
+    ), imported
 
 
 def show(console: Console, run: ImportRun) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -44,28 +44,9 @@ from services.assistant import Inquiry, RecentReplies, Unanswered, end, links_bl
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
 from streams.server_context import ServerContext, for_server
-
-if TYPE_CHECKING:
-    from streams.wiring import Services
+from streams.wiring import AnswerRules, Services
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRules:
-    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
-
-    graph_timeout_seconds: float = 200.0
-    max_concurrent_answers: int = 32
-    max_waiting_answers: int = 1000
-    max_sources: int = 3
-    max_index_entries: int = 30
-    max_source_chars: int = 24_000
-    max_answer_chars: int = 3000
-    require_citations: bool = False
-    enable_verification: bool = False
-    speculate: bool = False
-    thread_reuse_seconds: float = 900.0
 
 
 def answers(
