@@ -198,7 +198,7 @@ class Seen:
         if message_id > mark.below and message_id not in mark.done:
             mark.open.add(message_id)
 
-    def settled(self, end: Result) -> None:
+    def ended(self, end: Result) -> None:
         """Note the outcome of messages. Those that a shutdown cancelled are left open: catch-up brings them again."""
         match end:
             case Outcome(part=part):
