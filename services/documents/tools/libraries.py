@@ -161,19 +161,15 @@ class KBConfig:
 
         The wording is fixed, also for a single chunk: `(1 chunks, …)`.
         """
-        if not sources:
-            return answer
-        named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
-        more = f" (+{left} more)" if left > 0 else ""
         relevance = round(min(max(confidence, 0.0), 1.0) * 100)
-        return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
+        return self.shown(answer, sources, f" ({chunk_count} chunks, {relevance}% relevance)")
 
-    def shown(self, answer: str, sources: Sequence[str]) -> str:
+    def shown(self, answer: str, sources: Sequence[str], figures: str = "") -> str:
         """Return the answer with its sources for people: names only."""
         if not sources:
             return answer
         named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
-        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}"
+        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}{figures}"
 
     def no_result_message(self, reason: Status) -> str:
         """Return the sentence for a missing answer, without the details that the core adds."""
