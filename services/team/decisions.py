@@ -109,6 +109,16 @@ class Decision:
         """All topics that the decision names."""
         return tuple(dict.fromkeys(filter(None, (self.topic, *(piece.topic for piece in self.pieces)))))
 
+    def without_words_about(self, keys: AbstractSet[Decimal]) -> Decision:
+        """Return the decision without the words of remarks about the pairs with these keys, or made because of them."""
+
+        def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+            return tuple(
+                replace(each, what=REMOVED) if {self.key, archive.instant(each.id)} & keys else each for each in remarks
+            )
+
+        return replace(self, superseded_parts=left(self.superseded_parts), conflicts=left(self.conflicts))
+
     def with_topics(self, names: Mapping[str, str]) -> Decision:
         """Return the decision with topics renamed as `names` says."""
         topic = None if self.topic is None else names.get(self.topic, self.topic)
@@ -243,12 +253,7 @@ def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:
     except ValueError:
         return line
 
-    def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-        return tuple(
-            replace(each, what=REMOVED) if {decision.key, archive.instant(each.id)} & keys else each for each in remarks
-        )
-
-    changed = replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
+    changed = decision.without_words_about(keys)
     return render(changed).encode().removesuffix(b"\n") if changed != decision else line
 
 
