@@ -16,21 +16,17 @@ from reactivex.subject import Subject
 
 from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
-from assembly.graph_parts import Parts
+from assembly.graph_parts import DiscordEnds, Parts
 from clock import now
 from dataflow import map_async, supervised
 from model.messages import Attachment, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep
 from services.discord import (
-    Access,
-    Attachments,
     CDNAttachments,
     Dispatch,
     DryRunPoster,
-    Fetcher,
     Health,
     LookupFailed,
-    Poster,
 )
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
@@ -38,28 +34,12 @@ from services.discord.wire import Decoder
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, unreachable_because
-from settings import DocumentSettings, Settings
-from streams.gateway import Gateway
+from settings import DiscordSettings, DocumentSettings, Settings
+from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from streams.recording import Recorder
 from streams.ticks import ticks
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiscordEnds:
-    """Where replies go, and where more is read than what events tell.
-
-    Attributes:
-        fetcher: None: nothing can be looked up.
-        access: None: nothing keeps the bot from posting.
-        attachments: None: files and pictures stay placeholders.
-    """
-
-    poster: Poster
-    fetcher: Fetcher | None
-    access: Access | None
-    attachments: Attachments | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +101,20 @@ def gateway_for(
     return Gateway(
         discord.client,
         token,
-        access_changed=access_changed,
-        health=health,
         fetcher=discord.fetcher,
         marks=parts.state.seen.below,
-        met=arrived,
-        introduce=parts.services.people.look_up,
-        catch_up_minutes=settings.discord.catch_up_minutes,
-        allowlist=settings.discord.channel_allowlist,
-        denylist=settings.discord.channel_denylist,
+        rules=gateway_rules(settings.discord),
+        hooks=GatewayHooks(met=arrived, introduce=parts.services.people.look_up, access_changed=access_changed),
+        health=health,
+    )
+
+
+def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> GatewayRules:
+    return GatewayRules(
+        catch_up_minutes=chosen.catch_up_minutes,
+        allowlist=frozenset(chosen.channel_allowlist),
+        denylist=frozenset(chosen.channel_denylist),
+        most_waiting=most_waiting,
     )
 
 
@@ -186,7 +171,7 @@ async def evidence_maintained(
         yield arrivals
         return
     async with sweeping(chosen, documents, has_left_server(client), fetcher, arrivals):
-        documents.background.start(resume(documents, fetcher, withheld))
+        documents.background.tasks.start(resume(documents, fetcher, withheld))
         yield arrivals
 
 

@@ -4,16 +4,14 @@ vectors.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
-from clock import Processes
+from clock import BackgroundTasks, Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
 from services.discord import Attachments
@@ -39,56 +37,32 @@ from services.documents.store import (
     protocol,
     sqlite_store,
 )
-from services.documents.tools import LIBRARIES, AnswerCache, DocumentQATool, build
+from services.documents.tools import LIBRARIES, AnswerCache, KBConfig, ToolModel, build
 from services.knowledge import LibrarySearch, Search
-from services.llm import Asker, StructuredLLM, Usage
+from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder
 from services.storage import DataFolder
 from settings import EMBEDDED, DocumentSettings, Settings
 from streams.wiring import EvidenceRules
 
 
-def tools_over(
-    chosen: DocumentSettings,
-    store: DocumentStore,
-    embedder: Embedder | None,
-    asker: Asker | None,
-    *,
-    model: str,
-    usage: Usage,
-    reply_language: str,
-    answers: AnswerCache | None = None,
-    shares: Callable[[int], bool] | None = None,
-    search: LibrarySearch | None = None,
-) -> dict[str, DocumentQATool]:
-    """Build the document tools over a store and the `search` of published text, with weights, lifetimes and limits from
-    the settings.
-    """
+def libraries_of(chosen: DocumentSettings) -> list[KBConfig]:
+    """Return the libraries with the weights and the lifetimes of answers that the settings give them."""
     ranking, cache = chosen.ranking, chosen.cache
-    seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
-    return build(
-        store=store,
-        embedder=embedder,
-        asker=asker,
-        model=model,
-        usage=usage,
-        reply_language=reply_language,
-        cache=answers,
-        weights=Weights(
-            prose=ranking.prose_weight,
-            window=ranking.window_weight,
-            pattern=ranking.pattern_weight,
-            leaf=ranking.leaf_weight,
-            identifier=ranking.identifier_weight,
-            identifier_bonus=ranking.identifier_bonus,
-            bm25_k1=ranking.bm25_k1,
-            bm25_b=ranking.bm25_b,
-        ),
-        lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
-        shares=shares,
-        search=search,
-        store_seconds=chosen.store_timeout_seconds,
+    weights = Weights(
+        prose=ranking.prose_weight,
+        window=ranking.window_weight,
+        pattern=ranking.pattern_weight,
+        leaf=ranking.leaf_weight,
+        identifier=ranking.identifier_weight,
+        identifier_bonus=ranking.identifier_bonus,
+        bm25_k1=ranking.bm25_k1,
+        bm25_b=ranking.bm25_b,
     )
+    seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
+    return [
+        replace(library, weights=weights, cache_ttl=int(kept)) for library, kept in zip(LIBRARIES, seconds, strict=True)
+    ]
 
 
 log = logging.getLogger(__name__)
@@ -96,32 +70,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """Runs work beside the graph, such as computing vectors of documents, and cancels it at the end."""
+    """Runs work beside the graph, such as computing vectors of documents."""
 
     store: DocumentStore
     embedder: Embedder | None
-    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     def embed_soon(self, name: str, doc_id: str) -> None:
         """Give a document its vectors, by the names of its collection and its own."""
         if self.embedder is not None:
-            self.start(self._embed(name, doc_id))
+            self.tasks.start(self._embed(name, doc_id))
 
     async def _embed(self, name: str, doc_id: str) -> None:
         try:
             await fill(self.store, self.embedder, name, doc_id)
         except StoreUnavailable as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
-
-    async def close(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def follow_other_processes(
@@ -142,7 +106,7 @@ async def follow_other_processes(
             if not there:
                 forget_answers(name)
         else:
-            background.start(look_again(name))
+            background.tasks.start(look_again(name))
 
     async def look_again(name: str) -> None:
         try:
@@ -203,17 +167,16 @@ class Documents:
         """The tools over the store and `search`; what they use counts towards `usage`. `server`: the one that they are
         for, where it has knowledge of its own; and its `reply_language`.
         """
-        tools = tools_over(
-            self.settings,
-            self.store,
-            self.embedder,
-            self.asker,
-            model=self.model,
-            usage=usage,
-            reply_language=reply_language,
-            answers=self.answers,
-            shares=self.runbooks.shown_in_threads,
+        tools = build(
+            store=self.store,
             search=search if isinstance(search, LibrarySearch) else None,
+            embedder=self.embedder,
+            model=None if self.asker is None else ToolModel(self.asker, self.model, usage),
+            cache=self.answers,
+            configs=libraries_of(self.settings),
+            shares=self.runbooks.shown_in_threads,
+            store_seconds=self.settings.store_timeout_seconds,
+            reply_language=reply_language,
         )
         return Lookup(
             store=self.store,
@@ -248,7 +211,7 @@ class Documents:
         return files, await self.runbooks.forget(user_id)
 
     async def close(self) -> None:
-        await self.background.close()
+        await self.background.tasks.close()
         await (self.store.close() if self.shared is None else flush_shared_store(self.shared))
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assembly.answering import answer_rules, point_rules
+from assembly.answering import addresses_of, answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import knowledge_kept_current
@@ -33,7 +33,7 @@ from services.conversations import (
     TrackingRules,
     TypingTracker,
 )
-from services.discord import Access, Fetcher, Poster
+from services.discord import Access, Attachments, Fetcher, Poster
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.redaction import Redactor
@@ -182,14 +182,28 @@ class Parts:
     servers: Servers[ServerParts]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscordEnds:
+    """Where replies go, and where more is read than what events tell.
+
+    Attributes:
+        fetcher: None: nothing can be looked up.
+        access: None: nothing keeps the bot from posting.
+        attachments: None: files and pictures stay placeholders.
+    """
+
+    poster: Poster
+    fetcher: Fetcher | None = None
+    access: Access | None = None
+    attachments: Attachments | None = None
+
+
 def assemble(
     settings: Settings,
     *,
     state: RunState,
     servers: Servers[ServerParts],
-    poster: Poster,
-    fetcher: Fetcher | None = None,
-    access: Access | None = None,
+    ends: DiscordEnds,
     images: ImageSource | None = None,
     documents: Documents | None = None,
     gauge: Gauge | None = None,
@@ -199,10 +213,11 @@ def assemble(
     files and runbooks are ignored. `results`: as in `Sinks`.
     """
     discord, posts = settings.discord, state.posts
+    poster, fetcher = ends.poster, ends.fetcher
     history = History(fetcher)
     people = People(teams(settings), fetcher)
     follower = ConversationTracker(follow_rules(settings))
-    team = TeamActivity(people, history)
+    team = TeamActivity(history)
     viewing = ThreadAccess(history, fetcher)
 
     def guild_of(place_id: int) -> int | None:
@@ -224,6 +239,7 @@ def assemble(
             search=server.search,
             budget=state.budgets[guild_id],
             usage=state.usages[guild_id],
+            addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
             lookup=lookup,
             capture_images=captures.images,
@@ -271,7 +287,7 @@ def assemble(
         seen=state.seen,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
-        access=access,
+        access=ends.access,
         images=images,
         evidence=evidence,
         gauge=gauge,

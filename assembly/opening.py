@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.answering import ModelOptions, assistant_of, open_embedder, open_llms, open_search, server_libraries
-from assembly.bot import DiscordEnds
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from dataflow.metering import Gauge
 from model.outcomes import Result
@@ -77,9 +76,7 @@ class Bot:
             settings or self.settings,
             state=state,
             servers=self.servers,
-            poster=self.discord.poster,
-            fetcher=self.discord.fetcher,
-            access=self.discord.access,
+            ends=self.discord,
             images=self.images,
             documents=self.documents,
             gauge=self.gauge,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from assembly.data_folder import read_state
-from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
 from assembly.running import collect_garbage_less_often, play
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
@@ -67,7 +67,7 @@ class YesAssistant:
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         await think()
@@ -163,7 +163,7 @@ def assembled(configured: Settings, results: Sequence[Callable[[Result], object]
                 )
             }
         ),
-        poster=DryRunPoster(),
+        ends=DiscordEnds(poster=DryRunPoster()),
         results=results,
     )
     return replace(parts, sinks=replace(parts.sinks, archive=archive))

@@ -28,7 +28,7 @@ from reactivex.subject import Subject
 from assembly.answering import library_of, open_search
 from assembly.data_folder import autosave, read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
 from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
 from assembly.sources import SourceSetup, source_kinds
 from assembly.team import curation_parts
@@ -173,8 +173,7 @@ async def _soak(
                     )
                 }
             ),
-            poster=server,
-            fetcher=Forgetful(),
+            ends=DiscordEnds(poster=server, fetcher=Forgetful()),
             documents=documents,
             gauge=metrics.gauge,
             results=results,

@@ -113,6 +113,11 @@ async def real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return await loop.hold(work, at_server=True)
 
 
+def wait_in_real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run `call()` on an ordinary loop in another thread and return its result. Blocking; not for an event loop."""
+    return asyncio.run_coroutine_threadsafe(call(), _real_loop()).result()
+
+
 _lock = threading.Lock()
 _started: list[asyncio.AbstractEventLoop] = []
 

@@ -193,14 +193,45 @@ class _CatchUp:
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRules:
+    """What is read from a connection.
+
+    Attributes:
+        catch_up_minutes: how far back missed messages are fetched; 0: none are.
+        allowlist: channels that are read; empty: all but those in `denylist`.
+        most_waiting: with so many dispatches that nobody has taken, no more are read from the connection; None:
+            whoever takes them is fast.
+    """
+
+    catch_up_minutes: float
+    allowlist: Collection[int] = ()
+    denylist: Collection[int] = ()
+    most_waiting: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayHooks:
+    """What a connection calls.
+
+    Attributes:
+        met: with the id of each guild that arrives, and when.
+        introduce: with each author of a missed message.
+        access_changed: when the bot may be allowed what it was not before.
+        before_identify: as in `keep_session`.
+    """
+
+    met: Callable[[int, float], None] | None = None
+    introduce: Introduce | None = None
+    access_changed: Callable[[], None] | None = None
+    before_identify: Callable[[int], Awaitable[None]] | None = None
+
+
 class Gateway:
     """One live connection.
 
     `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
-    nothing live can move a mark past what was missed. `met` gets the id of each guild that arrives, and when;
-    `introduce`: see `streams.gateway`. `access_changed` is called when the bot may be allowed what it was not before.
-    `before_identify`: see `keep_session`. `most_waiting`: with so many dispatches that nobody has taken, no more are
-    read from the connection; None: whoever takes them is fast.
+    nothing live can move a mark past what was missed.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -213,29 +244,17 @@ class Gateway:
         *,
         fetcher: RestFetcher,
         marks: Callable[[], Mapping[int, int]],
-        met: Callable[[int, float], None] | None = None,
-        introduce: Introduce | None = None,
-        access_changed: Callable[[], None] | None = None,
-        catch_up_minutes: float,
-        allowlist: Collection[int] = (),
-        denylist: Collection[int] = (),
+        rules: GatewayRules,
+        hooks: GatewayHooks,
         health: Health | None = None,
         pause: Callable[[int], float] = pause,
-        before_identify: Callable[[int], Awaitable[None]] | None = None,
-        most_waiting: int | None = None,
     ) -> None:
         self._client = client
         self._token = token
         self._fetcher = fetcher
         self._marks = marks
-        self._met = met
-        self._introduce = introduce
-        self._access_changed = access_changed
-        self._catch_up_minutes = catch_up_minutes
-        self._lists = (frozenset(allowlist), frozenset(denylist))
+        self._rules, self._hooks = rules, hooks
         self._pause = pause
-        self._before_identify = before_identify
-        self._most_waiting = most_waiting
         self._taken = asyncio.Event()
         self._queue: asyncio.Queue[Dispatch | _CatchUp | None] = asyncio.Queue()
         self._stopped = False
@@ -270,8 +289,8 @@ class Gateway:
             self.health,
             self._receive,
             pause=self._pause,
-            before_identify=self._before_identify,
-            room=None if self._most_waiting is None else self._room,
+            before_identify=self._hooks.before_identify,
+            room=None if self._rules.most_waiting is None else self._room,
         )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
@@ -322,7 +341,7 @@ class Gateway:
         return None if place_id is None or place_id in catching_up.complete else catching_up
 
     async def _room(self) -> None:
-        while self._queue.qsize() >= (self._most_waiting or 1):
+        while self._queue.qsize() >= (self._rules.most_waiting or 1):
             self._taken.clear()
             await self._taken.wait()
 
@@ -334,31 +353,31 @@ class Gateway:
             return
         if dispatch.t in {"READY", "RESUMED"}:
             self.health.up(at)
-        if dispatch.t in CHANGES and self._access_changed is not None:
-            self._access_changed()
+        if dispatch.t in CHANGES and self._hooks.access_changed is not None:
+            self._hooks.access_changed()
         self._queue.put_nowait(dispatch)
 
     def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> None:
         """Report what the bot lacks in a guild, and begin to fetch what it missed there."""
         guild_id = int(cast("str", dispatch.d["id"]))
-        if self._met is not None:
-            self._met(guild_id, dispatch.at)
+        if self._hooks.met is not None:
+            self._hooks.met(guild_id, dispatch.at)
         # discord.py has parsed the same frame before this task could run.
         guild = self._client.get_guild(guild_id)
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
             return
-        warning = permission_warning(guild, *self._lists)
+        warning = permission_warning(guild, self._rules.allowlist, self._rules.denylist)
         if warning is not None and warning != self._warned.get(guild.id):
             log.warning("%s", warning)
         self._warned[guild.id] = warning
-        if marks and self._catch_up_minutes:
+        if marks and self._rules.catch_up_minutes:
             begun = self._catching_up[guild_id] = _CatchUp(guild_id)
-            channels = list(spots(readable_channels(guild, *self._lists), ()))
+            channels = list(spots(readable_channels(guild, self._rules.allowlist, self._rules.denylist), ()))
             begun.complete = {spot.id for spot in channels} - self._starts(guild_id, marks, channels).keys()
             begun.task = asyncio.create_task(self._catch_up(begun, guild, marks), name=f"catch-up in {guild_id}")
 
     def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[CatchUpPlace]) -> dict[int, int]:
-        return starts(marks, of, since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild_id))
+        return starts(marks, of, since=now() - self._rules.catch_up_minutes * 60, otherwise=marks.get(-guild_id))
 
     async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
         """Fetch what was missed in a guild, and put it into the queue. A failure is logged and gives nothing."""
@@ -366,7 +385,9 @@ class Gateway:
             places = await self._spots(guild)
             after = self._starts(guild.id, marks, places)
             begun.complete |= {spot.id for spot in places} - after.keys()
-            begun.missed = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._introduce)
+            begun.missed = await catch_up(
+                after, guild_id=guild.id, history=self._fetcher, introduce=self._hooks.introduce
+            )
             if begun.missed:
                 log.info("catch-up: %s in server %d", number_of(len(begun.missed), "message"), guild.id)
         except Exception:
@@ -374,7 +395,7 @@ class Gateway:
         self._queue.put_nowait(begun)
 
     async def _spots(self, guild: discord.Guild) -> list[CatchUpPlace]:
-        channels = readable_channels(guild, *self._lists)
+        channels = readable_channels(guild, self._rules.allowlist, self._rules.denylist)
         threads: Sequence[Mapping[str, Any]] = []
         try:
             threads = await self._fetcher.active_threads(guild.id)

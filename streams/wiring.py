@@ -35,9 +35,10 @@ from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture
+from streams.answers import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
-from streams.server_context import AnswerRules, ServerContext
+from streams.server_context import ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class EvidenceParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services that the graph uses. Live, replay and tests differ in these arguments alone.
+    """The services that the graph uses, a field each. Live, replay and tests differ in these arguments alone.
 
     Attributes:
         access: None: nothing keeps the bot from posting.

@@ -16,13 +16,13 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.answering import ModelOptions, open_llms
-from assembly.bot import DiscordEnds
+from assembly.bot import gateway_rules
 from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import taught
-from assembly.graph_parts import all_knowledge_kept_current, teams
+from assembly.graph_parts import DiscordEnds, all_knowledge_kept_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
@@ -39,7 +39,7 @@ from services.storage import files, in_thread
 from services.telemetry import number_of
 from settings import Settings, usable_token
 from sinks.results import journal
-from streams.gateway import Gateway
+from streams.gateway import Gateway, GatewayHooks
 from streams.graph import graph
 from transport.captures import CaptureReceiver
 from transport.connection import streams_of
@@ -132,7 +132,7 @@ def gateway_of(
     health: Health,
 ) -> Gateway:
     """One shard, not connected yet. `turn`: awaited before it begins a session."""
-    chosen, decoder = settings.discord, Decoder()
+    decoder = Decoder()
     fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
     people = People(teams(settings), fetcher)
     return Gateway(
@@ -140,14 +140,9 @@ def gateway_of(
         token,
         fetcher=fetcher,
         marks=marks.marks,
-        met=marks.met,
-        introduce=people.look_up,
-        catch_up_minutes=chosen.catch_up_minutes,
-        allowlist=chosen.channel_allowlist,
-        denylist=chosen.channel_denylist,
+        rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
+        hooks=GatewayHooks(met=marks.met, introduce=people.look_up, before_identify=turn),
         health=health,
-        before_identify=turn,
-        most_waiting=MOST_WAITING,
     )
 
 
@@ -286,7 +281,7 @@ async def _keep_archive(
         people = await stack.enter_async_context(open_people(process.client))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
         nobody, models = (
-            DiscordEnds(poster=DryRunPoster(), fetcher=None, access=None, attachments=None),
+            DiscordEnds(poster=DryRunPoster()),
             ModelOptions(observe=meters.observe),
         )
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))

@@ -25,6 +25,7 @@ EMPTY = Conversation(())
 
 class Inquiry(NamedTuple):
     """A part that is being answered. Each step returns a copy that knows more (`_replace`), or an `Outcome`.
+    It has so many fields, as each step adds what it alone knows, and leaves the others as they are.
 
     Attributes:
         addressed: it mentions the bot, replies to it, or opens a post in a forum.
@@ -32,6 +33,7 @@ class Inquiry(NamedTuple):
         messages: those that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.
         asked_in_view: whether the asker can view the place; true where they write in it.
+        first_draft: as it was before later steps changed it: what the asker has been told is compared by this text.
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
         links: addresses that follow the draft.
@@ -52,6 +54,7 @@ class Inquiry(NamedTuple):
     selected: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     draft: str = ""
+    first_draft: str = ""
     citations: tuple[str, ...] = ()
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER

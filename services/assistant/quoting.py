@@ -89,7 +89,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        origin = say.quoted_from(named(quote.hit.kept, say))
+        origin = say.quoted_from(section_name(quote.hit.kept, say))
         text = shortened(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
@@ -98,7 +98,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         room -= len(parts[-1]) + 2
     if not parts:
         return "", []
-    listed = list(dict.fromkeys(named(hit.kept, say) for hit in also))
+    listed = list(dict.fromkeys(section_name(hit.kept, say) for hit in also))
     line = f"{say.also} {', '.join(listed)}"
     if listed and len(line) + 2 <= room:
         parts.append(line)
@@ -141,7 +141,7 @@ def by_team(kept: StoredPassage) -> bool:
     return kept.source_id.startswith("team:")
 
 
-def named(kept: StoredPassage, say: Phrases) -> str:
+def section_name(kept: StoredPassage, say: Phrases) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either.
 
     What the team answered is called just that: the question may name people.

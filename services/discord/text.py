@@ -211,13 +211,20 @@ def _cut(rest: str, fence: Fence | None, limit: int) -> tuple[int, Fence | None]
         stop = len(rest) if (found := rest.find("\n", start)) < 0 else found
         line, before = rest[start:stop], fence
         fence = _after(line, before, limit)
+        looks_like_fence, next_text = FENCE.match(line) is not None, start
         for end in range(max(start, text_begins) + 1, min(stop + 1, len(used))):
             if used[end] + (len(fence.mark) + 1 if fence else 0) > room:
                 break
+            while next_text < stop and (next_text < end or rest[next_text] in " \t"):
+                next_text += 1  # once over each character: a run of blanks may be long
             if end == stop:
                 rank = _rank_of_line_end(rest[stop:], before, fence, limit)
+            elif fence is not before:
+                rank = None
+            elif looks_like_fence or rest.startswith(("```", "~~~"), next_text):
+                rank = FENCE_LIKE
             else:
-                rank = _rank_within(line, end - start, in_code=fence is not None) if fence is before else None
+                rank = _rank_within(line, end - start, in_code=fence is not None)
             if rank is not None:
                 best[rank] = end, fence  # the last of a rank fills the piece most
         start = stop + 1
@@ -236,8 +243,6 @@ def _rank_of_line_end(after: str, before_line: Fence | None, fence: Fence | None
 
 
 def _rank_within(line: str, end: int, *, in_code: bool) -> int:
-    if FENCE.match(line) or FENCE.match(line, end):
-        return FENCE_LIKE
     if not line[end].isspace() or line[end - 1].isspace():
         return ANYWHERE
     ends_sentence = not in_code and line[:end].rstrip("\"')]*_").endswith(tuple(".!?…。！？"))

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
-from services.knowledge.library import Source
+from services.knowledge.library import Source, bare_name
 from services.knowledge.library_search import Search, article_of
-from services.knowledge.topic_files import blocks_of_pairs
+from services.knowledge.pair_blocks import MARKER, block_texts
 from services.search import Passage, passages, ranked
-from services.search.text import Article
+from services.search.text import Article, is_html
 from services.storage import in_thread
 
 EXCERPT_CHARS = 3_000
@@ -29,7 +29,7 @@ _MORE_CHARS = 3_000
 """For sections that are asked for by their headings, besides what else an excerpt shows."""
 _GAP = "[…]"
 _CONTENTS = "Contents:\n"
-_PAIR = "--- QA ---\n"
+_PAIR = f"{MARKER}\n"
 """Begins each conversation of a topic of the team."""
 _AT_ONCE_CHARS = 10_000
 """So much text is prepared in a few milliseconds, on the event loop."""
@@ -48,7 +48,8 @@ async def within(
     that is too long becomes an excerpt: its outline, then the sections with these `headings` and the passages that fit
     `query` best, in the order of the document.
     """
-    if sum(len(source.text) for source in sources) <= _AT_ONCE_CHARS:
+    chars = sum(len(source.text) for source in sources)
+    if chars <= _AT_ONCE_CHARS and not any(is_html(bare_name(source.id)) for source in sources):
         articles = [_shown(source) for source in sources]  # a thread would cost more
     else:
         articles = await in_thread(lambda: [_shown(source) for source in sources])
@@ -168,7 +169,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     """
     if not topic.startswith(_PAIR):
         return topic[:room]
-    pairs = [f"{_PAIR}{pair}\n" for pair in blocks_of_pairs(topic.removesuffix("\n")) if pair]
+    pairs = [f"{_PAIR}{pair}\n" for pair in block_texts(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
     for place in ranked(pairs, query):

@@ -208,7 +208,7 @@ class Stage:
 
     def aftermath(self) -> Aftermath:
         posts, requests, seen = self._before
-        prompts = [each for each in self.model.seen[seen:] if "messages" in each.body]
+        prompts = self.model.seen[seen:]
         return Aftermath(
             posts=tuple(self._said(posts)),
             channels=self._channels,
@@ -219,7 +219,7 @@ class Stage:
             ),
             requests=tuple(f"{each.path} {json.dumps(each.body)}" for each in self.server.requests[requests:]),
             prompts=tuple(json.dumps(each.body, ensure_ascii=False) for each in prompts),
-            every_prompt=tuple(json.dumps(each.body, ensure_ascii=False) for each in self.model.seen),
+            every_prompt=tuple(json.dumps(each.body, ensure_ascii=False) for each in self.model.requests),
             systems=tuple(text for each in prompts for text in _texts(each, "system")),
             users=tuple(text for each in prompts for role in ("user", "tool") for text in _texts(each, role)),
             log=self.log,

@@ -14,9 +14,11 @@ import pytest
 from aiohttp import web
 
 from assembly.answering import ModelOptions
+from assembly.slash_commands import COMMANDS, Row
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, phrases
+from services.discord.slash import Call, CommandOption
 from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
@@ -249,6 +251,28 @@ async def test_opting_out_takes_effect_at_once_and_outlives_the_process(
     await discord_server.say(help_, ada, QUESTION)
     await again.until_posts(1)
     assert "have not opted out" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-in"))
+
+
+async def test_a_command_that_takes_a_text_is_given_none_of_who_opted_out_and_no_secret(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def repeat(call: Call, words: str) -> str:
+        return f"{call.language}: {words}"
+
+    row = Row("Repeat it.", lambda _: repeat, {"words": CommandOption("What to repeat.", str)})
+    monkeypatch.setattr("assembly.slash_commands.COMMANDS", {**COMMANDS, "repeat": row})
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    assert bot.settings.ai_response.llm is not None
+    secret = bot.settings.ai_response.llm.api_key.get_secret_value()
+    question = f" Wie kann ich die Sicherung mit {secret} wiederherstellen? "
+    text = await said(discord_server, await discord_server.call(help_, ada, "repeat", words=question))
+    assert text.startswith("de: Wie kann ich die Sicherung mit ")
+    assert secret not in text
+    await said(discord_server, await discord_server.call(help_, ada, "privacy opt-out"))
+    text = await said(discord_server, await discord_server.call(help_, ada, "repeat", words=question))
+    assert text == phrases("en").not_read
 
 
 async def test_opting_out_calls_off_what_is_under_way(

@@ -12,7 +12,8 @@ from services.knowledge import index_file
 from services.knowledge.links_file import SiteLine
 from services.knowledge.web.contents import read as read_page
 from services.knowledge.web.page_lists import read_list
-from services.search.text.reading import read
+from services.search.text.html import read_html
+from services.search.text.reading import is_html, read
 from tests.patterns.growth import STEEP, growth
 
 CHARS = 6_000
@@ -64,8 +65,8 @@ def grown(work: Callable[[str], object], body: str, head: str = "") -> float:
 
 @pytest.mark.parametrize(("name", "body"), [(name, body) for name, bodies in MARKUP.items() for body in bodies])
 def test_documentation_is_read_in_linear_time(name: str, body: str) -> None:
-    """Pitfall 64."""
-    assert grown(lambda text: read(name, text), body) < STEEP
+    """Pitfall 64. HTML is read in another process, whose work does not count here: read it directly."""
+    assert grown(read_html if is_html(name) else lambda text: read(name, text), body) < STEEP
 
 
 @pytest.mark.parametrize(("name", "body"), [(name, body) for name, bodies in FILES.items() for body in bodies])

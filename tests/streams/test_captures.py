@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 
 import streams.captures
 from assembly.data_folder import read_state
-from assembly.graph_parts import Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
@@ -295,7 +295,7 @@ def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> P
                 )
             }
         ),
-        poster=DryRunPoster(),
+        ends=DiscordEnds(poster=DryRunPoster()),
         results=[ends.append],
     )
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 from nats.aio.client import Client as Nats
@@ -15,7 +14,7 @@ from nats.aio.client import Client as Nats
 from services.discord import Dispatch, GatewayRefused
 from services.discord.live import Client, RestFetcher
 from services.discord.wire import Decoder
-from streams.gateway import Gateway
+from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.transport.connected import client
@@ -46,11 +45,9 @@ def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable
         token,
         fetcher=RestFetcher(client.http),
         marks=marks.marks,
-        met=marks.met,
-        catch_up_minutes=60,
+        rules=GatewayRules(catch_up_minutes=60, most_waiting=1),
+        hooks=GatewayHooks(met=marks.met, before_identify=turn),
         pause=lambda _: 0.0,
-        before_identify=turn,
-        most_waiting=1,
     )
 
 
@@ -117,8 +114,14 @@ async def test_while_nobody_takes_what_was_read_no_more_is_read(
 ) -> None:
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     one = Client()
-    options: dict[str, Any] = {"fetcher": RestFetcher(one.http), "marks": dict[int, int], "catch_up_minutes": 0}
-    live = Gateway(one, discord_server.token, most_waiting=2, **options)
+    live = Gateway(
+        one,
+        discord_server.token,
+        fetcher=RestFetcher(one.http),
+        marks=dict[int, int],
+        rules=GatewayRules(catch_up_minutes=0, most_waiting=2),
+        hooks=GatewayHooks(),
+    )
     stream = live.dispatches()
     taken: list[Dispatch] = [await anext(stream)]
     for number in range(20):

@@ -113,7 +113,7 @@ class QueryRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineQuery:
-    """Which lines are wanted, and in which form.
+    """Which lines are wanted, and in which form. It has a field for each one of the form that a model fills in.
 
     Attributes:
         file: the file's name as given; None: all files. `documents`: the documents that are meant.

@@ -351,7 +351,7 @@ class Aggregate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parts of a question about files.
+    """The parts of a question about files: a field for each one that a question may have, most of them empty.
 
     Attributes:
         doc_ids: the documents that it names; `file`: as it names them; `unknown_file`: a name that no document has.

@@ -2,13 +2,14 @@
 
 # pyright: reportUnusedImport=false
 from services.documents.tools.core import AnswerCache, DocumentQATool
-from services.documents.tools.libraries import CASE, LIBRARIES, TEAM
+from services.documents.tools.libraries import CASE, LIBRARIES, TEAM, KBConfig
 from services.documents.tools.toolset import (
     OTHERWISE_QUERY,
     QUERY_FILE,
     QUERY_PARAMETERS,
     QUERY_RULES,
     QUERY_USE,
+    ToolModel,
     Toolset,
     build,
 )

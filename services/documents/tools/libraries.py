@@ -90,7 +90,7 @@ class Published:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KBConfig:
     """The settings of one library: what a model reads about it, who may ask, where it is kept, and how passages and
-    answers look.
+    answers look. It has a field for each difference between libraries, as their code is the same.
 
     Attributes:
         system_prompt, citation_format: how a model is to condense and cite passages.

@@ -16,7 +16,6 @@ from services.documents.asking.synthesis import ExtractiveSynthesiser, check
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
-from services.documents.store.protocol import Weights
 from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool
 from services.documents.tools.libraries import (
     CASE,
@@ -26,7 +25,7 @@ from services.documents.tools.libraries import (
     PARAMETERS,
     TEAM,
     USER,
-    USER_KB,
+    KBConfig,
 )
 from services.documents.tools.scopes import FileScope, FileShelf, PublishedShelf
 from services.knowledge import LibrarySearch, Source
@@ -146,17 +145,23 @@ _MOST_PLACES = 3
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 
+@dataclass(frozen=True, slots=True)
+class ToolModel:
+    """Condenses passages and rewrites follow-ups; what it uses counts towards `usage`."""
+
+    asker: Asker
+    name: str
+    usage: Usage
+
+
 def build(
     *,
     store: DocumentStore,
     search: LibrarySearch | None = None,
     embedder: Embedder | None = None,
-    asker: Asker | None = None,
-    model: str = "",
-    usage: Usage | None = None,
+    model: ToolModel | None = None,
     cache: AnswerCache | None = None,
-    weights: Weights | None = None,
-    lifetimes: Mapping[str, int] | None = None,
+    configs: Iterable[KBConfig] = LIBRARIES,
     shares: Callable[[int], bool] | None = None,
     store_seconds: float = STORE_SECONDS,
     reply_language: str = "question",
@@ -164,12 +169,10 @@ def build(
     """Build the tools by name, with one cache between them: over the `store` of files and runbooks, and over the
     `search` of what is published (None: there are no tools for that).
 
-    `embedder`: of the store. `asker`: condenses passages and rewrites follow-ups; None: passages are quoted. `model`:
-    its name. `lifetimes`: how long answers are cached, in seconds, by the tool's name. `shares`: whether a person shows
-    their runbooks in public threads; None: there are no runbooks.
+    `embedder`: of the store. `model`: None: passages are quoted. `configs`: of the libraries. `shares`: whether a
+    person shows their runbooks in public threads; None: there are no runbooks.
     """
-    usage = Usage() if usage is None else usage
-    libraries = {config.name: config for config in LIBRARIES}
+    libraries = {config.name: config for config in configs}
     if search is None:
         del libraries[TEAM], libraries[GLOBAL]
     if shares is None:
@@ -179,20 +182,24 @@ def build(
         def admits(ctx: ToolContext) -> bool:
             return not ctx.read_by_others or shares(ctx.asker_id)
 
-        libraries[USER] = replace(USER_KB, admits=admits)
-    breaker, cache = Breaker(), AnswerCache() if cache is None else cache
-    synthesiser = ExtractiveSynthesiser() if asker is None else ModelSynthesiser(asker, usage, model)
+        libraries[USER] = replace(libraries[USER], admits=admits)
+    cache = AnswerCache() if cache is None else cache
+    # What is published is brought up to date before it is read: where that takes long, files are read all the same.
+    breakers = {published: Breaker() for published in (True, False)}
+    if model is None:
+        synthesiser, rewriter = ExtractiveSynthesiser(), None
+    else:
+        synthesiser = ModelSynthesiser(model.asker, model.usage, model.name)
+        rewriter = ModelRewriter(model.asker, model.usage)
     tools = {
         name: DocumentQATool(
-            config=replace(
-                config, weights=weights or config.weights, cache_ttl=(lifetimes or {}).get(name, config.cache_ttl)
-            ),
+            config=config,
             shelf=PublishedShelf(search) if search is not None and config.published else FileShelf(store),
             cache=cache,
-            breaker=breaker,
+            breaker=breakers[config.published is not None],
             embedder=search.embedder if search is not None and config.published else embedder,
             synthesiser=synthesiser,
-            rewriter=None if asker is None else ModelRewriter(asker, usage),
+            rewriter=rewriter,
             store_seconds=store_seconds,
             reply_language=reply_language,
         )

@@ -3,4 +3,4 @@
 # pyright: reportUnusedImport=false
 from services.search.text.anchors import SiteGenerator, anchor_by
 from services.search.text.article import Article, Block, BlockKind, Section
-from services.search.text.reading import read
+from services.search.text.reading import is_html, read

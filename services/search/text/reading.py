@@ -1,14 +1,17 @@
-"""Chooses the reader of a document by its name or its text, and reads plain text itself. docutils and trafilatura are
-imported when the first reST or HTML document is read.
+"""Chooses the reader of a document by its name or its text, and reads plain text itself. docutils is imported when the
+first reST document is read; trafilatura in the processes that read HTML only.
 """
 
 from __future__ import annotations
 
+import html
+import logging
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
+from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
 from services.search.text.anchors import MkDocsSlugs
 from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, article
@@ -153,17 +156,36 @@ _UNDERLINED = re.compile(
 )
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
 _WEB = ("https://", "http://")
+_HTML = ("html", "htm", "xhtml")
+_TAG = re.compile(r"<[^<>]*>")
+_HTML_SECONDS = 30.0
+"""For one document: two megabytes of documentation take two."""
+_processes = Processes(seconds=_HTML_SECONDS)
+_stopped: set[int] = set()
+"""Hashes of the documents that went past a limit."""
+
+log = logging.getLogger(__name__)
 
 
 def read(name: str, text: str) -> Article:
     """A document as sections. `name`: its path or address, which says in which language it is written. Never raises.
 
     Where the name does not say it, the text does: Markdown has headings or fences, reST underlined titles and
-    directives; else it is plain text.
+    directives; else it is plain text. Blocking; of HTML up to `_HTML_SECONDS`.
     """
-    ending = name.rpartition("/")[2].lower().rpartition(".")[2]
-    reader = read_web_text if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
+    if is_html(name):
+        return _read_html(name, text)
+    reader = read_web_text if name.startswith(_WEB) else _BY_ENDING.get(_ending(name)) or _by_looks(text)
     return reader(text)
+
+
+def _ending(name: str) -> str:
+    return name.rpartition("/")[2].lower().rpartition(".")[2]
+
+
+def is_html(name: str) -> bool:
+    """Return whether `read` reads a document of this name in another process, and so blocks for longer than others."""
+    return _ending(name) in _HTML and not name.startswith(_WEB)
 
 
 def _by_looks(text: str) -> Callable[[str], Article]:
@@ -176,9 +198,21 @@ def _read_markdown(text: str) -> Article:
     return markdown.read_mdx(text) if markdown.is_mdx(text) else markdown.read_markdown(text)
 
 
-def _read_html(text: str) -> Article:
-    # With trafilatura this takes a tenth of a second: only who has saved pages pays for it.
-    from services.search.text.html import read_html  # noqa: PLC0415 (as above)
+def _read_html(name: str, text: str) -> Article:
+    """Read a saved page in a process of its own: anybody may have made it, and lxml lets no other thread run. What goes
+    past a limit is read as plain text, and not tried again.
+    """
+    if hash(text) not in _stopped:
+        try:
+            return wait_in_real_time(lambda: _processes.run(_parse_html, text))
+        except WorkStopped as error:
+            _stopped.add(hash(text))
+            log.warning("%s is read as plain text: %s", name, error)
+    return read_plain(html.unescape(_TAG.sub("\n", text)))
+
+
+def _parse_html(text: str) -> Article:
+    from services.search.text.html import read_html  # noqa: PLC0415 (in those processes only)
 
     return read_html(text)
 
@@ -189,7 +223,4 @@ _BY_ENDING = {
     "mdx": markdown.read_mdx,
     "rst": read_rest,
     "rest": read_rest,
-    "html": _read_html,
-    "htm": _read_html,
-    "xhtml": _read_html,
 }

@@ -12,7 +12,7 @@ from tenacity import wait_none
 from services.discord.dispatches import Dispatch
 from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.live.session import Client
-from streams.gateway import Gateway, observable
+from streams.gateway import Gateway, GatewayHooks, GatewayRules, observable
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 
@@ -52,8 +52,17 @@ def no_pause(failures: int) -> float:
 
 class Connect(Protocol):
     def __call__(
-        self, marks: Callable[[], Mapping[int, int]] = ..., *, ready: bool = ..., **options: Any
+        self,
+        marks: Callable[[], Mapping[int, int]] = ...,
+        *,
+        ready: bool = ...,
+        token: str = ...,
+        rules: GatewayRules = ...,
+        hooks: GatewayHooks = ...,
     ) -> Awaitable[Live]: ...
+
+
+RULES, HOOKS = GatewayRules(catch_up_minutes=60), GatewayHooks()
 
 
 @pytest.fixture
@@ -85,11 +94,22 @@ async def connect(client: Client, discord_server: DiscordServer) -> AsyncIterato
     started: list[Live] = []
 
     async def start(
-        marks: Callable[[], Mapping[int, int]] = dict[int, int], *, ready: bool = True, **options: Any
+        marks: Callable[[], Mapping[int, int]] = dict[int, int],
+        *,
+        ready: bool = True,
+        token: str = "",
+        rules: GatewayRules = RULES,
+        hooks: GatewayHooks = HOOKS,
     ) -> Live:
-        defaults: dict[str, Any] = {"token": discord_server.token, "catch_up_minutes": 60, "pause": no_pause}
-        options = defaults | options
-        gateway = Gateway(client, fetcher=RestFetcher(client.http, wait=wait_none()), marks=marks, **options)
+        gateway = Gateway(
+            client,
+            token or discord_server.token,
+            fetcher=RestFetcher(client.http, wait=wait_none()),
+            marks=marks,
+            rules=rules,
+            hooks=hooks,
+            pause=no_pause,
+        )
         live = Live(gateway)
         started.append(live)
         if ready:

@@ -1,11 +1,12 @@
 import logging
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from streams.gateway import CatchUpPlace, spots
-from tests.end_to_end.gateway.conftest import Connect
+from streams.gateway import CatchUpPlace, GatewayRules, spots
+from tests.end_to_end.gateway.conftest import RULES, Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
 
@@ -126,7 +127,7 @@ async def test_catching_up_goes_back_no_further_than_it_is_told(
     mark = await discord_server.say(channel, ada, "seen", ago=9000)
     await discord_server.say(channel, ada, "too old", ago=4000)
     await discord_server.say(channel, ada, "recent", ago=60)
-    live = await connect(lambda: {channel.id: mark.id}, catch_up_minutes=minutes)
+    live = await connect(lambda: {channel.id: mark.id}, rules=GatewayRules(catch_up_minutes=minutes))
     await discord_server.say(channel, ada, "now")
     await discord_server.until(lambda: "now" in live.texts)
     assert [*dict.fromkeys(live.texts)] == [*texts, "now"]
@@ -141,7 +142,7 @@ async def test_channels_that_are_denied_or_cannot_be_read_are_not_asked(
     discord_server.deny(secret, discord_server.bot, Permission.READ_MESSAGE_HISTORY)
     for channel in (denied, secret, open_):
         await discord_server.say(channel, ada, channel.name)
-    live = await connect(lambda: {denied.id: 1, secret.id: 1, open_.id: 1}, denylist=[denied.id])
+    live = await connect(lambda: {denied.id: 1, secret.id: 1, open_.id: 1}, rules=replace(RULES, denylist=[denied.id]))
     await discord_server.until(lambda: live.texts)
     assert live.texts == ["open"]
     assert discord_server.count("GET", "/messages") == 1

@@ -5,6 +5,7 @@ import zstandard
 
 from clock import now
 from services.discord.live.session import Client
+from streams.gateway import GatewayHooks
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.payloads import Payload
@@ -135,7 +136,7 @@ async def test_a_turn_is_awaited_before_each_new_session_and_not_to_resume(
         assert discord_server.gateway.identified == len(turns)
         turns.append(shard_id)
 
-    live = await connect(before_identify=turn)
+    live = await connect(hooks=GatewayHooks(before_identify=turn))
     await discord_server.disconnect()
     await discord_server.until(lambda: live.of("RESUMED"))
     assert turns == [0]

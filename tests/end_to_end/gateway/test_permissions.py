@@ -1,8 +1,9 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
-from tests.end_to_end.gateway.conftest import Connect
+from tests.end_to_end.gateway.conftest import RULES, Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
 
@@ -22,7 +23,7 @@ def warnings_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def settled(connect: Connect, server: DiscordServer, **options: object) -> None:
-    live = await connect(**options)  # pyright: ignore[reportArgumentType] (options are for the gateway)
+    live = await connect(rules=replace(RULES, **options))
     await server.send_raw("SOMETHING", {})
     await server.until(lambda: live.of("SOMETHING"))
 

@@ -7,7 +7,7 @@ import pytest
 from clock import now
 from services.discord.live.rest import RestFetcher
 from services.discord.live.session import Client, intents
-from streams.gateway import Gateway, observable
+from streams.gateway import Gateway, GatewayHooks, GatewayRules, observable
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 
@@ -89,7 +89,14 @@ async def test_a_subscriber_that_raises_is_reported_and_disconnected(
         raise ValueError("a fault of ours")
 
     fetcher = RestFetcher(client.http)
-    gateway = Gateway(client, discord_server.token, fetcher=fetcher, marks=dict[int, int], catch_up_minutes=0)
+    gateway = Gateway(
+        client,
+        discord_server.token,
+        fetcher=fetcher,
+        marks=dict[int, int],
+        rules=GatewayRules(catch_up_minutes=0),
+        hooks=GatewayHooks(),
+    )
     observable(gateway).subscribe(refuse)
     await discord_server.until(lambda: "the live stream has ended" in caplog.text)
     await discord_server.until(lambda: not discord_server.gateway.connections)

@@ -18,7 +18,7 @@ from services.documents.store.collection_files import Folders
 from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
-from services.documents.tools.toolset import build
+from services.documents.tools.toolset import ToolModel, build
 from services.knowledge.library_search import LibrarySearch
 from services.llm.endpoint import CallOptions, LLMError
 from services.llm.prompting import Prompt
@@ -118,8 +118,7 @@ def tools_over(
         store=store,
         search=search,
         embedder=embedder,
-        asker=asker,
-        model="scripted",
+        model=None if asker is None else ToolModel(asker, "scripted", Usage()),
         shares=lambda user: user in sharing,
         store_seconds=store_seconds,
     )

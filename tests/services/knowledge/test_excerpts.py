@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge import IndexEntry, Library, LibrarySearch, Source
+from services.knowledge import IndexEntry, Library, LibrarySearch, Source, excerpts
 from services.knowledge.excerpts import best_pairs, excerpt, shares, within
 from services.knowledge.topic_files import answered_pairs, pair_ids
 from services.search import PassageStore, passages
@@ -33,6 +35,13 @@ class Pages(Library):
 async def given_of(query: str, max_chars: int, *sources: Source) -> list[Source]:
     search = LibrarySearch(Pages(*sources), PassageStore(None), PassageStore(None))
     return await within(sources, query, search, max_chars)
+
+
+async def test_html_is_never_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[threading.Thread] = []
+    monkeypatch.setattr(excerpts, "_shown", lambda _source: read.append(threading.current_thread()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    await given_of("ice", 24_000, Source("kb:@1/short.HTML", "<p>Ice.</p>"))
+    assert read != [threading.current_thread()]
 
 
 async def test_what_fits_is_given_whole_and_prepared() -> None:

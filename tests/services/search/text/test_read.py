@@ -6,7 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from clock import Processes
 from services.search import text as documents
+from services.search.text import reading
 from services.search.text.article import BlockKind
 from tests.services.quickly import QUICKLY
 
@@ -151,6 +153,19 @@ def test_a_page_has_a_title_and_an_address() -> None:
     assert (article.title, article.permalink) == ("Tool", "https://a.b/c")
     assert [section.headings for section in article.sections] == [("Tool",), ("Tool", "Use")]
     assert "run it" in article.sections[-1].text
+
+
+def test_a_page_that_takes_too_long_is_read_as_plain_text_and_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where it was read in a thread, one tag of 25,000 attributes held the event loop for seconds."""
+    monkeypatch.setattr(reading, "_processes", Processes(seconds=0.01))
+    page = "<p>Open the &quot;flange&quot; first.</p>\n<a x=1>" + "<p>It is " * 9
+    [section] = documents.read("docs/page.html", page).sections
+    assert section.text.startswith('Open the "flange" first.')
+    assert "<" not in section.text
+    assert documents.read("docs/page.html", page).sections == (section,)
+    assert caplog.messages == ["docs/page.html is read as plain text: it takes longer than 0.01 s"]
 
 
 def test_the_lines_of_a_web_page_stay_lines() -> None:
