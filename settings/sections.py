@@ -248,7 +248,7 @@ class AnswerSettings(SettingsSection):
     """How questions are answered."""
 
     llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
-    llm_enable_image: Flag = setting(False, "Show images to the LLM.")
+    llm_enable_image: Flag = setting(False, "Show images to the LLM, at most five of a question and 10 MB together.")
     llm_image_adapter: ImageAdapter = setting("OpenAIImageAdapter", "The form in which the endpoint takes images.")
     image_download_timeout_seconds: Seconds = setting(20, "How long the download of one image may take.")
     image_download_max_retries: CountOrNone = setting(2, "How often a failed download is repeated.")
