@@ -13,7 +13,7 @@ from contextlib import (
     closing,
     contextmanager,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ from services.storage import DataFolder
 from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
-from streams.answers import Answerer
-from streams.server_context import AnswerRules, ServerContext, unlimited
+from streams.answers import Answerer, AnswerRules
+from streams.server_context import ServerContext, unlimited
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """Beside the index of each; they can be deleted, and are made again."""
@@ -127,7 +127,6 @@ def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
         by_channel={channel: server.when_unsure_in(channel) == "point" for channel in server.discord.channels},
         reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
-        addresses=addresses_of(settings, guild_id),
     )
 
 
@@ -187,20 +186,11 @@ def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[S
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
-    answering = settings.ai_response
-    return AnswerRules(
-        chain_seconds=answering.graph_timeout_seconds,
-        max_concurrent=answering.max_concurrent_answers,
-        max_waiting=answering.max_waiting_answers,
-        max_sources=answering.max_sources,
-        max_index_entries=answering.max_index_entries,
-        max_source_chars=answering.max_source_chars,
-        max_answer_chars=answering.max_answer_chars,
-        require_citations=answering.require_citations,
-        enable_verification=answering.enable_verification,
-        speculate=answering.speculate,
-        thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
-    )
+    """The limits of answering, each read from the key of `ai_response` with its name."""
+    thread_reuse_seconds = settings.discord.thread_reuse_minutes * 60
+    named = {each.name for each in fields(AnswerRules)} - {"thread_reuse_seconds"}
+    limits = {name: getattr(settings.ai_response, name) for name in named}
+    return AnswerRules(**limits, thread_reuse_seconds=thread_reuse_seconds)
 
 
 Observe = Callable[[str, float], None]
@@ -352,6 +342,7 @@ async def open_answering(
             search=search,
             budget=budget or unlimited(),
             usage=usage or Usage(),
+            addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
         )
         yield OpenAnswering(

@@ -171,7 +171,7 @@ async def evidence_maintained(
         yield arrivals
         return
     async with sweeping(chosen, documents, has_left_server(client), fetcher, arrivals):
-        documents.background.start(resume(documents, fetcher, withheld))
+        documents.background.tasks.start(resume(documents, fetcher, withheld))
         yield arrivals
 
 

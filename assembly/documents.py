@@ -4,16 +4,14 @@ vectors.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
-from clock import Processes
+from clock import BackgroundTasks, Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
 from services.discord import Attachments
@@ -72,32 +70,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """Runs work beside the graph, such as computing vectors of documents, and cancels it at the end."""
+    """Runs work beside the graph, such as computing vectors of documents."""
 
     store: DocumentStore
     embedder: Embedder | None
-    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     def embed_soon(self, name: str, doc_id: str) -> None:
         """Give a document its vectors, by the names of its collection and its own."""
         if self.embedder is not None:
-            self.start(self._embed(name, doc_id))
+            self.tasks.start(self._embed(name, doc_id))
 
     async def _embed(self, name: str, doc_id: str) -> None:
         try:
             await fill(self.store, self.embedder, name, doc_id)
         except StoreUnavailable as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
-
-    async def close(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def follow_other_processes(
@@ -118,7 +106,7 @@ async def follow_other_processes(
             if not there:
                 forget_answers(name)
         else:
-            background.start(look_again(name))
+            background.tasks.start(look_again(name))
 
     async def look_again(name: str) -> None:
         try:
@@ -223,7 +211,7 @@ class Documents:
         return files, await self.runbooks.forget(user_id)
 
     async def close(self) -> None:
-        await self.background.close()
+        await self.background.tasks.close()
         await (self.store.close() if self.shared is None else flush_shared_store(self.shared))
 
 

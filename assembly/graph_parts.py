@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assembly.answering import answer_rules, point_rules
+from assembly.answering import addresses_of, answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import knowledge_kept_current
@@ -217,7 +217,7 @@ def assemble(
     history = History(fetcher)
     people = People(teams(settings), fetcher)
     follower = ConversationTracker(follow_rules(settings))
-    team = TeamActivity(people, history)
+    team = TeamActivity(history)
     viewing = ThreadAccess(history, fetcher)
 
     def guild_of(place_id: int) -> int | None:
@@ -239,6 +239,7 @@ def assemble(
             search=server.search,
             budget=state.budgets[guild_id],
             usage=state.usages[guild_id],
+            addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
             lookup=lookup,
             capture_images=captures.images,

@@ -1,17 +1,20 @@
-"""What the slash commands /ask, /privacy, /kb and /evidence do, and how they are opened in a Discord client."""
+"""The table of the slash commands, what they do, and how they are opened in a Discord client."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import discord
+from discord.app_commands import Range
 
 from assembly.answering import assistant_of, for_team, server_libraries
 from assembly.documents import Documents
@@ -24,13 +27,24 @@ from assembly.forgetting import (
     taught,
 )
 from assembly.graph_parts import Parts
+from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, inert
-from services.discord.slash import Call, Callback, CommandRefused, Commands
+from services.discord.slash import (
+    MOST_TEXT_CHARS,
+    MOST_TITLE_CHARS,
+    QUESTION,
+    Call,
+    Callback,
+    CommandOption,
+    CommandRefused,
+    Commands,
+    SlashCommand,
+)
 from services.documents import (
     FileRefused,
     NoSuchRunbook,
@@ -82,6 +96,9 @@ class Privacy:
     documents: Documents | None = None
     others: Sequence[Path] = ()
     settings: Settings | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _wishes: SharedCalls = field(default_factory=SharedCalls, init=False)
+    _begun: Counter[int] = field(default_factory=Counter[int], init=False)
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -121,7 +138,17 @@ class Privacy:
     async def remove(self, user_id: int) -> ForgetResult:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
+
+        One removal runs at a time, as each reads every file; whoever asks again joins the one of theirs that waits.
         """
+        return await self._wishes.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
+
+    async def _remove_in_turn(self, user_id: int) -> ForgetResult:
+        async with self._turn:
+            self._begun[user_id] += 1  # what they write from now on is for another removal
+            return await self._remove(user_id)
+
+    async def _remove(self, user_id: int) -> ForgetResult:
         services = self.parts.services
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)
@@ -368,14 +395,10 @@ def answer_text(result: AIResult, said: Phrases) -> str:
 
 
 class Answerers(NamedTuple):
-    """The answerers of one server: one for everybody, and one for its team, which also sees internal topics.
-
-    `reply_language`: of what is said where there is no answer.
-    """
+    """The answerers of one server: one for everybody, and one for its team, which also sees internal topics."""
 
     for_everybody: Answerer
     for_team: Answerer
-    reply_language: str
 
 
 def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
@@ -395,7 +418,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             lookup = context.lookup and context.lookup.searching(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
             team = Answerer(context, rules)
-        found[guild_id] = Answerers(everybody, team, server.settings.ai_response.reply_language)
+        found[guild_id] = Answerers(everybody, team)
     return Servers(found)
 
 
@@ -406,13 +429,10 @@ def asking(
     opens is closed with `opened`.
     """
     services, rules = parts.services, parts.rules.answers
-    answerers = answerers_of(settings, parts, llm, opened)
-    redactor, slots = Redactor(settings.secrets), asyncio.Semaphore(rules.max_concurrent)
+    answerers, slots = answerers_of(settings, parts, llm, opened), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
-        if parts.state.opted_out(call.user_id, question):
-            raise CommandRefused(phrases(call.language).not_read)
-        conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
+        conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
         from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids), call.guild_id)
         here = answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
@@ -420,9 +440,133 @@ def asking(
             result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
         parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return answer_text(result, phrases(in_language(here.reply_language, language_of(question))))
+        return answer_text(result, phrases(call.language))
 
     return ask
+
+
+@dataclass(frozen=True, slots=True)
+class SlashServices:
+    """What the callbacks of slash commands are made of.
+
+    Attributes:
+        forget: does what `/privacy forget` does.
+        documents: None: the bot reads no files, and offers no command that needs them.
+    """
+
+    settings: Settings
+    parts: Parts
+    privacy: Privacy
+    forget: Callback
+    ask: Callback
+    documents: Documents | None
+
+    @property
+    def runbooks(self) -> RunbookCommands:
+        assert self.documents is not None  # noqa: S101 (the row says that it needs them)
+        return RunbookCommands(self.documents.runbooks, self.documents.intake.attachments)
+
+    @property
+    def evidence(self) -> EvidenceCommands:
+        assert self.documents is not None  # noqa: S101 (as above)
+        return EvidenceCommands(self.documents, self.parts.services.history, self.parts.services.viewing)
+
+
+GROUPS = {
+    "privacy": "What the bot may do with what you write.",
+    "kb": "Your own runbooks, which the bot answers you from.",
+    "evidence": "The files of this thread that the bot can search.",
+}
+"""What is said of commands with a name of two words, by the first of them."""
+
+Row: TypeAlias = SlashCommand[SlashServices]
+
+COMMANDS: Mapping[str, Row] = {
+    "ask": Row("Ask the bot; only you see the answer.", lambda services: services.ask, {"question": QUESTION}),
+    "privacy opt-out": Row(
+        "Leave me alone: read, learn and record nothing that I write.",
+        lambda services: services.privacy.opt_out,
+        in_any_case=True,
+    ),
+    "privacy opt-in": Row("Count me in again.", lambda services: services.privacy.opt_in, in_any_case=True),
+    "privacy forget": Row("Remove what the bot has kept of me.", lambda services: services.forget, in_any_case=True),
+    "kb add": Row(
+        "Keep a runbook: a file, or text.",
+        lambda services: services.runbooks.add,
+        {
+            "file": CommandOption("A text file, such as a .md or .txt.", discord.Attachment, required=False),
+            "text": CommandOption(
+                "The runbook itself, where it is short.", Range[str, 1, MOST_TEXT_CHARS], required=False
+            ),
+            "title": CommandOption(
+                "What it is called; without one, the name of the file.",
+                Range[str, 1, MOST_TITLE_CHARS],
+                required=False,
+            ),
+        },
+        needs_documents=True,
+        as_written=True,
+    ),
+    "kb list": Row("Show your runbooks.", lambda services: services.runbooks.list, needs_documents=True),
+    "kb remove": Row(
+        "Remove one of your runbooks.",
+        lambda services: services.runbooks.remove,
+        {"title": CommandOption("Its title, as /kb list shows it.", str)},
+        needs_documents=True,
+        as_written=True,
+    ),
+    "kb forget": Row("Remove all of your runbooks.", lambda services: services.runbooks.forget, needs_documents=True),
+    "kb visibility": Row(
+        "Say where answers may be taken from your runbooks.",
+        lambda services: services.runbooks.show_in_threads,
+        {
+            "where": CommandOption(
+                "private: only in /ask, where nobody else reads. thread: in your threads as well.",
+                Literal["private", "thread"],
+            )
+        },
+        needs_documents=True,
+    ),
+    "evidence list": Row(
+        "Show the files of this thread.", lambda services: services.evidence.list, needs_documents=True
+    ),
+    "evidence delete": Row(
+        "Have the bot forget a file of this thread.",
+        lambda services: services.evidence.delete,
+        {"filename": CommandOption("Its name, as /evidence list shows it.", str)},
+        needs_documents=True,
+        as_written=True,
+    ),
+}
+"""Every slash command, in the order in which Discord and docs/operating.md list them."""
+
+
+def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
+    """Make the function that carries a command out. Unless the row says `as_written`, it is refused to who has opted
+    out, if it takes a text; its callback gets texts without secrets, and a `Call` in the language of the texts.
+
+    Raises:
+        TypeError: the callback does not take the options of the row.
+    """
+    callback = command.callback(services)
+    _, *takes = signature(callback).parameters
+    if takes != [*command.options]:
+        raise TypeError(f"/{name}: its options are {[*command.options]}, its callback takes {takes}")
+    if command.as_written or not any(option.is_text for option in command.options.values()):
+        return callback
+    redactor = Redactor(services.settings.secrets)
+
+    async def screened(call: Call, **given: Any) -> str:
+        texts = {key: str(given[key]) for key, option in command.options.items() if option.is_text and given[key]}
+        written = "\n".join(texts.values())
+        if services.parts.state.opted_out(call.user_id, written):
+            raise CommandRefused(phrases(call.language).not_read)
+        chosen = services.parts.servers[call.guild_id].settings.ai_response.reply_language
+        language = in_language(chosen, language_of(written))
+        clean = {key: redactor.text(text.strip()) for key, text in texts.items()}
+        return await callback(replace(call, language=language), **given | clean)
+
+    return screened
 
 
 @asynccontextmanager
@@ -440,33 +584,21 @@ async def slash_commands(
     this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,
     commands speak the language that Discord speaks to the caller.
     """
-    privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-    callbacks: dict[str, Callback] = {
-        "privacy opt-out": privacy.opt_out,
-        "privacy opt-in": privacy.opt_in,
-        "privacy forget": forget or privacy.forget,
-    }
-    if documents is not None:
-        runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
-        evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
-        callbacks |= {
-            "kb add": runbooks.add,
-            "kb list": runbooks.list,
-            "kb remove": runbooks.remove,
-            "kb forget": runbooks.forget,
-            "kb visibility": runbooks.show_in_threads,
-            "evidence list": evidence.list,
-            "evidence delete": evidence.delete,
-        }
-
     reply_language = settings.ai_response.reply_language
 
     def speaks(locale: str) -> Phrases:
         return phrases(in_language(reply_language, locale))
 
     with ExitStack() as opened:
-        callbacks["ask"] = asking(settings, parts, llm, opened)
-        commands = Commands(client, callbacks, speaks)
+        privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
+        ask = asking(settings, parts, llm, opened)
+        services = SlashServices(settings, parts, privacy, forget or privacy.forget, ask, documents)
+        offered = {
+            name: (command, callback_of(name, command, services))
+            for name, command in COMMANDS.items()
+            if documents is not None or not command.needs_documents
+        }
+        commands = Commands(client, offered, GROUPS, speaks)
         try:
             yield commands
         finally:

@@ -32,6 +32,7 @@ from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStub
 from pydantic import BaseModel, SecretStr
 
 from assembly.answering import (
+    addresses_of,
     answer_rules,
     assistant_of,
     endpoint_settings,
@@ -168,7 +169,13 @@ async def measured(
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))
         ours = Answerer(
-            ServerContext(assistant=assistant, library=library, search=search, pointing=point_rules(settings)),
+            ServerContext(
+                assistant=assistant,
+                library=library,
+                search=search,
+                addresses=addresses_of(settings),
+                pointing=point_rules(settings),
+            ),
             answer_rules(settings),
         )
 

@@ -67,7 +67,7 @@ class YesAssistant:
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         await think()

@@ -250,12 +250,12 @@ class MoodyAssistant(YesAssistant):
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         self._fail_at_times()
         return await super().generate(
-            conversation, query, sources, usage, max_chars=max_chars, shorten=shorten, toolset=toolset
+            conversation, query, sources, usage, max_chars=max_chars, was_too_long=was_too_long, toolset=toolset
         )
 
     def _fail_at_times(self) -> None:

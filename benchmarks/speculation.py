@@ -22,7 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assembly.answering import answer_rules, assistant_of, library_of, open_embedder, open_search, point_rules
+from assembly.answering import (
+    addresses_of,
+    answer_rules,
+    assistant_of,
+    library_of,
+    open_embedder,
+    open_search,
+    point_rules,
+)
 from benchmarks.day import sentence
 from benchmarks.evaluation.asking import ROOT, prepared
 from benchmarks.evaluation.questions import read
@@ -89,7 +97,13 @@ async def asked(settings: Settings, texts: Sequence[str], seconds: dict[str, flo
         thinking = Thinking(assistant_of(settings, search, None), seconds, reworded)
         assistant: Any = thinking
         answerer = Answerer(
-            ServerContext(assistant=assistant, library=library, search=search, pointing=point_rules(settings)),
+            ServerContext(
+                assistant=assistant,
+                library=library,
+                search=search,
+                addresses=addresses_of(settings),
+                pointing=point_rules(settings),
+            ),
             answer_rules(settings),
         )
         answers, took = list[AIResult](), list[float]()

@@ -12,7 +12,7 @@ shared_calls    one call for identical requests
 """
 
 # pyright: reportUnusedImport=false
-from clock.cancellation import cancelled
+from clock.cancellation import BackgroundTasks, cancelled
 from clock.processes import Processes, Run, WorkStopped
 from clock.threads import leave, real_time, run_blocking, wait_in_real_time, with_bounded_shutdown
 from clock.timeouts import RetryDeadline, loop_time, timeout_ignoring_pauses, within

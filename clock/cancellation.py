@@ -1,11 +1,11 @@
-"""Cancels one item while it waits or is processed (`CancelToken`), and cancels tasks and waits for their end
-(`cancelled`).
+"""Cancels one item while it waits or is processed (`CancelToken`); cancels tasks and waits for their end (`cancelled`);
+holds tasks that nobody waits for (`BackgroundTasks`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,3 +96,20 @@ async def cancelled(*tasks: asyncio.Future[Any]) -> None:
             task.cancel()
         done, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
         await asyncio.gather(*done, return_exceptions=True)
+
+
+class BackgroundTasks:
+    """Tasks that nobody waits for, held until they end: an event loop alone would let them go in the middle."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], *, name: str | None = None) -> None:
+        """Run `work` as a task of the running loop."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cancel those that still run, and wait until they have ended."""
+        await cancelled(*self._tasks)

@@ -1,5 +1,5 @@
-"""Exit codes, and the values of command line options that need more than argparse: roles and ranges of shards. Imports
-nothing heavy, so that app.py can use it for --help.
+"""Exit codes, what several commands refuse, and the values of command line options that need more than argparse.
+Imports nothing heavy, so that app.py can use it for --help.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import argparse
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 from assembly import Unusable
 
@@ -35,6 +36,18 @@ def requires_nats_extra() -> Generator[None]:
         if error.name != "nats":
             raise
         raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
+
+
+def check_named(option: str, path: Path, what: str) -> None:
+    """Refuse an empty name, such as that of an unset shell variable. `what`: file or folder. Raises Unusable."""
+    if path == Path():
+        raise Unusable(f"{option} needs the name of a {what}")
+
+
+def check_data_dir(root: Path) -> None:
+    """Refuse a data folder that does not exist. Raises Unusable."""
+    if not root.is_dir():
+        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
 
 
 MOST_SHARDS = 100_000  # no bot has so many; a slip of the hand does

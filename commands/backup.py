@@ -17,7 +17,7 @@ from assembly import Unusable
 from assembly.data_folder import copy_order, elsewhere
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.arguments import DONE, FAILED, visible
+from commands.arguments import DONE, FAILED, check_data_dir, check_named, visible
 from commands.progress import Count, counted
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up
@@ -44,10 +44,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def backup(settings: Settings, file: Path) -> int:
     """Copy the data folder into `file`, and print what was copied. Gives the exit code: 1 if a database is damaged."""
-    check_named("--backup", file)
+    check_named("--backup", file, "file")
     root = Path(os.path.realpath(settings.app.data_dir))  # as the order of the copy has it
-    if not root.is_dir():
-        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    check_data_dir(root)
     count = CopyProgress()
     try:
         with _showing_progress(count):
@@ -65,7 +64,7 @@ def backup(settings: Settings, file: Path) -> int:
 
 def restore(settings: Settings, file: Path) -> int:
     """Bring `file` back into the data folder, and print what there is now. Gives the exit code."""
-    check_named("--restore", file)
+    check_named("--restore", file, "file")
     root = settings.app.data_dir
     count = CopyProgress()
     if not file.is_file():
@@ -84,12 +83,6 @@ def restore(settings: Settings, file: Path) -> int:
     _print_list("Not in backups:", [*elsewhere(settings)])
     _print(BACK_AGAIN)
     return DONE
-
-
-def check_named(option: str, file: Path) -> None:
-    """Refuse an empty file name, such as that of an unset shell variable. Raises Unusable."""
-    if file == Path():
-        raise Unusable(f"{option} needs the name of a file")
 
 
 def _showing_progress(count: CopyProgress) -> contextlib.AbstractContextManager[None]:

@@ -375,7 +375,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
 
 
 def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
-    """Check the documents, which only the machine with the role `knowledge_rows` needs."""
+    """Check the documents, which only the machine with the role `knowledge` needs."""
     sources, about = kb.sources_dir, "kb.sources_dir"
     if not sources.is_dir():
         says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
@@ -486,7 +486,7 @@ def team_row(settings: Settings) -> Finding:
 
 
 def server_rows(settings: Settings) -> Iterator[Finding]:
-    """Check what single servers have of their own, with the keys under `server_rows`."""
+    """Check what single servers have of their own, with their keys, below `guilds`."""
     for guild_id, server in settings.servers.own.items():
         named = settings.guilds[guild_id].kb.sources_dir is not None
         rows = [

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, FAILED
+from commands.arguments import DONE, FAILED, check_named, requires_nats_extra
 from commands.progress import Count, counted
 from services.storage import lock
 from services.storage.backups import DamagedDatabase
@@ -31,12 +31,8 @@ NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of know
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--export` or `--adopt`. Gives the exit code."""
-    try:
+    with requires_nats_extra():
         from assembly.distributed import server_commands  # noqa: PLC0415 (nothing of it is imported for one process)
-    except ModuleNotFoundError as error:
-        if error.name != "nats":
-            raise
-        raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
     moved = server_commands.MigrationProgress()
     with terminated_as_interrupted():
         if options.export is None:
@@ -46,7 +42,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
     """Gives the exit code: 1 where a database is damaged."""
-    _check_named("--adopt", folder)
+    check_named("--adopt", folder, "folder")
     if not folder.is_dir():
         raise Unusable(f"--adopt: {folder} is no folder; name a data folder, such as {settings.app.data_dir}")
     try:
@@ -64,7 +60,7 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
 
 def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
     """Gives the exit code."""
-    _check_named("--export", folder)
+    check_named("--export", folder, "folder")
     try:
         with _showing_progress(moved):
             run_async(move(settings, folder, moved))
@@ -77,12 +73,6 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
         _print(f"Not in it, since they are still on their way: {waiting}. Let the roles finish them, and export again.")
     _print(f"To work with it, set transport: local and app.data_dir: {folder}; --adopt {folder} brings it back.")
     return DONE
-
-
-def _check_named(option: str, folder: Path) -> None:
-    """Raises Unusable: the name is empty, as that of a variable of a shell that is not set."""
-    if folder == Path():
-        raise Unusable(f"{option} needs the name of a folder")
 
 
 def _showing_progress(moved: MigrationProgress) -> AbstractContextManager[None]:

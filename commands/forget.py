@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assembly import Unusable
 from assembly.answering import drop_team_passages
 from assembly.data_folder import data_folder_locked
 from assembly.documents import remove_published, store_of
@@ -21,7 +20,7 @@ from assembly.forgetting import (
     surroundings,
 )
 from assembly.running import run_async
-from commands.arguments import DONE, requires_nats_extra, visible
+from commands.arguments import DONE, check_data_dir, requires_nats_extra, visible
 from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
@@ -78,8 +77,7 @@ def forget(settings: Settings, user_id: int) -> int:
     After LibraryUnwritable or OSError, running it again finishes the work.
     """
     root = settings.app.data_dir
-    if not root.is_dir():
-        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    check_data_dir(root)
     with data_folder_locked(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)

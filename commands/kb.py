@@ -12,7 +12,7 @@ from assembly import Unusable
 from assembly.data_folder import data_folder_locked
 from assembly.team import open_team, team_places
 from clock import rfc3339
-from commands.arguments import DONE
+from commands.arguments import DONE, check_data_dir
 from services.knowledge import is_topic_name, topic_name
 from services.team import Overview, Pair, corrections, labelled_turns, overview
 from services.telemetry import number_of
@@ -36,8 +36,7 @@ def team_knowledge(
     of the whole data folder, where `settings` are those of one server.
     """
     root = (locked or settings).app.data_dir
-    if not root.is_dir():
-        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    check_data_dir(root)
     if action in {"remove", "restore"}:
         return _say([_correct(settings, action, name, locked or settings)])
     found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())

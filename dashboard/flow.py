@@ -62,10 +62,9 @@ _PLACES: Mapping[Lane, tuple[float, float]] = {
 
 def _operators() -> Iterator[Operator]:
     for each in STEPS:
-        if each.lane is not None:
-            column, first = _PLACES[each.lane]
-            row = first + _in(each.lane).index(each.name)
-            yield Operator(each.name, each.title, column, row, each.says)
+        column, first = _PLACES[each.lane]
+        row = first + _in(each.lane).index(each.name)
+        yield Operator(each.name, each.title, column, row, each.says)
 
 
 OPERATORS = tuple(_operators())

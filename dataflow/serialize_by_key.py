@@ -22,8 +22,8 @@ def serialize_by_key(
     *,
     key_of_result: Callable[[R], K],
     max_active: int,
-    max_waiting: int,
-    on_overflow: Callable[[T], R],
+    max_waiting: int = 0,
+    on_overflow: Callable[[T], R] | None = None,
     waits: Callable[[int], object] | None = None,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Run items through `pipeline`: items of one key one after another, different keys concurrently.
@@ -33,9 +33,10 @@ def serialize_by_key(
         --------a-b---a------|       the second `a` begins when the first is through; `b` did not wait
 
     `pipeline` gives exactly one result for each item, in any order; `key_of_result` gives its key. At most `max_active`
-    items are in the pipeline and `max_waiting` wait for it: beyond that the oldest waiting one comes out as
-    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets the number of waiting
-    items whenever it may have changed. (`group_by` with `concat_map` would keep a subject for each key ever seen.)
+    items are in the pipeline. Any number may wait for it; with `on_overflow` only `max_waiting`: beyond that the oldest
+    waiting one comes out as `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets
+    the number of waiting items whenever it may have changed. (`group_by` with `concat_map` would keep a subject for
+    each key ever seen.)
     """
 
     def operator(source: Observable[T]) -> Observable[R]:
@@ -80,8 +81,8 @@ def serialize_by_key(
                     except Exception as error:  # noqa: BLE001 (a raising subscriber's; heard when the others are in)
                         raised = raised or error
                 admitting = False
-                while len(waiting) > max_waiting:
-                    drop_oldest()
+                while on_overflow is not None and len(waiting) > max_waiting:
+                    observer.on_next(on_overflow(without_oldest()))
                 if waits is not None:
                     waits(len(waiting))
                 if raised is not None:
@@ -93,7 +94,7 @@ def serialize_by_key(
                 if not queue:
                     del queues[name]
 
-            def drop_oldest() -> None:
+            def without_oldest() -> T:
                 number = next(iter(waiting))
                 name, item = waiting.pop(number)
                 leave_queue(name)
@@ -101,7 +102,7 @@ def serialize_by_key(
                     heapq.heappop(free)  # nothing that is free came earlier
                     if name in queues:
                         heapq.heappush(free, queues[name][0])
-                observer.on_next(on_overflow(item))
+                return item
 
             def on_result(result: R) -> None:
                 try:

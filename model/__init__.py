@@ -2,6 +2,7 @@
 
 events         what the gateway or a recording said: posted, edited, deleted, a place came or went, a reaction
 messages       one message, its author, its place
+bounded        a dictionary of bounded size
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
 conversations  the history that the answering steps see
 conversation_ids  the kinds of captured conversations, and the form of their ids

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -163,3 +164,18 @@ class Removed:
 
 Result = Outcome | Ignored | Removed
 """Every message ends in exactly one of these."""
+
+
+OF_A_FILE = "file"
+_LINES = re.compile(r":\d+(?:-\d+)?$")
+
+
+def lasting_sources(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return sources as they may be written down. A file that somebody has posted is cited by its name, and deleted
+    with its thread: of it there is only that it was one.
+    """
+    return tuple(
+        dict.fromkeys(
+            each if each.startswith(("kb:", "team:")) and not _LINES.search(each) else OF_A_FILE for each in sources
+        )
+    )

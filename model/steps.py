@@ -52,6 +52,7 @@ class Decision:
             forgotten later: the record leaves out a text, and counts a list.
         of_sources: whether its lists name sources.
         ends: whether `--eval` names the step as the one at which an answer ended.
+        alters: whether `--eval` says it of an answer that was given, in the words of `says`.
         says: the line of `--ask`; None: it has none.
     """
 
@@ -60,6 +61,7 @@ class Decision:
     words: str = ""
     of_sources: bool = True
     ends: bool = False
+    alters: bool = False
     says: Callable[[Any], str] | None = None
     metric: DecisionMetric | None = None
 
@@ -81,7 +83,7 @@ class StepInfo:
     Attributes:
         name: in the graph, in metrics, and in counts of tokens.
         title, says: its box in the picture.
-        lane: the column of its box; None: it has none, and nothing is metered.
+        lane: the column of its box.
         feeds: a step of another lane that waits for it.
         of_parts: whether its items are parts. What others work on may have begun with one, and outlives it.
         timed: False where it tells only how many items it holds: one that is gone is done.
@@ -90,9 +92,9 @@ class StepInfo:
     """
 
     name: str
-    lane: Lane | None
-    title: str = ""
-    says: str = ""
+    lane: Lane
+    title: str
+    says: str
     feeds: str = ""
     of_parts: bool = False
     timed: bool = True
@@ -172,8 +174,6 @@ STEPS = (
         says="ends what could not be posted",
         of_parts=True,
     ),
-    # Takes no time.
-    StepInfo(name="tell", lane=None),
     StepInfo(
         name="announce",
         lane=Lane.ANSWERS,

@@ -16,6 +16,11 @@ def number_of(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or f'{thing}s'}"
 
 
+def encodable(text: str) -> str:
+    """Replace each half of a surrogate pair, which UTF-8 cannot hold, by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def clean(text: str) -> str:
     r"""`text` with `\n` as its only line break, and without invisible characters."""
     if text.isascii() and text.isprintable():

@@ -1,7 +1,6 @@
-"""The steps of an answer, in the order in which the chain runs them: gather the conversation, check that the bot may
-post, announce files, gate, select and load sources (perhaps already while the gate decides), generate, verify, and
-hold the answer while the team types. Each step takes an `Inquiry` and returns it with more known, or an `Outcome`.
-`operators.pointing` has the step for questions without an answer.
+"""The steps of an answer. Each function makes one: it takes an `Inquiry` and returns it with more known, or an
+`Outcome`. `model.steps.STEPS` says in which order they run. `operators.pointing` has the step for questions without
+an answer.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from services.assistant import (
     Unanswered,
     cited_in,
     linkable_texts,
-    remove_foreign_links,
     resolve_ids,
     skipped,
     trusted_text,
@@ -247,45 +245,8 @@ async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
         return None
 
 
-def select_unless_guessed(selected: Ask, search: Search) -> Ask:
-    """Select sources, unless the speculative selection fits the question as the gate has put it.
-
-    inquiries   --g1----g2----g3--|      the words of g2 find another page first; g3 was not guessed
-    out         --q1-----q2----q3-|
-    """
-
-    async def chosen(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        guess = inquiry.guess
-        if guess is None:
-            return await selected(inquiry)
-        inquiry = inquiry._replace(guess=None)
-        same = guess.query == inquiry.query
-        if not same and not await _still_first(guess, inquiry.query):
-            return await selected(inquiry)
-        inquiry.decisions["select"] = {**guess.decisions["select"], "speculated": True}
-        if not same:
-            return inquiry._replace(selected=guess.selected)
-        inquiry.decisions["load"] = guess.decisions["load"]
-        return inquiry._replace(selected=guess.selected, sources=guess.sources)
-
-    async def _still_first(guess: Inquiry, query: str) -> bool:
-        pages = (await search.find(query)).pages
-        return bool(pages) and pages[0].source_id in guess.selected
-
-    return chosen
-
-
-def load_unless_loaded(loaded: Ask) -> Ask:
-    """Load the selected sources, unless the speculation has loaded them."""
-
-    async def there(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        return inquiry if inquiry.sources else await loaded(inquiry)
-
-    return there
-
-
-RANKED = 5
-"""So many pages that the search found are noted, best first, for whoever asks why."""
+NOTED_PAGES = 5
+"""So many of those that the search found are noted, best first, for whoever asks why."""
 
 
 def gate(
@@ -339,10 +300,18 @@ def select(
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Choose at most `max_sources` sources from the index, of which the `max_entries` that rank best are offered.
 
-    Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded.
+    Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded. What was speculated
+    (`speculative_selection`) is taken over if it fits the question as the gate has put it.
+
+    inquiries   --g1----g2----g3--|      the words of g2 find another page first; g3 was not guessed
+    out         --q1-----q2----q3-|
     """
 
     async def selected(inquiry: Inquiry) -> Inquiry | Unanswered:
+        if inquiry.guess is not None:
+            guess, inquiry = inquiry.guess, inquiry._replace(guess=None)
+            if guess.query == inquiry.query or await finds_first(guess.selected, inquiry.query):
+                return taken_over(guess, inquiry)
         index = await library.index()
         found = await search.find(inquiry.query)
         offered = offered_of(index, found, max_entries)
@@ -357,12 +326,23 @@ def select(
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
-        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
+        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:NOTED_PAGES]]
         inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
             return Unanswered(inquiry, Reason.NO_SOURCES)
         return inquiry._replace(selected=chosen)
+
+    async def finds_first(selected: Sequence[str], query: str) -> bool:
+        pages = (await search.find(query)).pages
+        return bool(pages) and pages[0].source_id in selected
+
+    def taken_over(guess: Inquiry, inquiry: Inquiry) -> Inquiry:
+        inquiry.decisions["select"] = {**guess.decisions["select"], "speculated": True}
+        if guess.query != inquiry.query:
+            return inquiry._replace(selected=guess.selected)
+        inquiry.decisions["load"] = guess.decisions["load"]
+        return inquiry._replace(selected=guess.selected, sources=guess.sources)
 
     return selected
 
@@ -402,6 +382,8 @@ def load(
     """
 
     async def loaded(inquiry: Inquiry) -> Inquiry | Outcome:
+        if inquiry.sources:
+            return inquiry  # they were speculated
         sources: list[Source] = []
         for source_id in inquiry.selected:
             try:
@@ -460,12 +442,12 @@ def generate(
     published = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        result = await ask(inquiry, shorten=False)
+        result = await ask(inquiry)
         fuller = await reread(inquiry, result.to_read) if reread is not None and result.to_read else None
         if fuller is not None:
             log.info("generate: asking again with the sections %.200r", result.to_read)
             try:
-                again = await ask(fuller, shorten=False)
+                again = await ask(fuller)
             except LLMError as error:
                 log.warning("generate: the first answer stands: %s", error)
             else:
@@ -474,7 +456,7 @@ def generate(
         answer = text_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)
-            answer = text_of(await ask(inquiry, shorten=True))
+            answer = text_of(await ask(inquiry, was_too_long=True))
         if answer is None:
             inquiry.decisions["generate"] = {"answer": False}
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
@@ -498,20 +480,20 @@ def generate(
         led_to = (
             [published.absolute(trusted_text(source), source.id) for source in inquiry.sources] if "](" in text else []
         )
-        draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
-        if not draft.strip():
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to]
+        drafted = inquiry.drafted(text, trusted, citations, cited_pairs=cited.pairs)
+        if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        drafted = inquiry._replace(draft=draft, citations=citations, cited_pairs=cited.pairs)
         return drafted if finished is None else await finished(drafted)
 
-    async def ask(inquiry: Inquiry, *, shorten: bool) -> AnswerResult:
+    async def ask(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:
         return await assistant.generate(
             inquiry.conversation,
             inquiry.query,
             inquiry.sources,
             inquiry.usage,
             max_chars=max_chars,
-            shorten=shorten,
+            was_too_long=was_too_long,
             toolset=inquiry.toolset,
         )
 

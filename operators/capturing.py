@@ -5,12 +5,12 @@ later what could not be described.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clock import now, run_blocking
+from model.bounded import Bounded
 from model.conversations import Image
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
@@ -50,27 +50,25 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
     """Make a `Capture` of a job: all messages of the conversation as it was followed in its channel or thread, the part
     included.
 
-    Each message is a turn of its own. A job in which only one side speaks ends here. Raises LookupFailed: Discord could
-    not be asked.
+    Each message is a turn of its own. A job that is no exchange ends here. Raises LookupFailed: Discord could not be
+    asked.
     """
 
     async def extracted(job: CaptureJob) -> Extracted | Outcome:
         part = job.part
-        name, around = await context.captured(part)
-        # The part as it was when its window closed: later edits have no effect.
-        messages = {message.id: message for message in (*around, *part.messages)}
+        name, messages = await context.captured(part)
         said: list[CapturedMessage] = []
-        for message_id in sorted(messages):
-            message = messages[message_id]
+        pictures: list[CapturedImage] = []
+        for message in messages:
             speaker = SPEAKERS.get(await context.author_type(message))
             text = context.text_of(message)
             if speaker is not None and text:
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
+                pictures += captured_images(message)
         capture = Capture(part, name, tuple(said))
-        if not capture.teaches:
+        if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        pictures = tuple(picture for each in said for picture in captured_images(messages[each.message_id]))
-        return Extracted(job, capture, pictures)
+        return Extracted(job, capture, tuple(pictures))
 
     return extracted
 
@@ -96,7 +94,7 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known: OrderedDict[int, str] = OrderedDict()  # by attachment
+    known = Bounded[int, str](KEPT)  # by attachment
 
     async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)
@@ -121,9 +119,6 @@ def summarise_images(
         summaries = summaries_in(await curator.summarise_images(conversation, message_ids, usage), new)
         for picture, summary in summaries.items():
             known[picture.attachment.id] = summary
-            known.move_to_end(picture.attachment.id)
-        while len(known) > KEPT:
-            known.popitem(last=False)
         return with_image_summaries(capture, summaries, redact)
 
     async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image]) -> None:
@@ -185,13 +180,13 @@ def retry_pending(
         if now() - waiting.since >= KEPT_SECONDS:
             log.warning(
                 "%s is given up: its images could not be described for a day; messages %s are not learned from",
-                waiting.capture.conversation_id or "a conversation without an id",
+                waiting.capture.conversation_id,
                 ", ".join(str(said.message_id) for said in waiting.capture.said),
             )
             await run_blocking(pending.drop, waiting)
             return None
         allowed = without(waiting)
-        if not allowed.capture.teaches:
+        if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)
             return None
         if allowed != waiting:  # withdrawn text must not stay on the disk until the endpoint is back

@@ -15,6 +15,7 @@ from services.assistant import (
     RecentReplies,
     Unanswered,
     is_worth_showing,
+    linkable_in,
     nothing_found,
     pointers,
     skipped,
@@ -40,11 +41,10 @@ class PointRules:
     by_channel: Mapping[int, bool] = field(default_factory=dict[int, bool])
     reply_language: str = "question"
     out_of_scope_hint: str = ""
-    addresses: Addresses = field(default_factory=Addresses)
 
 
 def point(
-    search: Search, repeats: RecentReplies, rules: PointRules
+    search: Search, repeats: RecentReplies, addresses: Addresses, rules: PointRules
 ) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
     the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
@@ -62,13 +62,15 @@ def point(
         query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
-            draft, named = pointers(found, query, say, rules.addresses)
+            text, named = pointers(found, query, say, addresses)
         else:
-            draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
-        if repeats.was_sent(inquiry.part.author.id, draft, now()):
+            text, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
+        trusted = [rules.out_of_scope_hint, *linkable_in(found, addresses)]
+        drafted = inquiry.drafted(text, trusted, named, level=Level.POINT)
+        if repeats.was_sent(inquiry.part.author.id, drafted.draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
-        return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
+        return drafted._replace(first_draft=drafted.draft)
 
     return pointed
 
@@ -88,7 +90,7 @@ def add_links(
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # what is quoted was chosen so
             hits = await search.rerank([hit for hit in hits if hit.kept.quotable], inquiry.query)
-        return inquiry._replace(links=links_of(inquiry, hits))
+        return inquiry._replace(first_draft=inquiry.draft, links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
@@ -107,12 +109,14 @@ def add_links(
 def remember_replies(
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: RecentReplies
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
-    """Wrap the step `reply` so that every draft that was posted is remembered in `repeats`."""
+    """Wrap the step `reply` so that of every draft that was posted `repeats` remembers what `point` and `add_links`
+    compare: the draft without what later steps made of it.
+    """
 
     async def replied(inquiry: Inquiry) -> Outcome:
         outcome = await reply(inquiry)
         if outcome.result is OutcomeKind.REPLIED:
-            repeats.remember(inquiry.part.author.id, inquiry.draft, now())
+            repeats.remember(inquiry.part.author.id, inquiry.first_draft, now())
         return outcome
 
     return replied

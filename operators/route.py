@@ -60,8 +60,6 @@ def elsewhere(message: Message) -> int | None:
 
 ROUTED_AT_ONCE = 64
 """Parts whose reply targets may be looked up at the same time."""
-ALL = 1 << 62
-"""Any number of parts may wait to be routed: routing drops none, it decides which are dropped."""
 
 Routed = Inquiry | CaptureJob | Ignored | Outcome
 
@@ -98,8 +96,6 @@ def route(
             ),
             key_of_result=lambda result: result[0],
             max_active=ROUTED_AT_ONCE,
-            max_waiting=ALL,
-            on_overflow=lambda part: failed(part, OverflowError()),
         )
         return parts.pipe(in_order, ops.map(lambda result: result[1]))
 

@@ -51,10 +51,8 @@ def follow(
             message, reply = event.message, event.message.reply_to
             if reply is not None and history.is_gone(reply.message_id):
                 message = replace(message, reply_to=replace(reply, gone=True))
-            author_type, place = (
-                people.type_of(message.author, history.guild_of(message)),
-                history.place(message.channel_id),
-            )
+            author_type = people.type_of(message.author, history.guild_of(message))
+            place = history.place(message.channel_id)
             follower.follow(unread(message) if withheld(message) else message, author_type, place)
 
     return ops.do_action(follow_event)
@@ -152,10 +150,10 @@ def screen(
         message = history.latest(message)  # an edit may have come first as well
         author_type = people.type_of(message.author, history.guild_of(message))
         unwanted = reason_to_ignore(message, author_type)
-        if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
+        # Those who opted out take part in the conversation all the same.
+        if author_type is AuthorType.TEAM_MEMBER and unwanted in {None, Reason.OPTED_OUT}:
             team.observe(message)
-            if author_type is AuthorType.TEAM_MEMBER:
-                in_flight.team_posted(message, answered_by(message))
+            in_flight.team_posted(message, answered_by(message))
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)

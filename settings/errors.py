@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -140,12 +140,29 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
 
 
 def _help_of(field: FieldInfo) -> ValueHelp | None:
+    said = next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
     choices = get_args(field.annotation)
-    if NoneType in choices and not field.metadata:
-        marks = (mark for choice in choices for mark in getattr(choice, "__metadata__", ()))
-        says = next((mark for mark in marks if isinstance(mark, ValueHelp)), None)
+    if said is not None:
+        return said
+    if NoneType in choices:
+        says = _help_of(FieldInfo.from_annotation(choices[0]))
         return None if says is None else replace(says, kind=f"{says.kind}, or null")
-    return next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
+    if get_origin(field.annotation) is Literal:
+        values = ", ".join(f"`{value}`" for value in choices)
+        return ValueHelp(f"one of {values}" if len(choices) > 1 else values, as_text=True)
+    if field.annotation is int or field.annotation is float:
+        return ValueHelp(f"a {'whole ' if field.annotation is int else ''}number{_bounds(field.metadata)}")
+    return None
+
+
+def _bounds(marks: Sequence[object]) -> str:
+    """The bounds of a number in words."""
+    bounds = {name: getattr(mark, name) for mark in marks for name in ("ge", "gt", "le") if hasattr(mark, name)}
+    if "gt" in bounds:
+        return f" above {bounds['gt']}"
+    if "le" in bounds:
+        return f" from {bounds['ge']} to {bounds['le']}"
+    return f" of {bounds['ge']} or more" if bounds else ""
 
 
 def _of_what(section: type[SettingsSection] | None) -> str:

@@ -24,7 +24,9 @@ QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ValueHelp:
-    """The words that complete "must be …" in errors and give the type in the reference."""
+    """The words that complete "must be …" in errors and give the type in the reference. A number or a choice without
+    this is described from its bounds or its values (`settings.errors`).
+    """
 
     kind: str
     as_text: bool = False  # an environment variable is taken as it stands, even if it looks like a number or a list
@@ -180,16 +182,13 @@ def _hard_to_guess(secret: SecretStr) -> SecretStr:
 
 Flag = Annotated[bool, Strict(), ValueHelp("true or false")]
 Seconds = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of seconds above 0")]
-Minutes = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")]
-MinutesOrOff = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes, or 0 for off")]
-MinutesOrNone = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes of 0 or more")]
 Hours = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of hours above 0")]
-Rate = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number above 0")]
-Share = Annotated[float, Field(ge=0, le=1, strict=True), ValueHelp("a number from 0 to 1")]
-Weight = Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of 0 or more")]
+Rate = Annotated[float, Field(gt=0, strict=True)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Weight = Annotated[float, Field(ge=0, strict=True)]
 
-Count = Annotated[int, Field(ge=1, strict=True), ValueHelp("a whole number of 1 or more")]
-CountOrNone = Annotated[int, Field(ge=0, strict=True), ValueHelp("a whole number of 0 or more")]
+Count = Annotated[int, Field(ge=1, strict=True)]
+CountOrNone = Annotated[int, Field(ge=0, strict=True)]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), ValueHelp("a port from 1 to 65535, or 0 for off")]
 
 Text = Annotated[str, BeforeValidator(_no_bytes), ValueHelp("text, which may be empty", as_text=True)]
@@ -291,28 +290,13 @@ Store = Annotated[
 Level = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
     BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given),
-    ValueHelp("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
 ]
-LogFormat = Annotated[Literal["text", "json"], ValueHelp("one of `text`, `json`", as_text=True)]
 ReplyMode = Annotated[
     Literal["all", "mention", "off"],
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
-    ValueHelp("one of `all`, `mention`, `off`", as_text=True),
 ]
-WhenUnsure = Annotated[Literal["silent", "point"], ValueHelp("one of `silent`, `point`", as_text=True)]
-ReplyLanguage = Annotated[
-    Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"],
-    ValueHelp("one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`", as_text=True),
-]
-OutputMethod = Annotated[
-    Literal["function_calling", "json_schema"], ValueHelp("one of `function_calling`, `json_schema`", as_text=True)
-]
-Renderer = Annotated[Literal["http", "browser"], ValueHelp("one of `http`, `browser`", as_text=True)]
-SiteGenerator = Annotated[
-    Literal["auto", "mkdocs", "sphinx", "vitepress", "docusaurus", "mdbook"],
-    ValueHelp("one of `auto`, `mkdocs`, `sphinx`, `vitepress`, `docusaurus`, `mdbook`", as_text=True),
-]
-ImageAdapter = Annotated[Literal["OpenAIImageAdapter"], ValueHelp("`OpenAIImageAdapter`", as_text=True)]
+WhenUnsure = Literal["silent", "point"]
+ReplyLanguage = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
 
 
 LOCAL = "local"
@@ -336,5 +320,3 @@ Transport = Annotated[
     BeforeValidator(_transport),
     ValueHelp("`local`, or addresses of NATS servers such as nats://10.0.0.1:4222,nats://10.0.0.2:4222", as_text=True),
 ]
-Partitions = Annotated[int, Field(ge=1, le=99, strict=True), ValueHelp("a whole number from 1 to 99")]
-Replicas = Annotated[Literal[1, 3, 5], ValueHelp("1, 3 or 5")]

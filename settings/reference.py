@@ -11,16 +11,16 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import SecretStr
 
 from settings.errors import ANY, SettingKey, all_keys, find
 
-BEGIN = "<!-- settings:begin -->"
-END = "<!-- settings:end -->"
+Made: TypeAlias = Callable[[Path], dict[Path, str]]
+"""Gives the files below a folder that are generated, with the text that each should have."""
 WIDTH = 110
 CHANNEL = 1458745245675032710  # the id in the examples for a channel, and for a server
 
@@ -128,45 +128,53 @@ def generated(root: Path) -> dict[Path, str]:
     texts = {root / "config.yaml": render_config(), root / "docs" / "configuration.md": render_reference()}
     readme = root / "README.md"
     if readme.exists():
-        texts[readme] = _with_table(readme.read_text("utf-8"))
+        texts[readme] = with_table(readme, "settings", common_table())
     return texts
 
 
-def stale(root: Path) -> list[str]:
+def stale(root: Path, made: Made = generated) -> list[str]:
     """The generated files below `root` that are missing or out of date."""
     return [
         path.relative_to(root).as_posix()
-        for path, text in generated(root).items()
+        for path, text in made(root).items()
         if not path.exists() or path.read_text("utf-8") != text
     ]
 
 
-def main(arguments: Sequence[str], root: Path) -> int:
-    """Write or check the generated files. Gives the exit code: 0 done or fresh, 1 stale or not written."""
-    parser = argparse.ArgumentParser(prog="python -m settings.reference")
+def main(arguments: Sequence[str], root: Path, made: Made = generated, module: str = "settings.reference") -> int:
+    """Write or check generated files: those that `made` gives for a folder, on behalf of a module. Gives the exit code:
+    0 done or fresh, 1 stale or not written.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("--write", action="store_true", help="write the files that are made from the models")
     task.add_argument("--check", action="store_true", help="exit 1 when one of them is out of date")
     try:
         if parser.parse_args(arguments).write:
-            for path, text in generated(root).items():
+            for path, text in made(root).items():
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, "utf-8")
-        names = stale(root)
+        names = stale(root, made)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     for name in names:
-        sys.stderr.write(f"{name}: stale; run python -m settings.reference --write\n")
+        sys.stderr.write(f"{name}: stale; run python -m {module} --write\n")
     return 1 if names else 0
 
 
-def _with_table(text: str) -> str:
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"README.md: put the lines {BEGIN} and {END} around the table of settings")
-    return f"{before}{BEGIN}\n{common_table()}{END}{after}"
+def with_table(path: Path, of: str, table: str) -> str:
+    """The text of a file with this table between its two marks, which name what the table is `of`.
+
+    Raises:
+        ValueError: a mark is missing.
+    """
+    begin, end = f"<!-- {of}:begin -->", f"<!-- {of}:end -->"
+    before, found, rest = path.read_text("utf-8").partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise ValueError(f"{path.name}: put the lines {begin} and {end} around the table of {of}")
+    return f"{before}{begin}\n{table}{end}{after}"
 
 
 def _below_null(key: SettingKey, within: SettingKey | None = None) -> SettingKey | None:

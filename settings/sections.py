@@ -22,32 +22,22 @@ from settings.kinds import (
     Globs,
     Hosts,
     Hours,
-    ImageAdapter,
     KnowledgePath,
     LearnedPath,
     Level,
     LimitOrOffOrNull,
-    LogFormat,
-    Minutes,
-    MinutesOrNone,
-    MinutesOrOff,
-    OutputMethod,
     OwnToken,
-    Partitions,
     PathBeside,
     PathOrNone,
     Port,
     QaIdOrEmpty,
     Rate,
-    Renderer,
-    Replicas,
     ReplyLanguage,
     ReplyMode,
     Seconds,
     Secret,
     SettingsSection,
     Share,
-    SiteGenerator,
     Snowflake,
     Snowflakes,
     SnowflakesOrNone,
@@ -105,7 +95,7 @@ class LoggingSettings(SettingsSection):
         "The least severity that is logged; DEBUG includes message texts. Commands other than the bot "
         "itself log to the console only, and for INFO no less than WARNING.",
     )
-    format: LogFormat = setting("text", "Lines for people, or one JSON object a line.")
+    format: Literal["text", "json"] = setting("text", "Lines for people, or one JSON object a line.")
     file: LogFileSettings = section(LogFileSettings)
 
 
@@ -149,11 +139,11 @@ class DiscordSettings(SettingsSection):
     team_active_seconds: Seconds = setting(
         120, "The bot stays silent this long after a team member replied to the asker in the channel."
     )
-    thread_reuse_minutes: Minutes = setting(
-        15, "A new question of an asker goes to their last thread if the bot posted there within this time."
+    thread_reuse_minutes: Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")] = (
+        setting(15, "A new question of an asker goes to their last thread if the bot posted there within this time.")
     )
-    catch_up_minutes: MinutesOrOff = setting(
-        60, "How far back messages missed while offline are processed; 0: not at all."
+    catch_up_minutes: Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes, or 0 for off")] = (
+        setting(60, "How far back messages missed while offline are processed; 0: not at all.")
     )
     opt_out_marker: Word = setting(
         "!nobot", "A message that contains this is neither answered, learned from nor recorded."
@@ -235,7 +225,7 @@ class LLMSettings(ModelSettings):
     """A language model, and how it is called."""
 
     vram_limit: Count = setting(24, "The least GPU memory in GB that Crynux runs the model on.")
-    structured_output_method: OutputMethod = setting(
+    structured_output_method: Literal["function_calling", "json_schema"] = setting(
         "function_calling", "How the endpoint is asked for structured output."
     )
     timeout_seconds: Seconds = setting(60, "How long one call may take.")
@@ -249,7 +239,9 @@ class AnswerSettings(SettingsSection):
 
     llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
     llm_enable_image: Flag = setting(False, "Show images to the LLM, at most five of a question and 10 MB together.")
-    llm_image_adapter: ImageAdapter = setting("OpenAIImageAdapter", "The form in which the endpoint takes images.")
+    llm_image_adapter: Literal["OpenAIImageAdapter"] = setting(
+        "OpenAIImageAdapter", "The form in which the endpoint takes images."
+    )
     image_download_timeout_seconds: Seconds = setting(20, "How long the download of one image may take.")
     image_download_max_retries: CountOrNone = setting(2, "How often a failed download is repeated.")
     graph_timeout_seconds: Seconds = setting(200, "How long one answer may take, all steps together.")
@@ -261,7 +253,11 @@ class AnswerSettings(SettingsSection):
     )
     require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
     max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
-    max_answer_chars: Count = setting(3000, "The maximum length of an answer in characters.")
+    max_answer_chars: Count = setting(
+        3000,
+        "The maximum length of an answer in characters. The LLM is asked once more for a shorter one; if that is too "
+        "long as well, it is not posted.",
+    )
     max_index_entries: Count = setting(
         30, "A longer index is cut to this many entries, those that rank best, before the LLM selects from it."
     )
@@ -301,7 +297,9 @@ class KnowledgeSettings(SettingsSection):
     )
     web_fetch_cache_dir: KnowledgePath = setting(KNOWLEDGE / "web-cache", "The text of fetched pages.")
     web_fetch_timeout_seconds: Seconds = setting(30, "How long fetching one page may take.")
-    web_fetch_renderer: Renderer = setting("http", "Fetch pages as they are, or render them in a browser.")
+    web_fetch_renderer: Literal["http", "browser"] = setting(
+        "http", "Fetch pages as they are, or render them in a browser."
+    )
     web_fetch_private_hosts: Words = setting((), "Hosts that may be fetched from a private address.")
     url_download_concurrency: Count = setting(3, "How many pages are fetched at once.")
     url_requests_per_second: Rate = setting(2, "How many requests per second go to one host.")
@@ -316,7 +314,7 @@ class KnowledgeSettings(SettingsSection):
     source_base_url: Addresses = setting(
         "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
     )
-    site_generator: SiteGenerator = setting(
+    site_generator: Literal["auto", "mkdocs", "sphinx", "vitepress", "docusaurus", "mdbook"] = setting(
         "auto",
         "What makes the site at kb.source_base_url: the form of links; auto: by its configuration beside the files.",
     )
@@ -331,7 +329,7 @@ class KnowledgeSettings(SettingsSection):
     qa_raw_last_processed_id: QaIdOrEmpty = setting(
         "", "Where classification starts in an archive without decisions; empty: at its start."
     )
-    settle_minutes: MinutesOrNone = setting(
+    settle_minutes: Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes of 0 or more")] = setting(
         10, "A captured conversation is filed when nothing was added for this long; 0: at once."
     )
     regeneration_concurrency: Count = setting(
@@ -496,7 +494,7 @@ class GuildSettings(SettingsSection):
 class NatsSettings(SettingsSection):
     """How NATS JetStream is used where `transport` names its servers."""
 
-    partitions: Partitions = setting(
+    partitions: Annotated[int, Field(ge=1, le=99, strict=True)] = setting(
         32, "Into how many parts channels are divided among workers; fixed once the streams exist."
     )
     lease_seconds: Seconds = setting(
@@ -504,7 +502,9 @@ class NatsSettings(SettingsSection):
         "After so long a silence of a process others take over what it did; after half of it where its connection is "
         "gone.",
     )
-    replicas: Replicas = setting(1, "Servers that keep each message: 1, or 3 or 5 in a cluster.")
+    replicas: Annotated[Literal[1, 3, 5], ValueHelp("1, 3 or 5")] = setting(
+        1, "Servers that keep each message: 1, or 3 or 5 in a cluster."
+    )
     credentials_env: Word = setting(
         "NATS_CREDS", "The environment variable that holds the path of a file of NATS credentials, if any."
     )

@@ -14,7 +14,6 @@ from itertools import groupby
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
-from model.conversation_ids import joins_by_messages
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
@@ -111,7 +110,7 @@ class RawArchive:
             return None if added is None else await self._add(added)
 
     async def _add(self, joined: Capture) -> Pair | None:
-        if not joined.teaches:
+        if not joined.is_exchange:
             return None
         added = _Waiting(joined)
         await self._store([added])
@@ -136,7 +135,7 @@ class RawArchive:
             conversations.add(joined.conversation_id)
             messages |= message_ids
             first.capture, first.stored_as = joined, self.captures.stored_as(joined)
-            if first.stored_as is None and joined.teaches:
+            if first.stored_as is None and joined.is_exchange:
                 together.append(first)
             else:
                 first.settled = True
@@ -252,7 +251,7 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
     nothing is missing.
     """
     stored = {each.message_id: each for each in captured_messages(latest)}
-    if not joins_by_messages(latest.conversation_id):
+    if not latest.kind.joins_by_messages:
         # A thread is read as a whole each time: what a later reading lacks has been deleted.
         return None if max(stored) >= capture.said[-1].message_id else capture
     said = {each.message_id: each for each in capture.said} | stored
@@ -297,7 +296,7 @@ class ImportArchive:
         outcome = await self._archive.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
             self._add_block(message_ids)
-            self.conversations.add(joined.conversation_id or "")
+            self.conversations.add(joined.conversation_id)
         return outcome
 
     def take_over(self, pairs: Iterable[Pair]) -> ImportCounts:

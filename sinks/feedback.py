@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 
 from clock import rfc3339, run_blocking
+from model.bounded import Bounded
 from model.events import Reaction
 from model.messages import Author, AuthorType
 from model.servers import Servers
@@ -58,8 +58,8 @@ class Feedback:
         self._guild_of = guild_of
         self._offered = offered
         self._inferring = offered and inferring
-        self._votes: OrderedDict[tuple[int, int], str] = OrderedDict()  # by message and voter
-        self._inferred: OrderedDict[tuple[int, int], str] = OrderedDict()
+        self._votes = Bounded[tuple[int, int], str](REMEMBERED)  # by message and voter
+        self._inferred = Bounded[tuple[int, int], str](REMEMBERED)
         self._key: bytes | None = None
 
     async def keep(self, vote: Reaction | InferredVote) -> None:
@@ -88,10 +88,10 @@ class Feedback:
     async def _vote(self, post: Post, reaction: Reaction, vote: str) -> None:
         key = (post.message_id, reaction.user_id)
         if reaction.added:
-            _remember(self._votes, key, vote)
+            self._votes[key] = vote
         elif self._votes.get(key, vote) == vote:
             vote = WITHDRAWN
-            _remember(self._votes, key, vote)
+            self._votes[key] = vote
         else:
             return  # an older vote is withdrawn after a newer one
         await self._write(post, reaction.user_id, reaction.at, vote)
@@ -103,7 +103,7 @@ class Feedback:
         if forgotten or key in self._votes or self._inferred.get(key) == vote:
             return
         await self._write(post, post.asker_id, said.at, vote, inferred=True)
-        _remember(self._inferred, key, vote)
+        self._inferred[key] = vote
 
     async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
         line: dict[str, object] = {
@@ -135,10 +135,3 @@ class Feedback:
         if self._key is None:
             self._key = await run_blocking(pseudonym_key, self._folder.feedback_key)
         return pseudonym(self._key, user_id)
-
-
-def _remember(votes: OrderedDict[tuple[int, int], str], key: tuple[int, int], vote: str) -> None:
-    votes[key] = vote
-    votes.move_to_end(key)
-    if len(votes) > REMEMBERED:
-        votes.popitem(last=False)

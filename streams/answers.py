@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -31,12 +31,10 @@ from operators.answering import (
     generate,
     hold,
     load,
-    load_unless_loaded,
     permit,
     read_again,
     retrieve,
     select,
-    select_unless_guessed,
     speculative_selection,
     verify,
 )
@@ -45,12 +43,29 @@ from operators.step import Step, failure_of, in_order, step
 from services.assistant import Inquiry, RecentReplies, Unanswered, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
-from streams.server_context import AnswerRules, ServerContext, for_server
+from streams.server_context import ServerContext, for_server
 
 if TYPE_CHECKING:
     from streams.wiring import Services
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRules:
+    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
+
+    graph_timeout_seconds: float = 200.0
+    max_concurrent_answers: int = 32
+    max_waiting_answers: int = 1000
+    max_sources: int = 3
+    max_index_entries: int = 30
+    max_source_chars: int = 24_000
+    max_answer_chars: int = 3000
+    require_citations: bool = False
+    enable_verification: bool = False
+    speculate: bool = False
+    thread_reuse_seconds: float = 900.0
 
 
 def answers(
@@ -62,7 +77,7 @@ def answers(
 ) -> Observable[Outcome]:
     """One outcome for each inquiry: gather, permit, the chain, hold, reply; one asker's in one place one after another.
 
-    `in_context` receives each inquiry once its conversation is gathered, and completes with the answers.
+    `in_context` receives each inquiry that is gathered and permitted, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
@@ -71,21 +86,24 @@ def answers(
     hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
     reply      ---a-------b------o-----------|
     """
-    s = services
+    s, most = services, rules.max_concurrent_answers
     replying = for_server(lambda at: remember_replies(reply, at.repeats), s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
-    async def publish_gathered(inquiry: Inquiry) -> Inquiry:
-        in_context.on_next(inquiry)
-        return inquiry
+    permitting = permit(s.access)
+
+    async def permitted(inquiry: Inquiry) -> Inquiry | Outcome:
+        item = await permitting(inquiry)
+        if isinstance(item, Inquiry):
+            in_context.on_next(item)
+        return item
 
     answered = in_order(
-        step("gather", gathering, rules.max_concurrent, s.gauge),
-        step("permit", permit(s.access), rules.max_concurrent, s.gauge),
-        step("tell", publish_gathered, rules.max_concurrent),
+        step("gather", gathering, most, s.gauge),
+        step("permit", permitted, most, s.gauge),
         chain(s.servers, rules, s.gauge),
-        step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
-        step("reply", replying, rules.max_concurrent, s.gauge),
+        step("hold", hold(s.typists), most, s.gauge),
+        step("reply", replying, most, s.gauge),
     )
     queue = watched(s.gauge, "queue")
     return inquiries.pipe(
@@ -93,8 +111,8 @@ def answers(
             lambda inquiry: inquiry.part.key,
             compose(answered, only(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
-            max_active=rules.max_concurrent,
-            max_waiting=rules.max_waiting,
+            max_active=most,
+            max_waiting=rules.max_waiting_answers,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
             waits=None if queue is None else queue.waits,
         ),
@@ -109,20 +127,15 @@ def chain(
     *,
     public: bool = True,
 ) -> Step:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `public`: others than
-    the asker read the answer.
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `steps` says which
+    there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
 
-    gathered  --q1--q2--q3---------|
-    announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
-    gate      ---q1--o---q3--------|      q2 was chatter (with `speculate`, select and load run meanwhile)
-    select    ----q1------q3-------|
-    load      -----q1------q3------|
-    retrieve  -----q1------q3------|      waits for files that are being read (with a `lookup`)
-    generate  ------q1------u------|      the sources did not hold q3's answer: it is unanswered
-    point     ------q1------p------|      but whoever asked the bot is told where to look
-    verify    -------q1------p-----|      (with `enable_verification`)
+    gathered  --q1--q2--q3-------|
+    gate      ---q1--o---q3------|      q2 was chatter
+    generate  -----q1------u-----|      the sources did not hold q3's answer: it is unanswered
+    point     -----q1------p-----|      but whoever asked the bot is told where to look
     """
-    most, looks_up = rules.max_concurrent, servers.default.lookup is not None
+    most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
     def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
         return step(name, for_server(make, servers), most, gauge)
@@ -135,22 +148,15 @@ def chain(
 
     def gated(at: ServerContext) -> Ask:
         guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
-        return gate(at.assistant, at.budget, rules.chain_seconds, guess)
-
-    def chosen(at: ServerContext) -> Ask:
-        return select_unless_guessed(selected(at), at.search) if rules.speculate else selected(at)
-
-    def read(at: ServerContext) -> Ask:
-        return load_unless_loaded(loaded(at)) if rules.speculate else loaded(at)
+        return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
 
     def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
-        return point(at.search, at.repeats, at.pointing)
+        return point(at.search, at.repeats, at.addresses, at.pointing)
 
     def generated(at: ServerContext) -> Ask:
-        addresses = at.pointing.addresses
-        finished = add_links(at.search, at.repeats, addresses)
+        finished = add_links(at.search, at.repeats, at.addresses)
         reread = read_again(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, addresses, finished, reread)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, reread)
 
     def announced(at: ServerContext) -> Ask:
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
@@ -159,8 +165,8 @@ def chain(
     steps = (
         run("announce", announced) if looks_up else None,
         run("gate", gated),
-        run("select", chosen),
-        run("load", read),
+        run("select", selected),
+        run("load", loaded),
         step("retrieve", retrieve, most, gauge) if looks_up else None,
         run("generate", generated),
         step("point", for_server(pointed, servers), most, gauge, passing=(Outcome, Inquiry)),
@@ -209,7 +215,8 @@ class Answerer:
         usage, began = Usage(self._usage), now()
         inquiry = _inquiry(conversation, context or RequestContext(), usage)
         try:
-            result = settled(await rx.just(inquiry).pipe(self._chain))
+            # What is unanswered has come to `point`, which answers or ends it.
+            result = cast("Inquiry | Outcome", await rx.just(inquiry).pipe(self._chain))
         except Exception as error:
             log.exception("the answer chain failed")
             result = end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
@@ -229,11 +236,6 @@ class Answerer:
         text = result.draft + links_block(result.links)
         ended = {"result": "replied", "reason": None, "level": str(result.level)}
         return AIResult(True, text, result.shown_sources, {**debug, **ended})
-
-
-def settled(item: Inquiry | Unanswered | Outcome) -> Inquiry | Outcome:
-    """The result of the whole chain. An item that is still unanswered becomes a skipped outcome."""
-    return skipped(item.inquiry, item.reason) if isinstance(item, Unanswered) else item
 
 
 def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) -> Inquiry:

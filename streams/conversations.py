@@ -35,7 +35,7 @@ def observed(
     def observe(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
-            seen.arrived(event.message)
+            seen.arrived(event.message.channel_id, event.message.id)
             typists.posted(event.message)
         elif isinstance(event, Typing):
             typists.note(event)
@@ -45,20 +45,20 @@ def observed(
     return events.pipe(ops.do_action(observe))
 
 
-def settled(
+def released(
     results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
     """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
 
-    def settle(result: Result) -> None:
+    def release(result: Result) -> None:
         # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
-            in_flight.settle(result)
-            seen.settled(result)
+            in_flight.release(result)
+            seen.ended(result)
         for sink in sinks:
             sink(result)
 
-    return results.pipe(ops.do_action(settle))
+    return results.pipe(ops.do_action(release))
 
 
 @dataclass(frozen=True, slots=True)

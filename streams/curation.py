@@ -110,8 +110,9 @@ def curation(
     curation     -------------------|
 
     `captures` says that something was stored, and never waits here. A pair is taken up when its conversation has been
-    quiet for `rules.settle_seconds`, or when captures end; the oldest of those first. While the endpoint or the disk
-    fails, the work pauses, longer each time, then continues where it was. Emits nothing.
+    quiet for `rules.settle_seconds`, at once if its kind does not settle, or when captures end; the oldest of those
+    first. While the endpoint or the disk fails, the work pauses, longer each time, then continues where it was. Emits
+    nothing.
     """
     if parts is None:
         return cast("Observable[Never]", rx.empty())
@@ -234,8 +235,10 @@ class CurationQueue:
         return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
-        """Return whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""
-        if self._hurried or not self._settle_seconds:
+        """Return whether its conversation is quiet, or need not be; or has a later capture, so that this one is not
+        worth a call.
+        """
+        if self._hurried or not self._settle_seconds or not pair.kind.settles:
             return True
         return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
 

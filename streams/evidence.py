@@ -122,8 +122,6 @@ def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iter
 THREADS_AT_ONCE = 16
 """The files of one thread are read one after another."""
 NOTES_AT_ONCE = 4
-ALL = 1 << 62
-"""Files are few: all may wait, and none is dropped."""
 
 Work = IngestJob | Deletion
 
@@ -243,8 +241,6 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
                 handling,
                 key_of_result=lambda done: done.case_id,
                 max_active=THREADS_AT_ONCE,
-                max_waiting=ALL,
-                on_overflow=lambda work: Done(work.case_id),
             ),
             concat_map_iterable(lambda done: () if done.result is None else (done.result,)),
         )

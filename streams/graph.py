@@ -13,17 +13,18 @@
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
 gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
-announce, gate   chunk → embed    │                             │ one pair at a time, in the background
-select, load     → collections    │             curation: classify → integrate → topic sink
+gate, select,    chunk → embed    │                             │ one pair at a time, in the background
+load             → collections    │             curation: classify → integrate → topic sink
 retrieve ◄───────────┘            │                                      → describe → index
-generate, verify                  │                             │
+generate, …                       │                             │
 hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
-     settled: messages released, catch-up marks moved; then journal, metrics, terminal
+     released: messages let go, catch-up marks moved; then journal, metrics, terminal
 
-Beside it, replies that an earlier run left half posted are finished (`unfinished`).
+`model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
+are finished (`unfinished`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers, unfinished
 from streams.captures import captures, store_remote_captures
-from streams.conversations import batches, observed, settled, votes
+from streams.conversations import batches, observed, released, votes
 from streams.curation import curations, stored
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
@@ -90,4 +91,4 @@ def graph(
         parts.pipe(only(Ignored, Outcome)),
         votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
     )
-    return settled(results, s.in_flight, s.seen, sinks.results)
+    return released(results, s.in_flight, s.seen, sinks.results)

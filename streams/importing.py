@@ -28,7 +28,7 @@ from operators.route import cut, ignored, route
 from operators.screen import follow, screen
 from services.assistant import CaptureJob
 from streams.captures import captures
-from streams.conversations import batches, observed, settled
+from streams.conversations import batches, observed, released
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -59,7 +59,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
-    return settled(results, s.in_flight, s.seen, sinks.results)
+    return released(results, s.in_flight, s.seen, sinks.results)
 
 
 def is_of_the_team(part: Part) -> bool:

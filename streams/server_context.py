@@ -1,6 +1,4 @@
-"""What a server is served with (`ServerContext`), and the limits of answering (`AnswerRules`). `for_server` picks the
-context by the server of the part.
-"""
+"""What a server is served with. `for_server` picks the context by the server of the part."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.servers import Servers
 from operators.pointing import PointRules
-from services.assistant import Assistant, Inquiry, RecentReplies, Unanswered
+from services.assistant import Addresses, Assistant, Inquiry, RecentReplies, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Usage
 from streams.captures import Images
@@ -18,23 +16,6 @@ from streams.curation import CurationServices
 
 if TYPE_CHECKING:
     from services.documents import Lookup
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRules:
-    """The limits of answering; `chain_seconds` is for all steps of one answer together."""
-
-    chain_seconds: float = 200.0
-    max_concurrent: int = 32
-    max_waiting: int = 1000
-    max_sources: int = 3
-    max_index_entries: int = 30
-    max_source_chars: int = 24_000
-    max_answer_chars: int = 3000
-    require_citations: bool = False
-    enable_verification: bool = False
-    speculate: bool = False
-    thread_reuse_seconds: float = 900.0
 
 
 T = TypeVar("T", bound=Inquiry | Unanswered)
@@ -52,6 +33,7 @@ class ServerContext:
     Attributes:
         library, search: hold what may be told there, and nothing else.
         usage: the LLM calls and tokens of all answers.
+        addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
         repeats: what people have been told there, and are not told again.
         capture_images: None: images stay placeholders in captures.
@@ -63,6 +45,7 @@ class ServerContext:
     search: Search
     budget: Limiter = field(default_factory=unlimited)
     usage: Usage = field(default_factory=Usage)
+    addresses: Addresses = field(default_factory=Addresses)
     pointing: PointRules = field(default_factory=PointRules)
     lookup: Lookup | None = None
     repeats: RecentReplies = field(default_factory=RecentReplies)

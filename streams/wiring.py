@@ -35,9 +35,10 @@ from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture
+from streams.answers import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
-from streams.server_context import AnswerRules, ServerContext
+from streams.server_context import ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ class Talk:
         self.history = History(fetcher)
         self.people = people_of(team, team_roles, fetcher)
         self.people.observe(Ready(START, BOT.id, BOT.name))
-        self.team = TeamActivity(self.people, self.history)
+        self.team = TeamActivity(self.history)
         self.follower = ConversationTracker()
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
@@ -87,7 +87,9 @@ class Talk:
         attachments: tuple[Attachment, ...] = (),
         unheard: bool = False,
     ) -> Message:
-        """A message, a second after the one before or at `second`; `unheard`: the stream never brought it."""
+        """A message, a second after the one before or at `second`, counted from `START`; `unheard`: the stream never
+        brought it.
+        """
         message = Message(
             id=snowflake(next(self._seconds) if second is None else second),
             channel_id=place.id,
@@ -102,8 +104,10 @@ class Talk:
         message = replace(message, at=snowflake_time(message.id))
         if not unheard:
             self.history.observe(Posted(message.at, message))
-            self.team.observe(message)
-            self.follower.follow(message, self.people.type_of(author, None), self.history.place(place.id))
+            author_type = self.people.type_of(author, None)
+            if author_type is AuthorType.TEAM_MEMBER:
+                self.team.observe(message)
+            self.follower.follow(message, author_type, self.history.place(place.id))
         return message
 
     def deletes(self, message: Message) -> None:

@@ -26,6 +26,7 @@ from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
 from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
 from assembly.running import GraphRun
+from assembly.team import curation_parts
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
@@ -92,7 +93,7 @@ class Asked(NamedTuple):
     at: float
     text: str
     """The conversation as the model would see it, or the query."""
-    shorten: bool = False
+    was_too_long: bool = False
     sources: tuple[str, ...] = ()
 
 
@@ -173,7 +174,7 @@ class Script(Assistant):
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         if toolset is not None:
@@ -184,7 +185,7 @@ class Script(Assistant):
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain
-        return await self._say(Asked("generate", now(), transcript(conversation), shorten, ids), said, usage)
+        return await self._say(Asked("generate", now(), transcript(conversation), was_too_long, ids), said, usage)
 
     async def verify(
         self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
@@ -314,6 +315,7 @@ class World:
         self._stack = AsyncExitStack()
         self.ends: list[Result] = []
         self.captures: list[Capture] = []
+        self.curation = parts.servers[None].captures.curation
         self.delivered: Counter[int] = Counter()
         """How often each message was."""
         self.tally = ResultCounts()
@@ -339,10 +341,12 @@ class World:
         images: ImageSource | None = None,
         uploads: Uploads | None = None,
         durable: bool = False,
+        team: bool = False,
         **settings: Mapping[str, Any],
     ) -> World:
         """A server on the running virtual loop, with three channels, from `START` on. With `uploads`, files that are
-        posted are read. `durable`: as if people saw the answers.
+        posted are read. `durable`: as if people saw the answers. `team`: captures are archived and filed, without a
+        model; else they are only remembered.
         """
         if now() < START:
             await asyncio.sleep(START - now())
@@ -353,6 +357,7 @@ class World:
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))
         state = read_state(placed, durable=durable)
+        curation = curation_parts(placed, None, state.usages.default) if team else None
         parts = assemble(
             placed,
             state=state,
@@ -363,7 +368,7 @@ class World:
                         assistant=assistant or script,
                         library=library or shelf,
                         search=cast("LibrarySearch", search or ScriptedSearch()),
-                        captures=capture_parts(placed, state),
+                        captures=capture_parts(placed, state, curation=curation),
                     )
                 }
             ),
@@ -446,6 +451,12 @@ class World:
         return [told(end) for end in self.ends]
 
     @property
+    def topics(self) -> dict[str, str]:
+        """The topic files, by name; of a world with a `team`."""
+        assert self.curation is not None
+        return {name: topic.text for name, topic in self.curation.library.topics.items()}
+
+    @property
     def replies(self) -> list[str]:
         return [sent.text for sent in self.board.sent]
 
@@ -468,6 +479,8 @@ class World:
     async def _archive(self, capture: Capture) -> Outcome:
         self.captures.append(capture)
         assert capture.part is not None
+        if self.curation is not None:
+            return await self.parts.sinks.archive(capture)
         return Outcome(capture.part, now(), OutcomeKind.CAPTURED, qa_id=f"qa_{len(self.captures)}")
 
 

@@ -209,9 +209,9 @@ class CollectionReplicas:
 
         async def deleted() -> bool:
             copy.made_from = None
-            gone = await self._bucket.delete(copy.key)
+            there = await self._bucket.delete(copy.key)
             copy.waiting.clear()
-            return await self._copies.delete(name) or gone is not None
+            return await self._copies.delete(name) or there
 
         return await self._in_turn(copy, deleted)
 

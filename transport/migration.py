@@ -39,7 +39,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clock import now
 from services.conversations import Watermark, read_posts, read_started, read_watermarks, render_watermarks
-from services.documents import CLOSED, GONE, SHOWN, tombstone_flags, tombstones_of
+from services.documents import CLOSED, GONE, SHOWN, read_tombstones, render_tombstones
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text
 from services.storage.backups import DamagedDatabase, writing
@@ -352,7 +352,7 @@ TOGETHER = "shared"
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
     people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
-    notes = tombstone_flags(await asyncio.to_thread(json_state.read_object, folder.tombstones))
+    notes = await asyncio.to_thread(read_tombstones, folder.tombstones)
     for prefix, path in ((f"{OPT_OUTS}.", folder.opt_outs), (SHOWN, folder.shown_runbooks)):
         ids = await asyncio.to_thread(json_state.read_ids, path)
         notes |= {f"{prefix}{user_id}": b"true" for user_id in ids}
@@ -377,9 +377,8 @@ async def download_people(streams: JetStreamContext, folder: DataFolder, parts: 
         ids = ids.union(*(json_state.read_ids(each) for each in own))
         if ids:
             files.replace_derived(path, json_state.render_ids(ids), flush=False)
-    gone = tombstones_of(known)
-    if any(gone.values()):
-        files.replace_derived(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n", flush=False)
+    if any(key.startswith((GONE, CLOSED)) for key in known):
+        files.replace_derived(folder.tombstones, render_tombstones(known), flush=False)
     keys = [each.feedback_key.read_bytes() for each in parts if each.feedback_key.exists()]
     key = known.get(FEEDBACK_KEY) or next(iter(keys), None)
     if key is not None:

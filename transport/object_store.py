@@ -184,14 +184,10 @@ class ObjectBucket:
             await self._drop(over.pieces)
         return ObjectInfo(over.name, revision, pieces, count, _digest(content), dict(notes))
 
-    async def delete(self, name: str) -> ObjectInfo | None:
-        """The head of what is deleted; None: there was nothing. For a day a mark tells others."""
-        while True:
-            found = await self.look(name)
-            if not found.there:
-                return None
-            about = {"name": name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
-            mark = json.dumps(about).encode()
+    async def delete(self, name: str) -> bool:
+        """Returns whether it was there. For a day a mark tells others."""
+        while (found := await self.look(name)).there:
+            mark = json.dumps(self._mark(name)).encode()
             try:
                 revision = await self._publish(self._head_of(name), mark, {LAST: str(found.revision)})
             except ObjectChanged:
@@ -200,19 +196,22 @@ class ObjectBucket:
             # Only a mark with nothing below it may expire: what it hides would come back.
             if await self._erase_head(found.revision):
                 with suppress(ObjectChanged):  # there is a new object by now
-                    marked = ObjectInfo(name, revision)
-                    revision = await self._publish_head(marked, about, {TTL: f"{DAY_SECONDS}s"})
-            return ObjectInfo(name, revision)
+                    await self._publish_head(ObjectInfo(name, revision), self._mark(name), {TTL: f"{DAY_SECONDS}s"})
+            return True
+        return False
 
     async def delete_if_unchanged(self, head: ObjectInfo) -> bool:
         """Delete what was looked at; False: it is another by now, and stays. The mark of it remains."""
-        about = {"name": head.name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
         try:
-            await self._publish_head(head, about, {})
+            await self._publish_head(head, self._mark(head.name), {})
         except ObjectChanged:
             return False
         await self._drop(head.pieces)
         return True
+
+    def _mark(self, name: str) -> Mapping[str, Any]:
+        """The head of an object that is deleted."""
+        return {"name": name, "bucket": self._name, "size": 0, "chunks": 0, "deleted": True, "nuid": ""}
 
     async def clear_orphans(self, heads: Iterable[ObjectInfo], after_seconds: float) -> None:
         """Delete the pieces of writers that were killed before their head: those that none of `heads`, all

@@ -18,7 +18,6 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.js import JetStreamContext, api
-from nats.js.errors import NotFoundError
 
 from clock import rfc3339
 from transport.connection import ANSWER_SECONDS, streams_of
@@ -117,6 +116,28 @@ def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
     yield {**kept, "name": LOG, "subjects": ["log.>"], "allow_msg_ttl": True}
 
 
+def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """The configuration of the stream of each bucket, of values and of objects."""
+    # In memory they would be gone after a restart of a single server, and nobody could tell who is alive.
+    common = {"storage": "file", "num_replicas": layout.replicas, "discard": "new", "allow_rollup_hdrs": True}
+
+    def of_values(bucket: str) -> dict[str, Any]:
+        names = {"name": f"KV_{bucket}", "subjects": [f"$KV.{bucket}.>"]}
+        return {**common, **names, "max_msgs_per_subject": 1, "deny_delete": True, "allow_msg_ttl": True}
+
+    def of_objects(bucket: str) -> dict[str, Any]:
+        names = {"name": f"OBJ_{bucket}", "subjects": [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"]}
+        return {**common, **names, "allow_direct": True}
+
+    yield {**of_values(MEMBERS), "max_age": round(layout.lease_seconds * NANOS)}
+    yield of_values(SEEN)
+    for bucket in (LOCKS, BUDGETS, PEOPLE):  # single keys expire
+        yield {**of_values(bucket), "allow_direct": True, "subject_delete_marker_ttl": NANOS}
+    # The marks of deleted objects expire: there is one for each thread that had files.
+    yield {**of_objects(EVIDENCE), "allow_msg_ttl": True}
+    yield of_objects(BLOBS)
+
+
 async def prepare(client: Client, layout: Layout) -> None:
     """Create the streams and buckets that are missing.
 
@@ -129,24 +150,10 @@ async def prepare(client: Client, layout: Layout) -> None:
             await _made(client, stream)
             found = await _configured(client, stream["name"]) or {}
         compare(stream, found)
-    streams = streams_of(client)
-    # In memory it would be gone after a restart of a single server, and nobody could tell who is alive.
-    for bucket, seconds in ((MEMBERS, layout.lease_seconds), (SEEN, None)):
-        try:
-            await streams.key_value(bucket)
-        except NotFoundError:
-            kept = api.KeyValueConfig(bucket=bucket, ttl=seconds, replicas=layout.replicas)
-            await streams.create_key_value(kept)
+    for bucket in bucket_configs(layout):
+        if await _configured(client, bucket["name"]) is None:
+            await _made(client, bucket)
     _compare_lease(layout, await _configured(client, f"KV_{MEMBERS}") or {})
-    for bucket in (LOCKS, BUDGETS, PEOPLE):
-        if await _configured(client, f"KV_{bucket}") is None:
-            await _made(client, _expiring(bucket, layout))
-    if await _configured(client, f"OBJ_{EVIDENCE}") is None:
-        await _made(client, _evidence(layout))
-    try:
-        await streams.object_store(BLOBS)
-    except NotFoundError:
-        await streams.create_object_store(BLOBS, api.ObjectStoreConfig(replicas=layout.replicas))
 
 
 async def differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
@@ -210,37 +217,6 @@ async def clear(client: Client) -> None:
     listed = await _asked(client, "STREAM.NAMES", {})
     for name in listed.get("streams") or ():
         await _asked(client, f"STREAM.DELETE.{name}", {})
-
-
-def _expiring(bucket: str, layout: Layout) -> Mapping[str, Any]:
-    """A bucket whose single keys expire: nats-py has no word for that."""
-    return {
-        "name": f"KV_{bucket}",
-        "subjects": [f"$KV.{bucket}.>"],
-        "storage": "file",
-        "num_replicas": layout.replicas,
-        "max_msgs_per_subject": 1,
-        "discard": "new",
-        "allow_rollup_hdrs": True,
-        "allow_direct": True,
-        "deny_delete": True,
-        "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": NANOS,
-    }
-
-
-def _evidence(layout: Layout) -> Mapping[str, Any]:
-    """A bucket of objects in which the marks of deleted ones expire: there is one for each thread that had files."""
-    return {
-        "name": f"OBJ_{EVIDENCE}",
-        "subjects": [f"$O.{EVIDENCE}.C.>", f"$O.{EVIDENCE}.M.>"],
-        "storage": "file",
-        "num_replicas": layout.replicas,
-        "discard": "new",
-        "allow_rollup_hdrs": True,
-        "allow_direct": True,
-        "allow_msg_ttl": True,
-    }
 
 
 async def _configured(client: Client, name: str) -> dict[str, Any] | None:

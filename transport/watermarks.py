@@ -12,7 +12,6 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from nats.errors import Error
@@ -20,7 +19,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
-from model.messages import DISCORD_EPOCH_MS
+from services.conversations import Seen, Watermark
 from transport.streams import SEEN, read_stream
 
 WRITE_SECONDS = 0.5
@@ -33,27 +32,6 @@ MOST_PLACES = 10_000
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Place:
-    """What is known of one place.
-
-    Attributes:
-        below: the server has every message up to this id.
-        newest: the newest that it has.
-        under_way: ids that it does not have yet.
-    """
-
-    below: int = 0
-    newest: int = 0
-    under_way: set[int] = field(default_factory=set[int])
-
-    def bring_up(self) -> int:
-        """Move `below` as far as nothing is missing; never back."""
-        through = min(self.newest, min(self.under_way) - 1) if self.under_way else self.newest
-        self.below = max(self.below, through)
-        return self.below
-
-
 class PublishWatermarks:
     """The watermarks of this process's servers: loaded from the bucket `seen`, raised as NATS confirms messages. Made
     by `open_watermarks`.
@@ -63,10 +41,9 @@ class PublishWatermarks:
         """`kept`: by server, then by place (by minus its id for the server itself), how far it had come."""
         self._bucket = bucket
         self._kept_seconds = kept_seconds
-        self._places = {
-            guild_id: {place_id: _Place(below, below) for place_id, below in places.items()}
-            for guild_id, places in kept.items()
-        }
+        self._by_server: dict[int, Seen] = {}
+        for guild_id, places in kept.items():
+            self._seen_in(guild_id, {place_id: Watermark(below) for place_id, below in places.items()})
         self._changed: set[int] = set()
         self._failed = False
 
@@ -74,32 +51,22 @@ class PublishWatermarks:
         """By place, the id below which NATS has every message; by minus the id of a server, the same for places of it
         without a mark.
         """
-        return {
-            place_id: below
-            for places in self._places.values()
-            for place_id, place in places.items()
-            if (below := place.bring_up())
-        }
+        return {place_id: below for seen in self._by_server.values() for place_id, below in seen.below().items()}
 
     def met(self, guild_id: int, at: float) -> None:
         """A server is there. From now on none of its messages may be missed, also in places without one so far."""
-        places = self._places.setdefault(guild_id, {})
-        if -guild_id not in places:
-            below = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
-            places[-guild_id] = _Place(below, below)
-            self._changed.add(guild_id)
+        self._seen_in(guild_id).met(guild_id, at)
 
     def under_way(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
         """A message is handed on; what is given is to be called once NATS has it."""
-        place = self._places.setdefault(guild_id, {}).setdefault(place_id, _Place())
-        place.under_way.add(message_id)
+        seen = self._seen_in(guild_id)
+        seen.arrived(place_id, message_id)
+        return lambda: seen.close(place_id, (message_id,))
 
-        def confirmed() -> None:
-            place.under_way.discard(message_id)
-            place.newest = max(place.newest, message_id)
-            self._changed.add(guild_id)
-
-        return confirmed
+    def _seen_in(self, guild_id: int, kept: Mapping[int, Watermark] | None = None) -> Seen:
+        if guild_id not in self._by_server:
+            self._by_server[guild_id] = Seen(kept, on_change=lambda: self._changed.add(guild_id))
+        return self._by_server[guild_id]
 
     async def save(self) -> None:
         """Write what has changed. A failed write is a line in the log, and tried again at the next one."""
@@ -125,19 +92,10 @@ class PublishWatermarks:
         await asyncio.gather(*map(write, changed))
 
     def _rendered(self, guild_id: int) -> bytes:
-        places = self._places[guild_id]
-        self._forget_quiet(places)
-        text = {str(place_id): str(below) for place_id, place in places.items() if (below := place.bring_up())}
+        seen = self._by_server[guild_id]
+        seen.forget_quiet(self._kept_seconds, MOST_PLACES)
+        text = {str(place_id): str(below) for place_id, below in seen.below().items()}
         return json.dumps(text, separators=(",", ":")).encode()
-
-    def _forget_quiet(self, places: dict[int, _Place]) -> None:
-        """By Discord's time, as `Seen.forget_quiet` does: a clock that is ahead drops nothing."""
-        quietest_first = sorted((place.newest, id_) for id_, place in places.items() if id_ > 0 and not place.under_way)
-        limit = max((newest for newest, _ in quietest_first), default=0) - (round(self._kept_seconds * 1000) << 22)
-        too_many = len(quietest_first) - MOST_PLACES
-        for rank, (newest, place_id) in enumerate(quietest_first):
-            if newest < limit or rank < too_many:
-                del places[place_id]
 
 
 @asynccontextmanager

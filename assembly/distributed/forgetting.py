@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from assembly import Unusable
 from assembly.distributed.process import Process, address_of, layout_of, named
-from clock import cancelled
+from clock import BackgroundTasks
 from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
 from services.privacy import ForgetResult
@@ -49,7 +49,7 @@ class ForgetHandler:
     process: str
     _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
     _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the request that was received last
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def own(self, name: str, forget: Forget) -> None:
@@ -59,7 +59,7 @@ class ForgetHandler:
         self._owned[name] = forget
         for request in [each for each in self.forget_requests.by_user.values() if name in each.left]:
             if not await self._do(request, [name]):
-                self._start(self._carry_out(request))
+                self._tasks.start(self._carry_out(request))
 
     def disown(self, name: str) -> None:
         self._owned.pop(name, None)
@@ -74,16 +74,11 @@ class ForgetHandler:
         self._changed.set()
         if self._begun.get(request.user_id) != request.id:
             self._begun[request.user_id] = request.id
-            self._start(self._carry_out(request, everywhere=[DOCUMENTS]))
+            self._tasks.start(self._carry_out(request, everywhere=[DOCUMENTS]))
 
     async def close(self) -> None:
         """What is not done by now is somebody else's."""
-        await cancelled(*self._tasks)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._tasks.close()
 
     async def _carry_out(self, request: ForgetRequest, everywhere: Sequence[str] = ()) -> None:
         """Until nothing of it is left here. `everywhere`: scopes to be dealt with although others already have."""

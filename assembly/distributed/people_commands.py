@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from assembly.data_folder import read_state
 from assembly.distributed.forgetting import forgotten_across
@@ -18,7 +17,7 @@ from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import Parts
 from assembly.slash_commands import not_forgotten, slash_commands, summary
-from clock import cancelled, run_blocking
+from clock import BackgroundTasks, run_blocking
 from model.events import Event
 from services.conversations import phrases
 from services.discord import Dispatch
@@ -57,19 +56,19 @@ class PeopleServices:
     documents: Documents | None
     commands: Commands | None = None
     _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     def on_dispatch(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
         """A server, a channel, a role or a thread."""
         for event in events:
             self.parts.services.history.observe(event)
         if dispatch.t == "GUILD_CREATE" and not dispatch.d.get("unavailable") and self.commands is not None:
-            self._start(self._register(int(str(dispatch.d["id"])), self.commands))
+            self._tasks.start(self._register(int(str(dispatch.d["id"])), self.commands))
 
     def leave_alone(self, user_id: int) -> None:
         """Somebody has opted out."""
         if self.documents is not None:
-            self._start(self.documents.leave_alone(user_id))
+            self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int) -> ForgetResult:
         """For `ForgetHandler`: what all workers can reach, and what this one has in memory."""
@@ -88,7 +87,7 @@ class PeopleServices:
     def on_progress(self, request: ForgetRequest) -> None:
         """Once the team's archive is without somebody, so is what is made of it here."""
         if TEAM not in request.left and (stale := self._stale.pop(request.user_id, None)):
-            self._start(self._make_anew(request.user_id, stale))
+            self._tasks.start(self._make_anew(request.user_id, stale))
 
     async def answer_forget_command(self, call: Call) -> str:
         """`/privacy forget`."""
@@ -98,13 +97,8 @@ class PeopleServices:
             raise not_forgotten(call, error) from error
         return summary(done, phrases(call.language), complete=complete)
 
-    async def close(self) -> None:
-        await cancelled(*self._tasks)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def aclose(self) -> None:
+        await self._tasks.close()
 
     async def _register(self, guild_id: int, commands: Commands) -> None:
         """Unless another process does: Discord takes few registrations."""
@@ -145,21 +139,13 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
         taught=list(taught(bot.servers).values()),
         documents=bot.documents,
     )
-    async with closing(people_services):
+    async with aclosing(people_services):
         if settings.app.dry_run:
             yield people_services
             return
         client, forget = shared.discord.client, people_services.answer_forget_command
         async with slash_commands(client, settings, parts, bot.llm, bot.documents, forget) as people_services.commands:
             yield people_services
-
-
-@asynccontextmanager
-async def closing(people_services: PeopleServices) -> AsyncGenerator[PeopleServices]:
-    try:
-        yield people_services
-    finally:
-        await people_services.close()
 
 
 async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:

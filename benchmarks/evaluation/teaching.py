@@ -26,11 +26,11 @@ from benchmarks.evaluation.data import recordings
 from benchmarks.evaluation.fitting import Weights, regression
 from benchmarks.evaluation.replaying import configured, pairs_in, replayed_apart
 from benchmarks.evaluation.signals import asking_in
-from services.knowledge import IndexEntry, LibrarySearch, Source, exchanges
+from services.knowledge import IndexEntry, LibrarySearch, Source
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder
 from services.search.retrieval import TeamAnswer, TeamAnswerSignals
-from services.team import Pair
+from services.team import Pair, exchanges_of
 
 NAMES = ("keywords", "ahead", "near", "missing")
 SEEDS = range(1, 7)
@@ -131,7 +131,7 @@ def _labels(recording: str) -> dict[tuple[int, int], str]:
 
 def _first_of(pair: Pair, taught: TeamAnswer) -> int:
     """The id of the message with which an exchange begins."""
-    return pair.message_ids[[each.turns[0] for each in exchanges(_turns(pair))][taught.hit.kept.section]]
+    return pair.message_ids[[each.turns[0] for each in exchanges_of(pair)][taught.hit.kept.section]]
 
 
 def _turns(pair: Pair) -> list[tuple[str, str]]:

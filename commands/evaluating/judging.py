@@ -18,7 +18,8 @@ class QuestionResult:
 
     Attributes:
         reason: why there is no reply; of a failure, what and where.
-        step: at which it ended, where there is no reply; why: what that step says of it.
+        step: at which it ended, where there is no reply.
+        why: what that step says of it; of a reply, what steps have changed of it.
         sources: cited, else selected.
         tokens: by step, in prompts and completions.
     """

@@ -300,9 +300,9 @@ def expected_text(question: EvalQuestion) -> str:
 
 
 def result_text(got: QuestionResult) -> str:
-    """Say which sources an answer is from, or why there is none."""
+    """Say which sources an answer is from and what was changed of it, or why there is none."""
     if got.outcome is OutcomeKind.REPLIED:
-        return f"{'pointed to ' if got.points else ''}{_cited(got)}"
+        return f"{'pointed to ' if got.points else ''}{_cited(got)}" + (f"; {_short(got.why)}" if got.why else "")
     at = f"{got.step}: " if got.step and got.outcome is OutcomeKind.SKIPPED else ""
     return f"{at}{got.reason or got.outcome}" + (f": {_short(got.why)}" if got.why else "")
 

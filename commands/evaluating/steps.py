@@ -117,7 +117,7 @@ def question_result(result: AIResult) -> QuestionResult:
         level=debug.get("level"),
         reason=debug["reason"],
         step=step,
-        why="" if step is None or outcome is not OutcomeKind.SKIPPED else _why(step, debug),
+        why=_changed(debug) if result.should_reply else _why(step, debug) if outcome is OutcomeKind.SKIPPED else "",
         sources=result.citations,
         reply=result.reply_text or "",
         llm_calls=debug["llm_calls"],
@@ -125,8 +125,16 @@ def question_result(result: AIResult) -> QuestionResult:
     )
 
 
-def _why(step: str, path: Mapping[str, Any]) -> str:
+def _changed(path: Mapping[str, Any]) -> str:
+    """Say what steps have changed of an answer that was given."""
+    altering = {name: decision.says for name, decision in DECISIONS.items() if decision.alters and name in path}
+    return "; ".join(f"{name}: {says(path[name])}" for name, says in altering.items() if says is not None)
+
+
+def _why(step: str | None, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
+    if step is None:
+        return ""
     if words := DECISIONS[step].words:
         said = path[step][words]
         return said if isinstance(said, str) else "; ".join(said)

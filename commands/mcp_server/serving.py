@@ -14,11 +14,12 @@ from typing import Literal
 
 from assembly import Unusable
 from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
-from assembly.documents import store_of, tools_over
+from assembly.documents import libraries_of, store_of
 from assembly.knowledge import temporary_index
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
 from commands.arguments import DONE
 from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, QuestionBudget, ReadableThreads, ServedTool
+from services.documents.tools import ToolModel, build
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
 from services.redaction import Redactor
 from services.storage import DataFolder
@@ -129,13 +130,12 @@ async def _file_tools(
     folder = DataFolder(settings.app.data_dir)
     store = store_of(folder, chosen.store, read_only_with=Path(copies))
     stack.push_async_callback(store.close)
-    by_name = tools_over(
-        chosen,
-        store,
-        await enter(open_embedder(settings.document_embeddings)),
-        asker,
-        model="" if llm is None else llm.model,
-        usage=usage,
+    by_name = build(
+        store=store,
+        embedder=await enter(open_embedder(settings.document_embeddings)),
+        model=None if asker is None else ToolModel(asker, "" if llm is None else llm.model, usage),
+        configs=libraries_of(chosen),
+        store_seconds=chosen.store_timeout_seconds,
         reply_language=settings.ai_response.reply_language,
     )
     threads = ReadableThreads(settings.mcp.channels, folder.posts)

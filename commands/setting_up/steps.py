@@ -21,8 +21,7 @@ from assembly.sources import SourceSetup, documents_in, source_kinds, web_for
 from clock import now
 from commands.arguments import FAILED
 from commands.ask import ask
-from commands.check import Finding, Verdict, try_model, unwritable_because
-from commands.check import token_row as judged_token
+from commands.check import Finding, Verdict, token_row, try_model, unwritable_because
 from commands.init_kb import init_kb
 from commands.setting_up.answers import (
     LATER,
@@ -62,11 +61,11 @@ def ask_for_discord(answers: Answers, own: OperatorFiles, tell: WizardOutput) ->
         without = "no token: the bot cannot start without one, everything else works"
         tell.warn("the token stays as it is, unchecked" if present else without)
         return
-    token_row, bot = checked
+    token, bot = checked
     if not answers.interactive and bot.refused is not None:
         answers.ask(question, refusing(bot.refused))
-    if token_row != present:
-        own.keep({"discord.token": token_row})
+    if token != present:
+        own.keep({"discord.token": token})
     if bot.unknown is not None:
         tell.warn(f"not checked: {bot.unknown}")
         return
@@ -74,7 +73,7 @@ def ask_for_discord(answers: Answers, own: OperatorFiles, tell: WizardOutput) ->
     if bot.refused is not None:
         tell.bad(bot.refused)
         again = Question("discord_token", "Enter when it is switched on, or `later`")
-        bot = answers.ask(again, lambda text: bot if text == LATER else _allowed(token_row)) or bot
+        bot = answers.ask(again, lambda text: bot if text == LATER else _allowed(token)) or bot
     if bot.refused is None:
         tell.good("it is shown what people write")
     if bot.application_id:
@@ -93,7 +92,7 @@ def _identified(text: str, own: OperatorFiles) -> tuple[str, Identity] | None:
     """The token and whose it is; None for later."""
     if text.lower() == LATER:
         return None
-    form = judged_token(own.tried({"discord.token": text}))
+    form = token_row(own.tried({"discord.token": text}))
     if form.verdict is not Verdict.OK:
         raise WrongAnswer(f"{'this' if form.says.startswith('is not a ') else 'it'} {form.says}")
     bot = run_async(identity(text))
@@ -102,8 +101,8 @@ def _identified(text: str, own: OperatorFiles) -> tuple[str, Identity] | None:
     return text, bot
 
 
-def _allowed(token_row: str) -> Identity:
-    bot = run_async(identity(token_row))
+def _allowed(token: str) -> Identity:
+    bot = run_async(identity(token))
     if bot.refused is not None:
         raise WrongAnswer(bot.refused)
     return bot
@@ -112,8 +111,8 @@ def _allowed(token_row: str) -> Identity:
 def ask_for_team(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("The team: from whose answers the bot learns, and over whom it does not talk")
     discord = own.settings.discord
-    token_row = discord.token.get_secret_value()
-    servers = _servers(answers, tell, token_row) if token_row else ()
+    token = discord.token.get_secret_value()
+    servers = _servers(answers, tell, token) if token else ()
     listed = [(role.id, role.name, server.name) for server in servers for role in server.roles]
     if answers.interactive:
         tell.say(WHERE_IDS_ARE)
@@ -127,7 +126,7 @@ def ask_for_team(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> No
     )
     people = answers.ask(
         Question("team_people", f"Single people of the team, user ids, with commas between; or `{NONE}`"),
-        lambda text: _checked_people(text, token_row),
+        lambda text: _checked_people(text, token),
         _joined(discord.team_member_ids),
     )
     for key, chosen, present in (
@@ -144,15 +143,15 @@ def ask_for_team(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> No
         tell.warn("nobody is in the team, so nothing is learned")
 
 
-def _servers(answers: Answers, tell: WizardOutput, token_row: str) -> Sequence[Server]:
+def _servers(answers: Answers, tell: WizardOutput, token: str) -> Sequence[Server]:
     """Give the servers that the bot is in; a person at the terminal may invite it first."""
-    found = run_async(servers_of(token_row))
+    found = run_async(servers_of(token))
     while not found and answers.interactive:
         tell.warn("the bot is in no server yet: open the address above")
         question = Question("team_roles", "Enter to look again, or `later` to give ids without a list")
         if answers.ask(question, str.lower) == LATER:
             break
-        found = run_async(servers_of(token_row))
+        found = run_async(servers_of(token))
     if isinstance(found, Identity):
         tell.warn(f"its servers are not known: {found.refused or found.unknown}")
         return ()
@@ -183,12 +182,12 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def _checked_people(text: str, token_row: str) -> dict[int, str]:
+def _checked_people(text: str, token: str) -> dict[int, str]:
     """Ids with names, as far as those are known. Raises WrongAnswer."""
     found: dict[int, str] = {}
     for word in _words(text):
         user_id = _id(word, "user")
-        name = run_async(name_of(token_row, user_id)) if token_row else str(user_id)
+        name = run_async(name_of(token, user_id)) if token else str(user_id)
         if name is None:
             raise WrongAnswer(f"Discord knows no user {user_id}: copy the id with Developer Mode (user › Copy User ID)")
         found[user_id] = str(user_id) if isinstance(name, Identity) else name

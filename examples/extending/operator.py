@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 
 from dataflow.basics import Handlers, operator
+from model.steps import Decision, Lane, StepInfo
+from model.words import number_of
 from services.assistant import Inquiry
 
 T = TypeVar("T")
@@ -48,9 +50,26 @@ def slow_mode(key: Callable[[T], K], seconds: float) -> Callable[[Observable[T]]
 
 
 def sign(signature: str) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
-    """A step after `generate`: add a line below every answer."""
+    """A step after `generate`: add a line below every draft."""
 
     async def signed(inquiry: Inquiry) -> Inquiry:
-        return inquiry._replace(draft=f"{inquiry.draft}\n\n{signature}")
+        draft = f"{inquiry.draft}\n\n{signature}"
+        inquiry.decisions["sign"] = {"characters": len(draft)}
+        return inquiry._replace(draft=draft)
 
     return signed
+
+
+def _signed(decided: Mapping[str, Any]) -> str:
+    return f"{number_of(decided['characters'], 'character')} with the signature"
+
+
+SIGN = StepInfo(
+    name="sign",
+    lane=Lane.ANSWERS,
+    title="sign",
+    says="a line below the draft",
+    of_parts=True,
+    decides=Decision(name="sign", recorded=True, alters=True, says=_signed),
+)
+"""Its row of `model.steps.STEPS`."""

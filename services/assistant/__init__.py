@@ -28,7 +28,7 @@ from services.assistant.curator import (
 )
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
-from services.assistant.pointing import is_worth_showing, nothing_found, pointers
+from services.assistant.pointing import is_worth_showing, linkable_in, nothing_found, pointers
 from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import first_quote
 from services.assistant.recent_replies import RecentReplies

@@ -75,12 +75,12 @@ class Assistant(Protocol):
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         """Citations name sources, or the ids of conversations in sources of the team.
 
-        `shorten`: an earlier draft was longer than `max_chars`; this changes the prompt. `toolset`: what may be
+        `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: what may be
         looked up before answering.
         """
         ...
@@ -130,7 +130,7 @@ class ModelAssistant:
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         given = _given(sources)
@@ -141,7 +141,7 @@ class ModelAssistant:
             query,
             given,
             max_chars=max_chars,
-            shorten=shorten,
+            was_too_long=was_too_long,
             files=files,
             out_of_scope_hint=self._out_of_scope_hint,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason
+from services.assistant.citations import remove_foreign_links
 from services.knowledge import Source
 from services.llm import Usage
 from services.search import Level
@@ -31,6 +33,7 @@ class Inquiry(NamedTuple):
         messages: those that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.
         asked_in_view: whether the asker can view the place; true where they write in it.
+        first_draft: as it was before later steps changed it: what the asker has been told is compared by this text.
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
         links: addresses that follow the draft.
@@ -51,11 +54,18 @@ class Inquiry(NamedTuple):
     selected: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     draft: str = ""
+    first_draft: str = ""
     citations: tuple[str, ...] = ()
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
     guess: Inquiry | None = None
+
+    def drafted(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
+        """The inquiry with a draft: `text` without the addresses that no `trusted` text holds. Words of others become a
+        draft in no other way. `found`: what else is known now.
+        """
+        return self._replace(draft=remove_foreign_links(text, trusted), citations=tuple(citations), **found)
 
     @property
     def token(self) -> CancelToken:

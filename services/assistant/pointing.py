@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import asked_earlier, by_team, in_known_languages, named, without_names
+from services.assistant.quoting import asked_earlier, by_team, in_known_languages, section_name, without_names
 from services.conversations import Phrases
 from services.search import NEAREST, Found, Hit, Level, StoredPassage, pages_of, terms
 
@@ -97,7 +97,8 @@ def _tidy(line: str) -> str:
     return line
 
 
-MOST = 3
+MOST_PLACES = 3
+"""That are named where there is no answer."""
 
 
 def is_worth_showing(found: Found) -> bool:
@@ -108,7 +109,7 @@ def is_worth_showing(found: Found) -> bool:
 def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
     """A few lines that name the best pages, and their ids."""
     chosen = _chosen(found, query)
-    lines = [f"• {_linked(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
+    lines = [f"• {section_link(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
 
 
@@ -118,9 +119,9 @@ def _chosen(found: Found, query: str) -> list[Hit]:
     answers = [each for each in found.taught if each.confidence >= NEAREST and each.hit.kept.quotable]
     best = max((each.confidence for each in answers), default=0.0)
     if best < found.of_pages:
-        return [*pages[: MOST - 1], *(each.hit for each in answers[:1]), *pages[MOST - 1 :]][:MOST]
-    kept = answers[: MOST - 1] if found.of_pages >= NEAREST else answers
-    return [*(each.hit for each in kept), *(pages if found.of_pages >= NEAREST or not kept else [])][:MOST]
+        return [*pages[: MOST_PLACES - 1], *(each.hit for each in answers[:1]), *pages[MOST_PLACES - 1 :]][:MOST_PLACES]
+    kept = answers[: MOST_PLACES - 1] if found.of_pages >= NEAREST else answers
+    return [*(each.hit for each in kept), *(pages if found.of_pages >= NEAREST or not kept else [])][:MOST_PLACES]
 
 
 def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
@@ -137,13 +138,21 @@ def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = 
         text = f"{say.found_nothing_at_all} {say.nearest_question(question)}"
     else:
         answer = None
-        text = say.found_nothing(_linked(page, addresses, say)) if page is not None else say.found_nothing_at_all
+        text = say.found_nothing(section_link(page, addresses, say)) if page is not None else say.found_nothing_at_all
     nearest = answer or page
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
-def _linked(hit: Hit, addresses: Addresses, say: Phrases) -> str:
-    name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else named(hit.kept, say)
+def linkable_in(found: Found, addresses: Addresses) -> list[str]:
+    """The texts whose addresses may be repeated in a pointer: pages, answers of the team, and where both are."""
+    hits = [*found.documents, *(each.hit for each in found.taught)]
+    said = [hit.kept.text if by_team(hit.kept) else f"{hit.kept.title}\n{hit.kept.with_heading}" for hit in hits]
+    return [*said, *(addresses.section(hit.kept) or "" for hit in hits)]
+
+
+def section_link(hit: Hit, addresses: Addresses, say: Phrases) -> str:
+    """A section as people are shown it: its name or the day of the team's answer, a link where it has an address."""
+    name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else section_name(hit.kept, say)
     address = addresses.section(hit.kept)
     return f"[{name}](<{address}>)" if address else name
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from model.conversations import Conversation, Role
+from model.conversations import Conversation, Role, Turn
+from model.words import number_of
 from services.assistant import rules as fixed
 from services.assistant.citations import conversation_label
 from services.knowledge import IndexEntry, pair_ids, topic_for_model
@@ -34,6 +35,8 @@ def holds_runbook(files: Sequence[str]) -> bool:
 
 PAIR_CHARS = 24_000
 """Of one conversation, shown to a model: of a longer one its beginning and its end."""
+CONVERSATION_CHARS = 24_000
+"""Of the conversation in which a question is asked, shown to a model."""
 TURN_CHARS = 6_000
 _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
@@ -163,7 +166,7 @@ def generate(
     sources: Sequence[Given],
     *,
     max_chars: int,
-    shorten: bool = False,
+    was_too_long: bool = False,
     files: Sequence[str] | None = None,
     out_of_scope_hint: str = "",
 ) -> Prompt:
@@ -183,7 +186,7 @@ def generate(
         *_if(files is not None, fixed.TOOL_RULES),
         *_if(files is not None and holds_runbook(files), fixed.TOOL_RUNBOOKS),
     )
-    ending = fixed.SHORTEN.format(max_chars=max_chars) if shorten else "Answer the question."
+    ending = fixed.SHORTEN.format(max_chars=max_chars) if was_too_long else "Answer the question."
     asked = section("question", [Field("Question", query)])
     return Prompt(
         system(tasks.generate, tasks.project_introduction, rules, *_labels(conversation)),
@@ -280,9 +283,10 @@ def _joined(*parts: str) -> str:
 def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
     """Turns, with the numbers of their images; with `message_ids`, in the terms in which images are summarised."""
     fields: list[Field] = []
-    seen = 0
+    seen = left_out = 0
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
-    for turn, message_id in zip(conversation.turns, ids, strict=True):
+    shown = _within_room(conversation.turns, with_images=message_ids is not None)
+    for at, (turn, message_id) in enumerate(zip(conversation.turns, ids, strict=True)):
         label = "You" if turn.role is Role.ASSISTANT else "User"
         images = [f"image {seen + number}" for number in range(1, len(turn.images) + 1)]
         seen += len(images)
@@ -291,8 +295,35 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
             label += f" (message_id {message_id}; {', '.join(images)})"
         elif images:
             label += f" ({', '.join(images)})"
-        fields.append(Field(label, turn.text))
+        if at not in shown:
+            left_out += 1
+            continue
+        if left_out:
+            fields.append(Field("Left out", number_of(left_out, "message")))
+            left_out = 0
+        fields.append(Field(label, shown[at]))
+    if left_out:
+        fields.append(Field("Left out", number_of(left_out, "message")))
     return section("conversation", fields)
+
+
+def _within_room(turns: Sequence[Turn], *, with_images: bool) -> Mapping[int, str]:
+    """Return the texts of the turns that are shown, by their places: what is asked now, the first one, which tells the
+    subject, and of the others the newest. `with_images`: before all of them, those that have images.
+    """
+    texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
+
+    def rank(at: int) -> tuple[bool, bool, bool, int]:
+        return not (with_images and turns[at].images), not turns[at].asked_now, at != 0, -at
+
+    shown: dict[int, str] = {}
+    room = CONVERSATION_CHARS
+    for at in sorted(range(len(turns)), key=rank):
+        room -= len(texts[at])
+        if room < 0 and shown:
+            break
+        shown[at] = texts[at]
+    return shown
 
 
 def _offered(entry: Offered) -> Iterable[Field]:

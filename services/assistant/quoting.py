@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from services.assistant.citations import remove_foreign_links
 from services.conversations import Phrases
 from services.knowledge import bare_name
 from services.search import ENGLISH, Hit, StoredPassage, language_of, without_addressee
@@ -88,7 +89,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        origin = say.quoted_from(named(quote.hit.kept, say))
+        origin = say.quoted_from(section_name(quote.hit.kept, say))
         text = shortened(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
@@ -97,7 +98,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         room -= len(parts[-1]) + 2
     if not parts:
         return "", []
-    listed = list(dict.fromkeys(named(hit.kept, say) for hit in also))
+    listed = list(dict.fromkeys(section_name(hit.kept, say) for hit in also))
     line = f"{say.also} {', '.join(listed)}"
     if listed and len(line) + 2 <= room:
         parts.append(line)
@@ -115,8 +116,8 @@ def from_the_team(kept: StoredPassage, text: str, say: Phrases, max_chars: int) 
 
 
 def asked_earlier(kept: StoredPassage) -> str:
-    """The question that an answer of the team was given to, in a line."""
-    said = " ".join(kept.headings[-1].split()) if kept.headings else ""
+    """The question that an answer of the team was given to, in a line, without addresses: anybody may have asked it."""
+    said = remove_foreign_links(" ".join(kept.headings[-1].split()), ()) if kept.headings else ""
     asked = _plain(without_addressee(without_names(said)))
     return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 
@@ -140,7 +141,7 @@ def by_team(kept: StoredPassage) -> bool:
     return kept.source_id.startswith("team:")
 
 
-def named(kept: StoredPassage, say: Phrases) -> str:
+def section_name(kept: StoredPassage, say: Phrases) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either.
 
     What the team answered is called just that: the question may name people.

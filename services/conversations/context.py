@@ -65,11 +65,11 @@ class Context:
         return self._in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
-        """Return the conversation of a team member's part: its id in the archive, and its messages.
+        """Return what is captured of a team member's part: the id of the conversation (`ConversationKind` says of which
+        message or place), and its messages in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
-        The id is `thread_<id>` for the conversation that a thread was opened for; else `reply_<id>` of its first
-        message, or of the first message in the chain of replies that leads back to before the start of the program.
+        The part is as it was when its window closed: later edits have no effect.
         """
         place, name = part.place, self._follower.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
@@ -79,14 +79,16 @@ class Context:
             if self._follower.conversation_of(each.id) in {None, name}
             and (self._history.place(each.channel_id).public or not place.public)
         }
+        messages |= {each.id: each for each in part.messages}
+        whole = [messages[message_id] for message_id in sorted(messages)]
         if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
-            return ConversationKind.THREAD.make(place.id), tuple(messages.values())
+            return ConversationKind.THREAD.make(place.id), whole
         first = part.messages[0].id if name is None else name
         while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
             if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
                 break
             first = reply.message_id
-        return ConversationKind.REPLY.make(first), tuple(messages.values())
+        return ConversationKind.REPLY.make(first), whole
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
         """Follow replies from message to message and add each message to `found` once. A message from before the start

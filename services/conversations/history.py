@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from model.bounded import Bounded
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
 from services.discord import Fetcher
@@ -138,9 +139,9 @@ class History:
         self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
-        self._gone: OrderedDict[int, None] = OrderedDict()
-        self._edited: OrderedDict[int, None] = OrderedDict()
-        self._early: OrderedDict[int, Edited] = OrderedDict()  # edits that came before their message, by its id
+        self._gone = Bounded[int, None](KEPT_GONE)
+        self._edited = Bounded[int, None](KEPT_GONE)
+        self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
         self._live_from = 0
         self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
 
@@ -156,7 +157,7 @@ class History:
             case Deleted(channel_id=channel_id, message_ids=message_ids):
                 for message_id in message_ids:
                     self._timeline(channel_id).remove(message_id)
-                    _keep(self._gone, message_id)
+                    self._gone[message_id] = None
             case PlaceSeen(place=place):
                 self.meet(place)
             case PlaceGone(place_id=place_id):
@@ -240,7 +241,7 @@ class History:
         await self._fetch_around(self._fetcher, channel_id, message_id)
         found = timeline.get(message_id)
         if found is None:
-            _keep(self._gone, message_id)
+            self._gone[message_id] = None
         return found
 
     async def starter(self, thread: Place) -> Message | None:
@@ -251,7 +252,7 @@ class History:
         if found is None and self._fetcher is not None and thread.id not in self._gone:
             found = await self._fetcher.message(thread.parent_id, thread.id)
             if found is None:
-                _keep(self._gone, thread.id)
+                self._gone[thread.id] = None
             else:
                 self._timeline(thread.parent_id).add(found)
         return found
@@ -327,7 +328,7 @@ class History:
     def _add_posted(self, message: Message) -> None:
         edit = self._early.pop(message.id, None)
         if edit is not None:
-            _keep(self._edited, message.id)
+            self._edited[message.id] = None
             message = edited(message, edit)
         # A second delivery knows nothing of an edit or deletion since.
         outdated = message.id in self._edited and self.known(message.channel_id, message.id) is not None
@@ -346,18 +347,10 @@ class History:
         message = timeline.get(edit.message_id)
         if message is not None:
             timeline.add(edited(message, edit))
-            _keep(self._edited, edit.message_id)
+            self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:
             earlier = self._early.get(edit.message_id)
             self._early[edit.message_id] = edit if earlier is None else edited(earlier, edit)
-            if len(self._early) > KEPT_EARLY:
-                self._early.popitem(last=False)
-
-
-def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
-    ids[message_id] = None
-    if len(ids) > KEPT_GONE:
-        ids.popitem(last=False)
 
 
 def edited(message: M, edit: Edited) -> M:

@@ -101,15 +101,15 @@ class InFlight:
         for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
             self._call_off(message_id, Reason.DELETED)
 
-    def settle(self, end: Result) -> None:
+    def release(self, end: Result) -> None:
         """Release messages that have their outcome."""
         match end:
             case Outcome(part=part):
-                self._release(part.message_ids, part.number)
+                self._drop(part.message_ids, part.number)
             case Ignored(message_ids=message_ids, part_number=part_number):
-                self._release(message_ids, part_number)
+                self._drop(message_ids, part_number)
             case _:
-                self._release((end.message_id,))
+                self._drop((end.message_id,))
 
     def stop(self) -> None:
         """Cancel every part, including those still to come: the grace period is over."""
@@ -126,7 +126,7 @@ class InFlight:
         else:
             held.error = held.error or WorkCancelled(reason)
 
-    def _release(self, message_ids: Iterable[int], part_number: int | None = None) -> None:
+    def _drop(self, message_ids: Iterable[int], part_number: int | None = None) -> None:
         for message_id in message_ids:
             self._move(message_id, None)
             self._held.pop(message_id, None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from clock import run_blocking
 from model.batches import Key
+from model.bounded import Bounded
 from model.events import Event, Ready, Typing
 from model.messages import Author, AuthorType, Message
 from model.servers import Servers
@@ -49,7 +49,7 @@ class People:
         self.bot_id: int | None = None
         self._teams = teams
         self._fetcher = fetcher
-        self._seen: OrderedDict[tuple[int | None, int], AuthorType] = OrderedDict()
+        self._seen = Bounded[tuple[int | None, int], AuthorType](KNOWN_PEOPLE)
 
     def observe(self, event: Event) -> None:
         if isinstance(event, Ready):
@@ -95,9 +95,6 @@ class People:
         outside = self._teams[owner].role_ids.isdisjoint(role_ids)
         kind = AuthorType.COMMUNITY_USER if outside else AuthorType.TEAM_MEMBER
         self._seen[owner, user_id] = kind
-        self._seen.move_to_end((owner, user_id))
-        if len(self._seen) > KNOWN_PEOPLE:
-            self._seen.popitem(last=False)
         return kind
 
 
@@ -135,28 +132,22 @@ class ThreadAccess:
 class TeamActivity:
     """Remembers whom team members have replied to lately, by place."""
 
-    def __init__(self, people: People, history: History) -> None:
-        self._people = people
+    def __init__(self, history: History) -> None:
         self._history = history
-        self._helped: OrderedDict[Key, tuple[float, ...]] = OrderedDict()
+        self._helped = Bounded[Key, tuple[float, ...]](KNOWN_HELPED)
 
     def observe(self, message: Message) -> None:
-        """Take in a message; each once, in the order received."""
-        if message.reply_to is not None and self._people.is_team(message.author, self._history.guild_of(message)):
+        """Take in a message of a team member; each once, in the order received."""
+        if message.reply_to is not None:
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
-                _add_reply_time(self._helped, Key(message.channel_id, target.author.id), message.at)
+                key = Key(message.channel_id, target.author.id)
+                # Most have one: a deque takes 600 bytes at least.
+                self._helped[key] = (*self._helped.get(key, ()), message.at)[-REPLY_TIMES:]
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
         """True if a team member replied to this person in this place between `since` and `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
-
-
-def _add_reply_time(remembered: OrderedDict[Key, tuple[float, ...]], key: Key, at: float) -> None:
-    remembered[key] = (*remembered.get(key, ()), at)[-REPLY_TIMES:]  # most have one: a deque takes 600 bytes at least
-    remembered.move_to_end(key)
-    if len(remembered) > KNOWN_HELPED:
-        remembered.popitem(last=False)
 
 
 class OptOutRegistry(Protocol):
@@ -239,8 +230,8 @@ class TypingTracker:
         """`guild_of`: the server of a place; None: not known."""
         self._people = people
         self._guild_of = guild_of
-        self._heard: OrderedDict[Key, float] = OrderedDict()
-        self._team: OrderedDict[Key, float] = OrderedDict()
+        self._heard = Bounded[Key, float](KNOWN_TYPISTS)
+        self._team = Bounded[Key, float](KNOWN_TYPISTS)
 
     def note(self, event: Typing) -> None:
         """Take in a typing event; each once, in the order received."""
@@ -266,8 +257,7 @@ class TypingTracker:
         return max(times, default=float("-inf")) + TYPING_SECONDS
 
 
-def _add_typing_time(remembered: OrderedDict[Key, float], key: Key, at: float, seconds: float) -> None:
+def _add_typing_time(remembered: Bounded[Key, float], key: Key, at: float, seconds: float) -> None:
     remembered[key] = at
-    remembered.move_to_end(key)
-    while remembered[next(iter(remembered))] < at - seconds or len(remembered) > KNOWN_TYPISTS:
+    while remembered[next(iter(remembered))] < at - seconds:
         remembered.popitem(last=False)

@@ -15,7 +15,6 @@ from typing import Any, cast
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "pt", "ru", "zh", "ja")
 """ISO 639-1. Whoever speaks another language reads English."""
-MOST_CHARS = 200
 
 _FEW = 4
 _BOOKS = Path(__file__).with_name("phrasebook")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -190,23 +191,23 @@ class Seen:
             self._marks[-guild_id] = Watermark(snowflake_at(at))
             self._changed()
 
-    def arrived(self, message: Message) -> None:
-        mark = self._marks.get(message.channel_id)
+    def arrived(self, place_id: int, message_id: int) -> None:
+        mark = self._marks.get(place_id)
         if mark is None:
-            mark = self._marks[message.channel_id] = Watermark(message.id - 1)
-        if message.id > mark.below and message.id not in mark.done:
-            mark.open.add(message.id)
+            mark = self._marks[place_id] = Watermark(message_id - 1)
+        if message_id > mark.below and message_id not in mark.done:
+            mark.open.add(message_id)
 
-    def settled(self, end: Result) -> None:
+    def ended(self, end: Result) -> None:
         """Note the outcome of messages. Those that a shutdown cancelled are left open: catch-up brings them again."""
         match end:
             case Outcome(part=part):
                 if end.reason != Reason.SHUTDOWN:
-                    self._close(part.place.id, part.message_ids)
+                    self.close(part.place.id, part.message_ids)
             case Ignored(channel_id=channel_id, message_ids=message_ids):
-                self._close(channel_id, message_ids)
+                self.close(channel_id, message_ids)
             case Removed(channel_id=channel_id, message_id=message_id):
-                self._close(channel_id, (message_id,))
+                self.close(channel_id, (message_id,))
 
     def has_outcome(self, channel_id: int, message_id: int) -> bool:
         """True if a message has its outcome."""
@@ -222,19 +223,22 @@ class Seen:
     def marks(self) -> Mapping[int, Watermark]:
         return self._marks
 
-    def forget_quiet(self, seconds: float) -> None:
-        """Drop the marks of places where nothing was said in the last `seconds` before the newest message of all.
+    def forget_quiet(self, seconds: float, most: float = math.inf) -> None:
+        """Drop the marks of places where nothing was said in the last `seconds` before the newest message of all, and
+        of the longest quiet ones beyond `most`.
 
         A message there is new then, and is caught up with by the mark of the guild. This goes by Discord's time: a
         clock that is ahead drops nothing.
         """
         newest = max((mark.below for place_id, mark in self._marks.items() if place_id > 0), default=0)
         limit = newest - (round(seconds * 1000) << 22)
-        for place_id, mark in list(self._marks.items()):
-            if place_id > 0 and max((mark.below, *mark.done)) < limit and not mark.open:
+        quiet = [(max((mark.below, *mark.done)), id_) for id_, mark in self._marks.items() if id_ > 0 and not mark.open]
+        for rank, (last, place_id) in enumerate(sorted(quiet)):
+            if last < limit or rank < len(quiet) - most:
                 del self._marks[place_id]
 
-    def _close(self, place_id: int, message_ids: tuple[int, ...]) -> None:
+    def close(self, place_id: int, message_ids: Collection[int]) -> None:
+        """Note that messages have their outcome."""
         mark = self._marks.get(place_id)
         if mark is None:
             return

@@ -12,13 +12,14 @@ import re
 import sys
 from array import array
 from bisect import bisect_left, insort
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from model.batches import Key
+from model.bounded import Bounded
 from model.messages import AuthorType, Message, Place
 from services.search import terms
 
@@ -184,9 +185,6 @@ class KnownMessages:
 
 # The memory
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
 KEPT_MESSAGES = 50_000
 KEPT_TALKS = 5_000
 KEPT_PEOPLE = 20_000  # and as many names; one person in two places counts as two
@@ -259,16 +257,16 @@ class ConversationMemory:
 
     def __init__(self) -> None:
         self.spoken = KnownMessages(KEPT_MESSAGES)
-        self.talks: OrderedDict[int, ConversationState] = OrderedDict()
-        self.people: OrderedDict[Key, PersonState] = OrderedDict()
-        self.names: OrderedDict[tuple[int, str], int] = OrderedDict()
-        self.scenes: OrderedDict[int, PlaceState] = OrderedDict()
+        self.talks = Bounded[int, ConversationState](KEPT_TALKS)
+        self.people = Bounded[Key, PersonState](KEPT_PEOPLE)
+        self.names = Bounded[tuple[int, str], int](KEPT_PEOPLE)
+        self.scenes = Bounded[int, PlaceState](KEPT_SCENES)
 
     def scene(self, place_id: int) -> PlaceState:
-        return _get_or_add(self.scenes, place_id, PlaceState, KEPT_SCENES)
+        return self.scenes.touch(place_id, PlaceState)
 
     def person(self, place_id: int, user_id: int) -> PersonState:
-        return _get_or_add(self.people, Key(place_id, user_id), PersonState, KEPT_PEOPLE)
+        return self.people.touch(Key(place_id, user_id), PersonState)
 
     def takes_part(self, user_id: int, conversation: int) -> bool:
         talk = self.talks.get(conversation)
@@ -286,7 +284,7 @@ class ConversationMemory:
         spoken = KnownMessage(conversation, message.channel_id, author.id, author_type, at)
         self.spoken.add(message.id, spoken)
         if author.name:
-            _remember(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
+            self.names[message.channel_id, author.name.casefold()] = author.id
         talk = self._joined(message.id, author.id, conversation)
         talk.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
         _drop_oldest(talk.words, KEPT_WORDS)
@@ -312,7 +310,7 @@ class ConversationMemory:
         return True
 
     def _joined(self, message_id: int, author_id: int, conversation: int) -> ConversationState:
-        talk = _get_or_add(self.talks, conversation, ConversationState, KEPT_TALKS)
+        talk = self.talks.touch(conversation, ConversationState)
         insort(talk.message_ids, message_id)
         del talk.message_ids[:-KEPT_OF_TALK]
         talk.members.pop(author_id, None)
@@ -331,23 +329,7 @@ class ConversationMemory:
                 scene.waiting[name] = last.at
 
 
-def _get_or_add(remembered: OrderedDict[K, V], key: K, new: Callable[[], V], most: int) -> V:
-    value = remembered.get(key)
-    if value is None:
-        return _remember(remembered, key, new(), most)
-    remembered.move_to_end(key)
-    return value
-
-
-def _remember(remembered: OrderedDict[K, V], key: K, value: V, most: int) -> V:
-    remembered[key] = value
-    remembered.move_to_end(key)
-    if len(remembered) > most:
-        remembered.popitem(last=False)
-    return value
-
-
-def _drop_oldest(remembered: dict[K, V], most: int) -> None:
+def _drop_oldest(remembered: dict[Any, Any], most: int) -> None:
     while len(remembered) > most:
         del remembered[next(iter(remembered))]
 

@@ -2,7 +2,7 @@
 
 One file is one channel or thread: `guild`, `channel` and, in order of time, `messages`. It has no joins, edits or
 deletions: each message is a MESSAGE_CREATE at the time it was written, with its text as of the export. Most mentions in
-the text are names already.
+the text are names there, and become Discord's notation again.
 
 A thread names its parent as its category and does not say whether that is a forum. It is one if the message that has
 the thread's own id is in the thread: the starter of a forum post is, that of another thread is in the channel.
@@ -11,6 +11,7 @@ the thread's own id is in the thread: the starter of a forum post is, that of an
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, TextIO, cast
@@ -201,7 +202,7 @@ class Export:
             "guild_id": str(self._guild.id),
             "channel_id": str(self._channel.id),
             "author": {"id": str(author.id), "username": author.name or "", "bot": bool(author.is_bot)},
-            "content": exported.content or "",
+            "content": _with_mentions(exported.content or "", exported.mentions or ()),
             "timestamp": exported.timestamp,
             "edited_timestamp": exported.timestamp_edited,
             "attachments": [file.model_dump() for file in exported.attachments or ()],
@@ -223,6 +224,13 @@ class Export:
                 "guild_id": str(self._guild.id),
             }
         return sent
+
+
+def _with_mentions(text: str, mentioned: Iterable[_User]) -> str:
+    """`text` with mentions in Discord's notation again, where they are names: only so is it known where a name ends."""
+    ids = {name: user.id for user in mentioned if (name := user.nickname or user.name)}
+    names = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
+    return re.sub(f"@({names})", lambda found: f"<@{ids[found[1]]}>", text) if ids else text
 
 
 class _TooLarge(ValueError):

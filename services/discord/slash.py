@@ -1,5 +1,5 @@
-"""Slash commands: the table of them, how they are registered and answered, and what a callback gets and may raise. What
-they do is given as callbacks.
+"""Slash commands: what a row of their table holds, how they are registered and answered, and what a callback gets and
+may raise. `assembly/slash_commands.py: COMMANDS` is the table.
 """
 
 from __future__ import annotations
@@ -7,14 +7,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import Parameter, Signature
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import discord
 from discord import app_commands
 from discord.app_commands import Range
+from discord.app_commands.transformers import RangeTransformer
 
+from clock import BackgroundTasks
 from model.messages import Attachment
 from services.discord.live.calls import FAILURES, reason
 from services.discord.text import split
@@ -67,7 +69,7 @@ class CommandRefused(Exception):
     """The command cannot be done; the message is one line for the caller, and says what to do instead."""
 
 
-MOST_CHARS = 1_000  # of a question
+MOST_QUESTION_CHARS = 1_000
 MOST_TITLE_CHARS = 100
 MOST_TEXT_CHARS = 6_000
 """The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
@@ -80,65 +82,36 @@ class CommandOption(NamedTuple):
     type: Any
     required: bool = True
 
+    @property
+    def is_text(self) -> bool:
+        """True if callers write what they like."""
+        return self.type is str or isinstance(self.type, RangeTransformer)
 
-class SlashCommand(NamedTuple):
-    """A slash command. `in_any_case`: it is carried out although nobody may be told."""
+
+QUESTION = CommandOption("What you want to know.", Range[str, 1, MOST_QUESTION_CHARS])
+
+ServicesT = TypeVar("ServicesT")
+
+
+@dataclass(frozen=True)  # no slots: Python 3.11 cannot make a frozen, generic class with them by `SlashCommand[…]()`
+class SlashCommand(Generic[ServicesT]):
+    """A slash command, as a row of a table.
+
+    Attributes:
+        description: what Discord and the documentation say of it.
+        callback: gives the function that carries it out, made of the services that such functions need.
+        in_any_case: it is carried out although nobody may be told.
+        needs_documents: it is offered only where the bot reads files.
+        as_written: its texts reach the callback as they were written, secrets and all, also those of people who have
+            opted out: no model sees them.
+    """
 
     description: str
-    options: Mapping[str, CommandOption] = {}
+    callback: Callable[[ServicesT], Callback]
+    options: Mapping[str, CommandOption] = field(default_factory=dict[str, CommandOption])
     in_any_case: bool = False
-
-
-GROUPS = {
-    "privacy": "What the bot may do with what you write.",
-    "kb": "Your own runbooks, which the bot answers you from.",
-    "evidence": "The files of this thread that the bot can search.",
-}
-"""What is said of commands with a name of two words, by the first of them."""
-
-COMMANDS: Mapping[str, SlashCommand] = {
-    "ask": SlashCommand(
-        "Ask the bot; only you see the answer.",
-        {"question": CommandOption("What you want to know.", Range[str, 1, MOST_CHARS])},
-    ),
-    "privacy opt-out": SlashCommand("Leave me alone: read, learn and record nothing that I write.", in_any_case=True),
-    "privacy opt-in": SlashCommand("Count me in again.", in_any_case=True),
-    "privacy forget": SlashCommand("Remove what the bot has kept of me.", in_any_case=True),
-    "kb add": SlashCommand(
-        "Keep a runbook: a file, or text.",
-        {
-            "file": CommandOption("A text file, such as a .md or .txt.", discord.Attachment, required=False),
-            "text": CommandOption(
-                "The runbook itself, where it is short.", Range[str, 1, MOST_TEXT_CHARS], required=False
-            ),
-            "title": CommandOption(
-                "What it is called; without one, the name of the file.",
-                Range[str, 1, MOST_TITLE_CHARS],
-                required=False,
-            ),
-        },
-    ),
-    "kb list": SlashCommand("Show your runbooks."),
-    "kb remove": SlashCommand(
-        "Remove one of your runbooks.", {"title": CommandOption("Its title, as /kb list shows it.", str)}
-    ),
-    "kb forget": SlashCommand("Remove all of your runbooks."),
-    "kb visibility": SlashCommand(
-        "Say where answers may be taken from your runbooks.",
-        {
-            "where": CommandOption(
-                "private: only in /ask, where nobody else reads. thread: in your threads as well.",
-                Literal["private", "thread"],
-            )
-        },
-    ),
-    "evidence list": SlashCommand("Show the files of this thread."),
-    "evidence delete": SlashCommand(
-        "Have the bot forget a file of this thread.",
-        {"filename": CommandOption("Its name, as /evidence list shows it.", str)},
-    ),
-}
-"""Every slash command. Those without a callback do not exist on Discord; docs/operating.md lists them."""
+    needs_documents: bool = False
+    as_written: bool = False
 
 
 class Answering:
@@ -281,29 +254,33 @@ class _Tree(app_commands.CommandTree[discord.Client]):
 class Commands:
     """One bot's commands. They replace the commands that the application had in a guild before."""
 
-    def __init__(self, client: discord.Client, callbacks: Mapping[str, Callback], speaks: Speaks) -> None:
-        """`callbacks`: by the name of the command in `COMMANDS`."""
+    def __init__(
+        self,
+        client: discord.Client,
+        offered: Mapping[str, tuple[SlashCommand[Any], Callback]],
+        groups: Mapping[str, str],
+        speaks: Speaks,
+    ) -> None:
+        """`offered`: the commands by name, each with what carries it out; `groups`: what is said of those with names of
+        two words, by the first of them.
+        """
         self._answering = Answering(speaks)
         self._tree = _Tree(client, self._answering)
-        for form in _forms(callbacks, self._answering):
+        for form in _forms(offered, groups, self._answering):
             self._tree.add_command(form)
         self._registered: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     def arrived(self, guild_id: int) -> None:
         """Register the commands in a guild, in the background, unless that has been done."""
         if guild_id in self._registered:
             return
         self._registered.add(guild_id)
-        task = asyncio.get_running_loop().create_task(self._register(guild_id), name=f"commands of {guild_id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._register(guild_id), name=f"commands of {guild_id}")
 
     async def close(self) -> None:
         """Answer and register nothing more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._answering.close()
 
     async def _register(self, guild_id: int) -> None:
@@ -322,24 +299,24 @@ class Commands:
             log.info("server %d: commands %s", guild_id, ", ".join(f"/{command.name}" for command in known))
 
 
-def _forms(callbacks: Mapping[str, Callback], answering: Answering) -> Iterable[Form]:
-    """A form for each command that there is a callback for; those of a group in one."""
+def _forms(
+    offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], answering: Answering
+) -> Iterable[Form]:
+    """A form for each command; those of a group in one."""
     forms: dict[str, Form] = {}
-    for name, command in COMMANDS.items():
-        if name not in callbacks:
-            continue
+    for name, (command, callback) in offered.items():
         first, _, second = name.partition(" ")
-        form = _form(second or first, command, callbacks[name], answering)
+        form = _form(second or first, command, callback, answering)
         if not second:
             forms[first] = form
             continue
-        group = forms.setdefault(first, app_commands.Group(name=first, description=GROUPS[first]))
+        group = forms.setdefault(first, app_commands.Group(name=first, description=groups[first]))
         assert isinstance(group, app_commands.Group)  # noqa: S101 (no command is called like a group)
         group.add_command(form)
     return forms.values()
 
 
-def _form(name: str, command: SlashCommand, callback: Callback, answering: Answering) -> Command:
+def _form(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
     async def run(interaction: Interaction, **options: Any) -> None:
         given = {key: _given(value) for key, value in options.items()}
         await answering.answer(interaction, lambda call: callback(call, **given), in_any_case=command.in_any_case)

@@ -27,6 +27,8 @@ NOTATION = re.compile(
 )
 """Discord API reference, "Message formatting"."""
 
+_NOT_OF_A_TOKEN = re.compile(r"[^\w.-]+|(?<=www)\.", re.IGNORECASE)
+
 LATEST = 253_402_300_799  # the last second of the year 9999: later times stay as they were written
 
 PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)+")
@@ -71,11 +73,11 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
         kind, value = found.lastgroup, found[found.lastgroup or 0]
         match kind:
             case "user":
-                return "@" + _one_line(names.get(int(value), "someone"))
+                return "@" + _token(names.get(int(value), "someone"))
             case "role":
-                return "@" + _one_line(names.get(int(value), "role"))
+                return "@" + _token(names.get(int(value), "role"))
             case "channel":
-                return "#" + _one_line(names.get(int(value), "channel"))
+                return "#" + _token(names.get(int(value), "channel"))
             case "emoji":
                 return f":{value}:"
             case "command":
@@ -85,6 +87,11 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
                 return f"{rfc3339(seconds)[:16].replace('T', ' ')} UTC" if 0 <= seconds <= LATEST else found[0]
 
     return NOTATION.sub(replaced, text)
+
+
+def _token(name: str) -> str:
+    """A name as one token that is no address: what people call themselves is not what whoever mentions them says."""
+    return _NOT_OF_A_TOKEN.sub("_", name)
 
 
 def _placeholder(file: Attachment) -> str:
@@ -204,13 +211,20 @@ def _cut(rest: str, fence: Fence | None, limit: int) -> tuple[int, Fence | None]
         stop = len(rest) if (found := rest.find("\n", start)) < 0 else found
         line, before = rest[start:stop], fence
         fence = _after(line, before, limit)
+        looks_like_fence, next_text = FENCE.match(line) is not None, start
         for end in range(max(start, text_begins) + 1, min(stop + 1, len(used))):
             if used[end] + (len(fence.mark) + 1 if fence else 0) > room:
                 break
+            while next_text < stop and (next_text < end or rest[next_text] in " \t"):
+                next_text += 1  # once over each character: a run of blanks may be long
             if end == stop:
                 rank = _rank_of_line_end(rest[stop:], before, fence, limit)
+            elif fence is not before:
+                rank = None
+            elif looks_like_fence or rest.startswith(("```", "~~~"), next_text):
+                rank = FENCE_LIKE
             else:
-                rank = _rank_within(line, end - start, in_code=fence is not None) if fence is before else None
+                rank = _rank_within(line, end - start, in_code=fence is not None)
             if rank is not None:
                 best[rank] = end, fence  # the last of a rank fills the piece most
         start = stop + 1
@@ -229,8 +243,6 @@ def _rank_of_line_end(after: str, before_line: Fence | None, fence: Fence | None
 
 
 def _rank_within(line: str, end: int, *, in_code: bool) -> int:
-    if FENCE.match(line) or FENCE.match(line, end):
-        return FENCE_LIKE
     if not line[end].isspace() or line[end - 1].isspace():
         return ANYWHERE
     ends_sentence = not in_code and line[:end].rstrip("\"')]*_").endswith(tuple(".!?…。！？"))

@@ -5,11 +5,10 @@ alone (docs/facts-from-files.md). `tools` offers the result to a model, which `c
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.ingesting import fill, ingested
+from services.documents.ingesting import fill, ingested, refusal_text
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors
-from services.documents.refusals import refusal_text
 from services.documents.results import QAResult, Status, ToolContext
 from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.thread_files import (
@@ -23,9 +22,9 @@ from services.documents.thread_files import (
     candidates_in,
     forget_evidence,
     is_closed,
+    read_tombstones,
     remove_file,
-    tombstone_flags,
-    tombstones_of,
+    render_tombstones,
 )
 from services.documents.tools import Toolset
 from services.documents.tools.core import unreadable

@@ -1,4 +1,5 @@
-"""Turns the bytes of a file into a document for a store, in another process, and gives a stored document its vectors.
+"""Turns the bytes of a file into a document for a store, in another process, or says why not. Gives a stored document
+its vectors.
 
 The result is rows for SQLite: two objects for each line of a log would block every thread of this process for half a
 second while they are unpickled, and again during garbage collection.
@@ -10,7 +11,8 @@ import logging
 from dataclasses import replace
 
 from clock import Run
-from services.documents.limits import FileLimits
+from services.conversations import phrases
+from services.documents.limits import FileLimits, FileRefused
 from services.documents.reading import DocumentRedactors, prepare
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import NewDocument, Origin
@@ -42,6 +44,12 @@ def _read(
 ) -> NewDocument:
     prepared = prepare(origin.filename, data, limits=limits, title=title, redactors=redactors)
     return NewDocument(origin, replace(prepared, text="", chunks=(), lines=()), rows=rows_of(origin, prepared))
+
+
+def refusal_text(refused: FileRefused, language: str = "en") -> str:
+    """Return one line for people that says why a file is refused and what to do, in a language (ISO 639-1)."""
+    said = phrases(language)
+    return " ".join(said.say(sentence, **refused.values) for sentence in refused.sentences)
 
 
 log = logging.getLogger(__name__)

@@ -137,8 +137,8 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 # Files that must not be read again
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
-MOST_MESSAGES = 20_000
-MOST_THREADS = 5_000  # of messages and of threads the oldest are forgotten first
+MOST_FILES = 20_000
+MOST_THREADS = 5_000  # of files and of threads the oldest are forgotten first
 GONE, CLOSED = "gone.", "closed."
 """Begin the keys of shared notes: `gone.<message>.<file>` and `closed.<thread>`."""
 
@@ -146,12 +146,8 @@ log = logging.getLogger(__name__)
 
 
 class Tombstones:
-    """Remembers files that people had deleted, and threads whose files were deleted when they were closed.
-
-    The file holds `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<time of its last file>,
-    <whether people were told>]}}`. A code block is no attachment and goes by its name, made of its message and number.
-
-    Shared between processes, each entry is a flag of its own (`share`).
+    """Remembers files that people had deleted, and threads whose files were deleted when they were closed: in a file,
+    or shared between processes (`share`).
 
     Every method that changes something raises OSError if that could not be written; then only this process knows of it.
     """
@@ -159,168 +155,141 @@ class Tombstones:
     def __init__(self, path: Path | None = None) -> None:
         """`path` None: nothing outlives the process."""
         self._path = path
-        self._files: dict[int, list[str]] = {}
-        self._closed: dict[int, tuple[float, bool]] = {}
+        self._flags = {} if path is None else read_tombstones(path)  # the oldest first
         self._turn = asyncio.Lock()
         self._notes: SharedNotes | None = None
-        self._told: Callable[[], object] = lambda: None
-        if path is not None:
-            self._read(path)
 
     async def share(self, notes: SharedNotes, heard: Callable[[], object]) -> None:
         """Keep entries in `notes` from now on, together with those of all other processes. `heard`: called with each
         new entry.
         Raises StoreUnavailable.
         """
-        self._notes, self._told = notes, heard
-        await notes.follow(GONE, self._heard_of_file)
-        await notes.follow(CLOSED, self._heard_of_thread)
+
+        def note(key: str, value: bytes | None) -> None:
+            if value is not None and key.startswith(CLOSED):
+                _closing(value)  # what is damaged is left out
+            self._note(key, value)
+            if value is not None:
+                heard()
+
+        self._notes = notes
+        for prefix in (GONE, CLOSED):
+            await notes.follow(prefix, lambda key, value, prefix=prefix: note(f"{prefix}{key}", value))
 
     def holds(self, candidate: Candidate) -> bool:
         """Whether a file must not be read: somebody had it deleted, or it was posted before its thread was closed."""
-        mark = _mark(candidate.attachment.id, candidate.message_id, candidate.filename)
-        if mark in self._files.get(candidate.message_id, ()):
+        if _file_key(candidate.message_id, candidate.attachment.id, candidate.filename) in self._flags:
             return True
-        closed = self._closed.get(candidate.case_id)
+        closed = self._closed(candidate.case_id)
         return closed is not None and candidate.at <= closed[0]
 
     async def add(self, origins: Iterable[Origin]) -> None:
         """Remember that the files of these origins were deleted."""
-        changed: list[str] = []
-        for origin in origins:
-            if origin.message_id is not None and origin.attachment_id is not None:
-                marks = self._files.setdefault(origin.message_id, [])
-                mark = _mark(origin.attachment_id, origin.message_id, origin.filename)
-                if mark not in marks:
-                    marks.append(mark)
-                changed.append(_file_key(origin.message_id, mark))
-        await self._save(changed)
+        keys = [
+            _file_key(origin.message_id, origin.attachment_id, origin.filename)
+            for origin in origins
+            if origin.message_id is not None and origin.attachment_id is not None
+        ]
+        await self._save(dict.fromkeys(keys, b"true"))
 
     async def forget_messages(self, message_ids: Iterable[int]) -> None:
         """Drop the entries of messages that were deleted on Discord."""
-        known = {message_id: marks for message_id in message_ids if (marks := self._files.pop(message_id, None))}
-        if known:
-            await self._save(_file_key(message_id, mark) for message_id, marks in known.items() for mark in marks)
+        gone = set(map(str, message_ids))
+        if known := [key for key in self._flags if key.startswith(GONE) and key.split(".")[1] in gone]:
+            await self._save(dict.fromkeys(known))
 
     async def close(self, case_id: int, at: float) -> None:
         """Remember that the files of a thread were deleted when it was closed. `at`: when the last of them was posted,
         by Discord's clock.
         """
-        self._closed.pop(case_id, None)
-        self._closed[case_id] = at, False
-        await self._save([f"{CLOSED}{case_id}"])
+        self._note(f"{CLOSED}{case_id}", None)  # it is the newest now
+        await self._save({f"{CLOSED}{case_id}": json.dumps((at, False)).encode()})
 
     def is_unannounced(self, case_id: int) -> bool:
         """Return whether a thread's files were deleted at its close and its people have not been told yet."""
-        return not self._closed.get(case_id, (0.0, True))[1]
+        closed = self._closed(case_id)
+        return closed is not None and not closed[1]
 
     async def announced(self, case_id: int) -> None:
         """Remember that the people of a thread have been told."""
-        if self.is_unannounced(case_id):
-            self._closed[case_id] = self._closed[case_id][0], True
-            await self._save([f"{CLOSED}{case_id}"])
+        closed = self._closed(case_id)
+        if closed is not None and not closed[1]:
+            await self._save({f"{CLOSED}{case_id}": json.dumps((closed[0], True)).encode()})
 
-    async def _save(self, changed: Iterable[str]) -> None:
-        """Write the entries. `changed`: keys of the changed ones, needed where entries are shared."""
-        dropped = [
-            *(
-                _file_key(message, mark)
-                for message in _oldest(self._files, MOST_MESSAGES)
-                for mark in self._files[message]
-            ),
-            *(f"{CLOSED}{case_id}" for case_id in _oldest(self._closed, MOST_THREADS)),
-        ]
-        for message in _oldest(self._files, MOST_MESSAGES):
-            del self._files[message]
-        for case_id in _oldest(self._closed, MOST_THREADS):
-            del self._closed[case_id]
+    def _closed(self, case_id: int) -> tuple[float, bool] | None:
+        """Return the time of the last file of a closed thread, and whether people were told."""
+        value = self._flags.get(f"{CLOSED}{case_id}")
+        return None if value is None else _closing(value)
+
+    def _note(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            self._flags.pop(key, None)
+        else:
+            self._flags[key] = value
+
+    async def _save(self, changed: Mapping[str, bytes | None]) -> None:
+        for key, value in changed.items():
+            self._note(key, value)
+        dropped = [*self._oldest(GONE, MOST_FILES), *self._oldest(CLOSED, MOST_THREADS)]
+        for key in dropped:
+            del self._flags[key]
         if self._notes is not None:
             for key in (*changed, *dropped):
-                await self._notes.put(key, self._noted(key))
-            return
-        if self._path is None:
-            return
-        async with self._turn:
-            content = {
-                "files": {str(message): marks for message, marks in self._files.items()},
-                "closed": {str(case_id): closed for case_id, closed in self._closed.items()},
-            }
-            await run_blocking(files.replace, self._path, json.dumps(content, indent=0).encode() + b"\n")
+                await self._notes.put(key, self._flags.get(key))
+        elif self._path is not None:
+            async with self._turn:
+                await run_blocking(files.replace, self._path, render_tombstones(self._flags))
 
-    def _noted(self, key: str) -> bytes | None:
-        """Return the value to store under a shared key; None: delete the key."""
-        if key.startswith(CLOSED):
-            closed = self._closed.get(int(key.removeprefix(CLOSED)))
-            return None if closed is None else json.dumps(closed).encode()
-        message, mark = _file_of(key.removeprefix(GONE))
-        return b"true" if mark in self._files.get(message, ()) else None
-
-    def _heard_of_file(self, key: str, value: bytes | None) -> None:
-        message, mark = _file_of(key)
-        marks = [each for each in self._files.get(message, ()) if each != mark]
-        if value is not None:
-            marks.append(mark)
-        if marks:
-            self._files[message] = marks
-            self._told()
-        else:
-            self._files.pop(message, None)
-
-    def _heard_of_thread(self, key: str, value: bytes | None) -> None:
-        self._closed.pop(int(key), None)
-        if value is not None:
-            at, told = json.loads(value)
-            self._closed[int(key)] = float(at), bool(told)
-            self._told()
-
-    def _read(self, path: Path) -> None:
-        kept = json_state.read_object(path)
-        try:
-            self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
-            self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-            if kept:
-                log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
+    def _oldest(self, prefix: str, most: int) -> list[str]:
+        """Return the keys beyond the newest ones."""
+        held = [key for key in self._flags if key.startswith(prefix)]
+        return held[: max(0, len(held) - most)]
 
 
-def _mark(attachment_id: int, message_id: int, filename: str) -> str:
-    return str(attachment_id) if attachment_id != message_id else filename
+def _closing(value: bytes) -> tuple[float, bool]:
+    at, told = json.loads(value)
+    return float(at), bool(told)
 
 
-def _file_key(message_id: int, mark: str) -> str:
+def _file_key(message_id: int, attachment_id: int, filename: str) -> str:
+    """A code block is no attachment and goes by its name, made of its message and number."""
+    return _key_of(message_id, str(attachment_id) if attachment_id != message_id else filename)
+
+
+def _key_of(message_id: int, mark: str) -> str:
     return f"{GONE}{message_id}.{base64.urlsafe_b64encode(mark.encode()).decode()}"
 
 
-def _file_of(key: str) -> tuple[int, str]:
-    """Parse a shared key without `gone.`: the message's id and the mark of the file."""
-    message_id, _, mark = key.partition(".")
-    return int(message_id), base64.urlsafe_b64decode(mark).decode()
+def read_tombstones(path: Path) -> dict[str, bytes]:
+    """Read a file of `Tombstones` as shared notes, by key; none, and an error in the log, where it is damaged.
+
+    The file holds `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<time of its last file>,
+    <whether people were told>]}}`.
+    """
+    kept = json_state.read_object(path)
+    try:
+        return {
+            _key_of(int(message), str(mark)): b"true" for message, marks in kept["files"].items() for mark in marks
+        } | {
+            f"{CLOSED}{int(case_id)}": json.dumps((float(at), bool(told))).encode()
+            for case_id, (at, told) in kept["closed"].items()
+        }
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        if kept:
+            log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
+        return {}
 
 
-def tombstone_flags(kept: Mapping[str, Any]) -> dict[str, bytes]:
-    """The content of a file of `Tombstones` as shared flags, by key."""
-    flags = {
-        _file_key(int(message), mark): b"true" for message, marks in kept.get("files", {}).items() for mark in marks
-    }
-    return flags | {
-        f"{CLOSED}{case_id}": json.dumps(closed).encode() for case_id, closed in kept.get("closed", {}).items()
-    }
-
-
-def tombstones_of(flags: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The inverse; other flags are left out."""
-    found: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
-    for key, value in sorted(flags.items()):
+def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
+    """The inverse; other notes are left out."""
+    content: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
+    for key, value in notes.items():
         if key.startswith(GONE):
-            message_id, mark = _file_of(key.removeprefix(GONE))
-            found["files"].setdefault(str(message_id), []).append(mark)
+            message_id, _, mark = key.removeprefix(GONE).partition(".")
+            content["files"].setdefault(message_id, []).append(base64.urlsafe_b64decode(mark).decode())
         elif key.startswith(CLOSED):
-            found["closed"][key.removeprefix(CLOSED)] = json.loads(value)
-    return found
-
-
-def _oldest(held: Mapping[int, object], most: int) -> list[int]:
-    return list(held)[: max(0, len(held) - most)]
+            content["closed"][key.removeprefix(CLOSED)] = json.loads(value)
+    return json.dumps(content, indent=0).encode() + b"\n"
 
 
 _POSTED_BY = "posted_by"

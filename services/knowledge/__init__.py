@@ -2,8 +2,9 @@
 from.
 
 `source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are the three
-there are; `library` keeps servers apart, `library_search` searches one; `links_file`, `cache` and `index_file` are the
-formats on disk; `web` fetches pages, lists of pages and repositories.
+there are; `library` keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and
+`pair_blocks` are the formats on disk; `topic_files` reads what the team has answered; `web` fetches pages, lists of
+pages and repositories.
 """
 
 # pyright: reportUnusedImport=false
@@ -24,6 +25,16 @@ from services.knowledge.library import (
 )
 from services.knowledge.library_search import LibrarySearch, Search
 from services.knowledge.links_file import LINES, RefreshSchedule, begins_line, parse_links, read_links
+from services.knowledge.pair_blocks import (
+    INDENT,
+    MARKER,
+    Correction,
+    PairTurn,
+    Speaker,
+    TopicBlock,
+    render_block,
+    topic_blocks,
+)
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -45,6 +56,7 @@ from services.knowledge.source_kinds import (
 from services.knowledge.source_pages import FetchStatus, Sites, WebPages
 from services.knowledge.source_repositories import Repositories, hosted_address
 from services.knowledge.topic_files import (
+    Exchange,
     answered_pairs,
     belongs_to,
     exchanges,

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from services.knowledge.library import Source, bare_name
 from services.knowledge.library_search import Search, article_of
-from services.knowledge.topic_files import blocks_of_pairs
+from services.knowledge.pair_blocks import MARKER, block_texts
 from services.search import Passage, passages, ranked
 from services.search.text import Article, is_html
 from services.storage import in_thread
@@ -29,7 +29,7 @@ _MORE_CHARS = 3_000
 """For sections that are asked for by their headings, besides what else an excerpt shows."""
 _GAP = "[…]"
 _CONTENTS = "Contents:\n"
-_PAIR = "--- QA ---\n"
+_PAIR = f"{MARKER}\n"
 """Begins each conversation of a topic of the team."""
 _AT_ONCE_CHARS = 10_000
 """So much text is prepared in a few milliseconds, on the event loop."""
@@ -169,7 +169,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     """
     if not topic.startswith(_PAIR):
         return topic[:room]
-    pairs = [f"{_PAIR}{pair}\n" for pair in blocks_of_pairs(topic.removesuffix("\n")) if pair]
+    pairs = [f"{_PAIR}{pair}\n" for pair in block_texts(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
     for place in ranked(pairs, query):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Literal, Protocol
 
 from clock import now
+from model.bounded import Bounded
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, bare_name, is_unchanged
@@ -145,7 +145,7 @@ class LibrarySearch:
     _begun: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: OrderedDict[str, tuple[Hashable, Found]] = field(default_factory=OrderedDict[str, tuple[Hashable, Found]])
+    _found: Bounded[str, tuple[Hashable, Found]] = field(default_factory=lambda: Bounded(_KEPT_ANSWERS))
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -183,8 +183,6 @@ class LibrarySearch:
         found, whole = await self._find(query, self.findable)
         if whole:
             self._found[query] = state, found
-            if len(self._found) > _KEPT_ANSWERS:
-                self._found.popitem(last=False)
         return found
 
     async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:

@@ -1,5 +1,5 @@
 """The team's topic files: their names, the questions and answers in them, and the form in which search and models read
-them.
+them. Their grammar is in `services.knowledge.pair_blocks`.
 
 A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
 """
@@ -13,8 +13,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from itertools import chain, count, groupby, takewhile
 from operator import itemgetter
-from typing import NamedTuple
 
+from services.knowledge.pair_blocks import MARKER, PairTurn, Speaker, TopicBlock, topic_blocks
 from services.search import (
     answers,
     is_question,
@@ -138,7 +138,6 @@ def _cut(name: str, most_bytes: int) -> str:
     return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
 
 
-TEAM = "Team"
 MOST_CHARS = 3_000
 """Of an answer: what comes after is another matter."""
 _SELF_CONTAINED = 4
@@ -159,7 +158,10 @@ class Exchange:
         asked: in the asker's words; empty where the team spoke first.
         before: what the question refers to ("and on Windows?"); empty where it stands on its own.
         said: the team's words, as they are.
-        answer: what of them answers (`services.search.statements`); empty: nothing does.
+        answer: what of them answers (`services.search.statements`); empty: nothing does, or nobody asked although a
+            question is needed (`ConversationKind.needs_question`). All that is made of answers follows from this: where
+            it is empty, the extractive curator neither files the pair nor names a topic after it, and it can be found
+            but is not quoted (`read_topic`).
         helped: what the asker said of it afterwards; None: nothing.
         turns: the places of the first one asked and of the last one of the answer.
     """
@@ -185,22 +187,25 @@ class _Open:
     last: int = 0
 
 
-def exchanges(turns: Iterable[tuple[str, str]]) -> Iterator[Exchange]:
-    """Yield the exchanges of a conversation. `turns`: who (`Team`, or any user) said what, in order.
+def exchanges(
+    turns: Iterable[PairTurn], *, needs_question: bool = True, most_chars: int | None = None
+) -> Iterator[Exchange]:
+    """Yield the exchanges of a conversation. `most_chars`: how much of each message is read; None: all.
 
     A question of a user opens one, until somebody asks the next. What the team asks back answers nothing: what the user
     says then belongs to the question.
     """
     now = _Open()
-    for at, (name, said) in enumerate(turns):
-        if name == TEAM:
+    for at, turn in enumerate(turns):
+        said = turn.text[:most_chars]
+        if turn.speaker is Speaker.TEAM:
             now.said.append(said)
             stated = statements(said)
             if stated and sum(map(len, now.answered)) < MOST_CHARS:
                 now.answered.append(stated)
                 now.last = at
         elif now.answered and _asks(said):
-            yield from _closed(now)
+            yield from _closed(now, needs_question)
             now = _Open([said], before=_whole(now) if _refers(said) else "", first=at)
         elif now.answered:
             told = says_it_worked(said)
@@ -208,7 +213,7 @@ def exchanges(turns: Iterable[tuple[str, str]]) -> Iterator[Exchange]:
         elif now.asked or _opens(said):
             now.first = now.first if now.asked else at
             now.asked.append(said)
-    yield from _closed(now)
+    yield from _closed(now, needs_question)
 
 
 def _opens(said: str) -> bool:
@@ -228,11 +233,11 @@ def _whole(now: _Open) -> str:
     return " ".join(each for each in (now.before, _question(now.asked)) if each)
 
 
-def _closed(now: _Open) -> Sequence[Exchange]:
+def _closed(now: _Open, needs_question: bool) -> Sequence[Exchange]:
     if not now.said:
         return ()
     asked, answer = _question(now.asked), "\n".join(now.answered)
-    answered = len(set(terms(searched(asked)))) >= _ASKED and answers(answer)
+    answered = not needs_question or (len(set(terms(searched(asked)))) >= _ASKED and answers(answer))
     whole = "\n".join(now.said)
     return (Exchange(asked, now.before, whole, answer if answered else "", now.helped, (now.first, now.last)),)
 
@@ -242,9 +247,7 @@ def _question(asked: Sequence[str]) -> str:
 
 
 _ASKED_CHARS = 300
-_BEGIN = "--- QA ---\n"
-_DAY = 10
-"""Characters of a time stamp."""
+_BEGIN = f"{MARKER}\n"
 
 
 def read_topic(text: str) -> Article:
@@ -253,14 +256,14 @@ def read_topic(text: str) -> Article:
     is the question, and its anchor the id of the pair. What is no answer can be found, but not quoted.
     """
     sections: list[Section] = []
-    for pair in _pairs_in(text):
-        for each in exchanges(pair.turns):
+    for block in topic_blocks(text):
+        for each in exchanges(block.turns, needs_question=block.needs_question):
             headings = tuple(_in_a_line(asked) for asked in (each.before, each.asked) if asked)
             blocks = (Block(BlockKind.PROSE, each.answer or each.said),)
             # What refers to something said before cannot be understood by itself.
             quotable = bool(each.answer) and not each.before and each.helped is not False
             sections.append(
-                Section(headings, pair.id, blocks, day=pair.day, quotable=quotable, helped=bool(each.helped))
+                Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
             )
     return Article("", tuple(sections))
 
@@ -271,15 +274,15 @@ def _in_a_line(asked: str) -> str:
 
 def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield, for each pair that the team answered: its id, the lines of users, and the lines of the team."""
-    for pair in _pairs_in(text):
-        asked, answered = ([said for name, said in pair.turns if name == who] for who in ("User", "Team"))
+    for block in topic_blocks(text):
+        asked, answered = ([turn.text for turn in block.turns if turn.speaker is who] for who in Speaker)
         if answered:
-            yield pair.id, "\n".join(asked), "\n".join(answered)
+            yield block.id, "\n".join(asked), "\n".join(answered)
 
 
 def pair_ids(text: str) -> list[str]:
     """Return the ids of the pairs in a topic file; none for other text."""
-    return [pair.id for pair in _pairs_in(text)] if text.startswith(_BEGIN) else []
+    return [block.id for block in topic_blocks(text)] if text.startswith(_BEGIN) else []
 
 
 def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
@@ -288,68 +291,21 @@ def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
     """
     if not text.startswith(_BEGIN):
         return text
-    return "\n\n".join(_shown(pair, labels.get(pair.id, pair.id)) for pair in _pairs_in(text))
+    return "\n\n".join(_shown(block, labels.get(block.id, block.id)) for block in topic_blocks(text))
 
 
 def pair_for_model(text: str, pair_id: str) -> str:
     """Render one pair of a topic file as `topic_for_model` does, without label and day; empty if it is not there."""
-    return next(("\n".join(_turns(pair)) for pair in _pairs_in(text) if pair.id == pair_id), "")
+    return next(("\n".join(_lines(block)) for block in topic_blocks(text) if block.id == pair_id), "")
 
 
-class _Pair(NamedTuple):
-    """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what; `speakers`: in more detail,
-    where several users wrote; `superseded`: when and what later conversations corrected.
-    """
-
-    id: str
-    day: str
-    turns: tuple[tuple[str, str], ...]
-    speakers: tuple[str, ...]
-    superseded: tuple[str, ...]
+def _shown(block: TopicBlock, name: str) -> str:
+    return "\n".join((f"{name}, said on {block.day}" if block.day else name, *_lines(block)))
 
 
-def _shown(pair: _Pair, name: str) -> str:
-    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *_turns(pair)))
-
-
-def _turns(pair: _Pair) -> Iterator[str]:
-    labels = pair.speakers if len(pair.speakers) == len(pair.turns) else [name for name, _ in pair.turns]
-    labelled = zip(labels, (said for _, said in pair.turns), strict=True)
+def _lines(block: TopicBlock) -> Iterator[str]:
+    labelled = zip(block.labels, (turn.text for turn in block.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
-    corrected = (f"Superseded in part on {when[:_DAY]}: {what}" for when, _, what in map(_parted, pair.superseded))
+    corrected = (f"Superseded in part on {each.day}: {each.what}" for each in block.corrections)
     yield from (*corrected, *indented)
-
-
-def _parted(superseded: str) -> tuple[str, str, str]:
-    return superseded.partition(" ")
-
-
-def blocks_of_pairs(text: str) -> list[str]:
-    """Return the text of each pair of a topic file, without the line that opens it. A line within a turn is indented:
-    none that opens a pair can be written by a person.
-    """
-    return f"\n{text}".split(f"\n{_BEGIN}")
-
-
-def _pairs_in(text: str) -> Iterator[_Pair]:
-    """Lines that belong to no turn are left out."""
-    for block in blocks_of_pairs(text):
-        headers: dict[str, str] = {}
-        superseded: list[str] = []
-        turns: list[tuple[str, str]] = []
-        for line in block.split("\n"):
-            name, colon, value = line.partition(": ")
-            if line.startswith("  "):
-                if turns:
-                    turns[-1] = turns[-1][0], f"{turns[-1][1]}\n{line.removeprefix('  ')}"
-            elif colon and name in {"User", "Team"}:
-                turns.append((name, value))
-            elif line.startswith("superseded: ") and not turns:
-                superseded.append(value)
-            elif colon and not turns:
-                headers[name] = value
-        if turns:
-            speakers = tuple(headers["speakers"].split(", ")) if "speakers" in headers else ()
-            day = headers.get("said_at", "")[:_DAY]
-            yield _Pair(headers.get("id", ""), day, tuple(turns), speakers, tuple(superseded))

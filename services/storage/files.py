@@ -132,6 +132,8 @@ _REMEDIES = {
 }
 
 _numbers = itertools.count()
+_being_written: set[str] = set()
+"""The names of temporary files; each is given once in a process, whatever the folder."""
 
 
 def remedy(error: OSError) -> str:
@@ -145,9 +147,12 @@ def why(error: OSError) -> str:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Delete temporary files that crashes have left in `folder`. For the holder of the data folder's lock only."""
+    """Delete temporary files that crashes have left in `folder`, and none that this process is writing. For the holder
+    of the data folder's lock only.
+    """
     for path in folder.glob(f"{LEFTOVER_PREFIX}*"):
-        path.unlink(missing_ok=True)
+        if path.name not in _being_written:
+            path.unlink(missing_ok=True)
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -291,6 +296,8 @@ def _replace_atomically(path: Path, data: bytes, *, flush: bool) -> Path:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108 (as above)
         raise
+    finally:
+        _being_written.discard(temporary.name)
     return target.parent
 
 
@@ -313,12 +320,15 @@ def _open_temporary(folder: Path) -> tuple[int, Path]:
     while True:
         # In containers the process id is the same at every start, so a leftover may have the name.
         temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
+        _being_written.add(temporary.name)
         try:
             return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), temporary
-        except FileExistsError:
-            continue
-        except FileNotFoundError:
-            _make_folder(folder)
+        except OSError as error:
+            _being_written.discard(temporary.name)
+            if isinstance(error, FileNotFoundError):
+                _make_folder(folder)
+            elif not isinstance(error, FileExistsError):
+                raise
 
 
 def write_all(descriptor: int, data: bytes) -> None:

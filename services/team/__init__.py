@@ -5,11 +5,11 @@ How a pair travels:
 
     captures        a team member's part and the messages around it, joined with earlier captures of the conversation;
                     one whose images cannot be described yet waits in a file of its own
-    archive         the grammar of blocks, which `sinks.archive` appends, and the labels of who speaks in them;
+    archive         the grammar of its blocks, which `sinks.archive` appends, and the labels of who speaks in them;
                     `archive_files` finds, reads and repairs the files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
       decisions     the log, append-only, which is what counts
-      topics        the topics that follow from archive and decisions (`fold`), and the grammar of their files
+      topics        the topics that follow from archive and decisions (`fold`), each with the content of its file
       index         the team index, the cache of descriptions, and when a topic is described again
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
@@ -59,4 +59,4 @@ from services.team.library import (
 )
 from services.team.opening import check_library, open_library
 from services.team.rebuilding import Build, RebuildPlan, Task
-from services.team.topics import Correction, Topic
+from services.team.topics import Correction, Topic, exchanges_of

@@ -32,7 +32,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -40,8 +39,8 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversation_ids import ConversationKind
-from model.conversation_ids import parse as parse_id
+from model.conversation_ids import ConversationKind, kind_of
+from services.knowledge import INDENT, MARKER, PairTurn, Speaker, render_block
 
 # Ids and timestamps
 
@@ -124,33 +123,15 @@ log = logging.getLogger(__name__)
 
 # Blocks
 
-MARKER = "--- QA ---"
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
 UNKNOWN = 0  # the author of what an earlier program has stored; the id of nobody
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
-_INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
 _EARLIER_HEADERS = ("id", "timestamp", "conversation_id", "message_ids")
 _END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
-
-
-class Speaker(StrEnum):
-    USER = "User"
-    TEAM = "Team"
-
-
-@dataclass(frozen=True, slots=True)
-class PairTurn:
-    """One message of a pair. Line ends are normalised to line feeds, and lone surrogates replaced."""
-
-    speaker: Speaker
-    text: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", encodable(self.text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +140,7 @@ class Pair:
 
     Attributes:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
-        conversation_id: of a `ConversationKind`, such as `thread_<thread id>`.
+        conversation_id: of a `ConversationKind`.
         message_ids, author_ids, turns: one each for every message, in the same order.
         key: the instant of its id, by which pairs are told apart and ordered.
     """
@@ -178,31 +159,32 @@ class Pair:
         object.__setattr__(self, "key", checked_instant(self.id, self.timestamp))
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
-        if parse_id(self.conversation_id) is None:
-            forms = " nor ".join(kind.form for kind in ConversationKind)
-            raise Malformed(f"conversation_id {self.conversation_id!r} is neither {forms}")
+        try:
+            kind_of(self.conversation_id)
+        except ValueError as error:
+            raise Malformed(str(error)) from None
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))
 
+    @property
+    def kind(self) -> ConversationKind:
+        return kind_of(self.conversation_id)
 
-def encodable(text: str) -> str:
-    """Replace each half of a surrogate pair, which UTF-8 cannot hold, by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
+    """True if both the community and the team have said something; the team alone is enough where the kind of
+    conversation needs no question.
+    """
+    speakers = {turn.speaker for turn in turns}
+    return Speaker.TEAM in speakers and (Speaker.USER in speakers or not kind.needs_question)
 
 
 def render(pair: Pair) -> str:
     """One block, including the empty line that ends it; blocks directly follow each other."""
     message_ids, author_ids = (", ".join(map(str, ids)) for ids in (pair.message_ids, pair.author_ids))
     values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, message_ids, author_ids
-    return render_block(_HEADERS, values, pair.turns)
-
-
-def render_block(headers: Iterable[str], values: Iterable[str], turns: Iterable[PairTurn]) -> str:
-    """Write a block with the given headers and values."""
-    head = (f"{name}: {value}" for name, value in zip(headers, values, strict=True))
-    said = (f"{turn.speaker}: {turn.text}".replace("\n", "\n" + _INDENT) for turn in turns)
-    return "\n".join([MARKER, *head, *said]) + "\n\n"
+    return render_block(zip(_HEADERS, values, strict=True), pair.turns)
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
@@ -219,8 +201,8 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
     said: list[tuple[Speaker, list[str]]] = []
     for line in lines[len(headers) :]:
         name, colon, text = line.partition(": ")
-        if line.startswith(_INDENT) and said:
-            said[-1][1].append(line[len(_INDENT) :])
+        if line.startswith(INDENT) and said:
+            said[-1][1].append(line[len(INDENT) :])
         elif colon and name in set(Speaker):
             said.append((Speaker(name), [text]))
         else:

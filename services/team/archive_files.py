@@ -15,6 +15,7 @@ from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 
+from model.bounded import Bounded
 from services.storage import Signature, confined, files
 from services.team import archive
 from services.team.archive import MARKER, Pair, blocks, parse, sound_length
@@ -24,8 +25,7 @@ _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
 _SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
 
 
-_WARNINGS_KEPT = 10_000
-_warned: dict[str, None] = {}
+_warned = Bounded[str, None](10_000)
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ def warn_once(line: str) -> None:
     if line not in _warned:
         log.warning("%s", line)
         _warned[line] = None
-        if len(_warned) > _WARNINGS_KEPT:
-            del _warned[next(iter(_warned))]
 
 
 def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:

@@ -19,13 +19,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
 from model.batches import Part
+from model.bounded import Bounded
 from model.conversation_ids import PATTERN as CONVERSATION_ID
-from model.conversation_ids import ConversationKind, joins_by_messages
+from model.conversation_ids import ConversationKind, kind_of
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
+from model.words import encodable
 from services.storage import files
 from services.team import archive
-from services.team.archive import Pair, PairTurn, Speaker, encodable
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import why_invalid
 
 # Captures of one conversation
@@ -56,9 +58,13 @@ class Capture:
     said: tuple[CapturedMessage, ...]
 
     @property
-    def teaches(self) -> bool:
-        """True if both the community and the team have said something."""
-        return {said.turn.speaker for said in self.said} == set(Speaker)
+    def kind(self) -> ConversationKind:
+        return kind_of(self.conversation_id)
+
+    @property
+    def is_exchange(self) -> bool:
+        """As `archive.is_exchange`: what is none is not stored."""
+        return archive.is_exchange(self.kind, (said.turn for said in self.said))
 
     @property
     def said_at(self) -> float:
@@ -145,7 +151,7 @@ class Captures:
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
-        self._threads: dict[str, tuple[str, bytes]] = {}  # the id and the digest of the last capture
+        self._threads = Bounded[str, tuple[str, bytes]](kept)  # the id and the digest of the last capture
         self._first: dict[int, _First] = {}  # by message
         self._count = 0
         for pair in earlier:
@@ -161,7 +167,7 @@ class Captures:
         one for the whole conversation.
         """
         conversation_id, linked = capture.conversation_id, list[int]()
-        if joins_by_messages(conversation_id):
+        if capture.kind.joins_by_messages:
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
         shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
         if shared:
@@ -190,11 +196,8 @@ class Captures:
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
-        if not joins_by_messages(conversation_id):
-            self._threads.pop(conversation_id, None)
+        if not pair.kind.joins_by_messages:
             self._threads[conversation_id] = pair.id, said
-            if len(self._threads) > self._kept:
-                del self._threads[next(iter(self._threads))]
             return
         self._count += 1
         first = _First(self._count, conversation_id)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -23,10 +23,11 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from clock import from_rfc3339
+from model.words import encodable
 from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import archive
-from services.team.archive import REMOVED, encodable
+from services.team.archive import REMOVED
 
 log = logging.getLogger(__name__)
 
@@ -138,12 +139,9 @@ def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Dec
         if not line.strip():
             continue
         try:
-            decision = _DECISION.validate_json(line, strict=True)
-            _check(decision)
+            found.append(_decision_in(line))
         except ValueError as error:
             log.warning("%s:%d: %s; line skipped", file, number, why_invalid(error))
-        else:
-            found.append(decision)
     if rest.strip():
         log.warning("%s:%d: a line without its end, truncated by a crash; skipped", file, first_line + len(lines))
     return found
@@ -198,19 +196,22 @@ class DecisionLog:
         """Remove the remarks about the pairs with these keys, and those made because of them. Returns True if there
         were any.
         """
+        return self._rewrite(lambda decision: _without_words(decision, keys))
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Rename topics in all decisions."""
+        self._rewrite(lambda decision: decision.with_topics(names))
+
+    def _rewrite(self, change: Callable[[Decision], Decision]) -> bool:
+        """Change decisions where they stand. Damaged lines stay as they are: no reader uses them. Returns True if any
+        has changed.
+        """
         content = self.content()
-        left = b"\n".join(_without_words(line, keys) for line in content.split(b"\n"))
+        left = b"\n".join(_changed(line, change) for line in content.split(b"\n"))
         if left == content:
             return False
         files.replace(self.path, left)
         return True
-
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Rename topics in all decisions. Damaged lines stay as they are: no reader uses them."""
-        content = self.content()
-        left = b"\n".join(_renamed(line, names) for line in content.split(b"\n"))
-        if left != content:
-            files.replace(self.path, left)
 
     def append(self, *decisions: Decision) -> None:
         """Append decisions with one flush. When this returns, they are on the disk."""
@@ -221,7 +222,9 @@ class DecisionLog:
         self._sound = True
 
 
-def _check(decision: Decision) -> None:
+def _decision_in(line: bytes) -> Decision:
+    """Read a line of the file. Raises ValueError: it holds no valid decision."""
+    decision = _DECISION.validate_json(line, strict=True)
     remarks = (each.id for each in (*decision.superseded_parts, *decision.conflicts))
     for pair_id in (decision.qa_id, *decision.remove_ids, *decision.replaces, *remarks):
         archive.instant(pair_id)
@@ -231,35 +234,25 @@ def _check(decision: Decision) -> None:
             raise ValueError(f"{topic[:80]!r} is no safe name of a topic")
     if not all(_MESSAGE_ID.fullmatch(each) for piece in decision.pieces for each in piece.message_ids):
         raise ValueError("a piece has an id that is none of a message")
+    return decision
 
 
-def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:
-    """A line of the file without the texts of such remarks. A damaged line stays, as no reader uses it."""
-    if b'"what"' not in line:
-        return line
+def _changed(line: bytes, change: Callable[[Decision], Decision]) -> bytes:
     try:
-        decision = _DECISION.validate_json(line, strict=True)
-        _check(decision)
+        decision = _decision_in(line)
     except ValueError:
         return line
+    changed = change(decision)
+    return render(changed).encode().removesuffix(b"\n") if changed != decision else line
 
+
+def _without_words(decision: Decision, keys: AbstractSet[Decimal]) -> Decision:
     def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
         return tuple(
             replace(each, what=REMOVED) if {decision.key, archive.instant(each.id)} & keys else each for each in remarks
         )
 
-    changed = replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
-    return render(changed).encode().removesuffix(b"\n") if changed != decision else line
-
-
-def _renamed(line: bytes, names: Mapping[str, str]) -> bytes:
-    try:
-        decision = _DECISION.validate_json(line, strict=True)
-        _check(decision)
-    except ValueError:
-        return line
-    changed = decision.with_topics(names)
-    return render(changed).encode().removesuffix(b"\n") if changed != decision else line
+    return replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
 
 
 def why_invalid(error: ValueError) -> str:

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from clock import rfc3339
+from model.bounded import Bounded
 from services.knowledge import FileFacts, FileRecord, IndexEntry, Record, cache, hash_text, index_file
 from services.storage import files
 from services.team.archive import REMOVED, Speaker
@@ -98,7 +99,7 @@ class TeamIndex:
         self._lines: dict[str, str] = {}  # the records, rendered
         # Descriptions by content and key: all that were there at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
-        self._earlier: dict[tuple[str, str], str] = {}  # the newest last
+        self._earlier = Bounded[tuple[str, str], str](_KEPT_EARLIER)
         self._hashes: dict[str, tuple[Topic, str]] = {}
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
@@ -211,8 +212,6 @@ class TeamIndex:
         record = self._records.get(file)
         if record is not None and record.described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
-            if len(self._earlier) > _KEPT_EARLIER:
-                del self._earlier[next(iter(self._earlier))]
 
     def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)

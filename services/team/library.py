@@ -17,31 +17,14 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from services.knowledge import (
-    IndexEntry,
-    files_of,
-    first_of,
-    is_topic_name,
-    name_word,
-    next_file,
-    topic_name,
-)
+from services.knowledge import IndexEntry, files_of, first_of, is_topic_name, name_word, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import Pair, part_of
+from services.team.archive import REMOVED, Pair, part_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, whatever
 from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.topics import (
-    Correction,
-    Placement,
-    Topic,
-    TopicFold,
-    is_exchange,
-    render_block_of_topic,
-    sort_key,
-    topic_block,
-)
+from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
 
 # Files, state and start cursor
 
@@ -233,10 +216,15 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
             log.warning("%s: not messages of it: %.200r", pair.id, unknown)
         named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
     parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
-    whole = {topic: part for topic, part in parts.items() if part is not None and is_exchange(part)}
+    whole = {topic: part for topic, part in parts.items() if part is not None and _is_exchange(part)}
     if named and not whole:
         log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
     return whole
+
+
+def _is_exchange(pair: Pair) -> bool:
+    """As `archive.is_exchange`, of the texts that are left."""
+    return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
 def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -341,7 +329,7 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
 
 
 def _rendered_length(pair: Pair | None) -> int:
-    return len(render_block_of_topic(topic_block(pair))) if pair is not None else 0
+    return len(topic_block(pair).text) if pair is not None else 0
 
 
 def _safe(name: str) -> str:

@@ -15,10 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from services.knowledge import is_topic_name
+from services.knowledge import PairTurn, TopicBlock, is_topic_name, topic_blocks
 from services.storage import files
-from services.team import archive, decisions, topics
-from services.team.archive import REMOVED, Pair, PairTurn, part_of
+from services.team import archive, decisions
+from services.team.archive import REMOVED, Pair, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
@@ -31,7 +31,7 @@ from services.team.library import (
     render_state,
     start_cursor,
 )
-from services.team.topics import Placement, Topic, TopicBlock, TopicFold, has_team_text, sort_key, topic_block
+from services.team.topics import Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
 
 log = logging.getLogger(__name__)
 
@@ -161,10 +161,10 @@ class TopicHistory:
     def includes(self, topic: str, text: str) -> bool:
         """True if `text` was the topic's file after one of these decisions, possibly before people were forgotten."""
         try:
-            blocks = {archive.instant(block.id): block for block in topics.parse_topic(text)}
-        except archive.Malformed:
+            blocks = {archive.instant(block.id): block for block in topic_blocks(text)}
+        except archive.BadId:
             return False
-        if "".join(map(topics.render_block_of_topic, blocks.values())) != text:
+        if "".join(block.text for block in blocks.values()) != text:
             return False
         return any(self._were(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
 
@@ -213,8 +213,7 @@ def _once_was(block: TopicBlock, pair: Pair) -> bool:
 
 def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
     """Its turns and who spoke. To whom depends on turns that may have been taken out."""
-    labels = block.speakers or [turn.speaker.value for turn in block.turns]
-    return [(label.partition(" (")[0], turn) for label, turn in zip(labels, block.turns, strict=True)]
+    return [(label.partition(" (")[0], turn) for label, turn in zip(block.labels, block.turns, strict=True)]
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:

@@ -1,71 +1,17 @@
-"""Topics: the format of their files, and the fold that computes them from the archive and the decisions."""
+"""Topics: the content of their files, and the fold that computes them from the archive and the decisions."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import takewhile
 from operator import attrgetter
-from typing import NamedTuple
 
+from services.knowledge import Correction, Exchange, Speaker, TopicBlock, exchanges
 from services.team import archive
-from services.team.archive import (
-    MARKER,
-    REMOVED,
-    Malformed,
-    Pair,
-    PairTurn,
-    Speaker,
-    labelled_turns,
-    parse_block,
-    render_block,
-    without,
-)
+from services.team.archive import REMOVED, Pair, labelled_turns, without
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
-
-_HEADERS = ("id", "timestamp")
-_MORE = ("said_at", "speakers", "superseded")
-
-
-class Correction(NamedTuple):
-    """The correction of part of a pair by a later conversation: when that took place, and what no longer holds."""
-
-    said_at: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class TopicBlock:
-    """A pair in a topic file.
-
-        --- QA ---
-        id: qa_20260201_031057.000000
-        timestamp: 2026-02-01T03:10:57.000000Z
-        said_at: 2026-02-01T03:09:41.120000Z
-        superseded: 2026-03-01T12:00:00.000000Z the drivers are part of the image now
-        User: My node shows GPU not detected
-        Team: Run this:
-          nvidia-smi
-                            (an empty line ends the block)
-
-    Each correction has a line `superseded`. Where several users wrote, a line before these names a label for each turn:
-    `speakers: User A, Team (to User A), User B`. Turns are written as in `services.team.archive`, so no text can
-    imitate structure. Turns of forgotten people are omitted.
-
-    Attributes:
-        said_at: None in a file of the earlier form.
-        speakers: a label for each turn, as `archive.labels_of` gives them; empty where only one user wrote.
-        corrections: those in force, oldest first.
-    """
-
-    id: str
-    timestamp: str
-    said_at: str | None
-    turns: tuple[PairTurn, ...]
-    speakers: tuple[str, ...] = ()
-    corrections: tuple[Correction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +27,7 @@ class Topic:
 
     def __post_init__(self) -> None:
         if len(self._blocks) != len(self.pairs):
-            blocks = tuple(
-                render_block_of_topic(topic_block(pair, self.corrections.get(pair.key, ()))) for pair in self.pairs
-            )
+            blocks = tuple(topic_block(pair, self.corrections.get(pair.key, ())).text for pair in self.pairs)
             object.__setattr__(self, "_blocks", blocks)
 
     @property
@@ -97,7 +41,7 @@ class Topic:
 
     def joined_by(self, pair: Pair) -> Topic:
         at = bisect.bisect(self.pairs, sort_key(pair), key=sort_key)
-        block = render_block_of_topic(topic_block(pair))
+        block = topic_block(pair).text
         pairs, blocks = self.pairs, self._blocks
         return replace(self, pairs=(*pairs[:at], pair, *pairs[at:]), _blocks=(*blocks[:at], block, *blocks[at:]))
 
@@ -113,7 +57,7 @@ class Topic:
         if corrections:
             known[pair.key] = corrections
         at = next(at for at, each in enumerate(self.pairs) if each.key == pair.key)
-        block = render_block_of_topic(topic_block(self.pairs[at], corrections))
+        block = topic_block(self.pairs[at], corrections).text
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
 
     def holds(self, key: Decimal) -> bool:
@@ -134,63 +78,17 @@ def has_team_text(pair: Pair) -> bool:
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
-def is_exchange(pair: Pair) -> bool:
-    """True if both sides have text left in the pair."""
-    return {turn.speaker for turn in pair.turns if turn.text != REMOVED} == set(Speaker)
-
-
 def topic_block(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:
     left = labelled_turns(pair)
     labels = tuple(label for label, _ in left)
-    several = any(label not in set(Speaker) for label in labels)
+    named = not pair.kind.needs_question or any(label not in set(Speaker) for label in labels)
     turns = tuple(turn for _, turn in left)
-    return TopicBlock(pair.id, pair.timestamp, pair.said_at, turns, labels if several else (), corrections)
+    return TopicBlock(pair.id, pair.timestamp, pair.said_at, turns, labels if named else (), corrections)
 
 
-def render_block_of_topic(block: TopicBlock) -> str:
-    """One block, including the empty line that ends it; blocks directly follow each other."""
-    headers = [("id", block.id), ("timestamp", block.timestamp)]
-    if block.said_at is not None:
-        headers.append(("said_at", block.said_at))
-    if block.speakers:
-        headers.append(("speakers", ", ".join(block.speakers)))
-    headers += [("superseded", " ".join(each)) for each in block.corrections]
-    return render_block((name for name, _ in headers), (value for _, value in headers), block.turns)
-
-
-def parse_topic(text: str) -> list[TopicBlock]:
-    """Read the blocks of a topic file. Raises Malformed, with the line: it is no topic file."""
-    *pieces, rest = text.split("\n\n")
-    if rest:
-        raise Malformed(f"line {text.count(chr(10)) + 1}: the last block has no empty line that ends it")
-    found: list[TopicBlock] = []
-    number = 1
-    for marker, *lines in (piece.split("\n") for piece in pieces):
-        if marker != MARKER:
-            raise Malformed(f"line {number}: {marker[:40]!r} where {MARKER!r} should be")
-        try:
-            found.append(_block_in(lines))
-        except Malformed as error:
-            raise Malformed(f"line {number}: {error}") from None
-        number += len(lines) + 2
-    return found
-
-
-def _block_in(lines: Sequence[str]) -> TopicBlock:
-    names = (line.partition(": ")[0] for line in lines[len(_HEADERS) :])
-    more = tuple(takewhile(lambda name: name in _MORE, names))
-    (pair_id, timestamp, *values), turns = parse_block((*_HEADERS, *more), lines)
-    archive.checked_instant(pair_id, timestamp)
-    said = dict(zip(more, values, strict=True))
-    said_at, speakers = said.get("said_at"), said.get("speakers")
-    superseded = (value.partition(" ") for name, value in zip(more, values, strict=True) if name == "superseded")
-    corrections = tuple(Correction(when, what) for when, _, what in superseded)
-    for when in (*filter(None, [said_at]), *(each.said_at for each in corrections)):
-        archive.timestamp_instant(when)
-    labels = tuple(speakers.split(", ")) if speakers else ()
-    if labels and len(labels) != len(turns):
-        raise Malformed(f"{len(labels)} speakers and {len(turns)} turns")
-    return TopicBlock(pair_id, timestamp, said_at, turns, labels, corrections)
+def exchanges_of(pair: Pair, most_chars: int | None = None) -> Iterator[Exchange]:
+    """Yield the exchanges of a pair. `most_chars`: how much of each message is read; None: all."""
+    return exchanges(pair.turns, needs_question=pair.kind.needs_question, most_chars=most_chars)
 
 
 Move = tuple[Decimal, str | None, str | None]

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
 
 from clock import from_rfc3339, rfc3339
 from model.messages import AuthorType, discord_address
-from model.outcomes import Outcome, OutcomeKind, traits_of
+from model.outcomes import Outcome, OutcomeKind, lasting_sources, traits_of
 from model.steps import DECISIONS
 
 
@@ -25,7 +25,9 @@ def _recorded(path: Mapping[str, Any]) -> dict[str, Any]:
     for name, decision in DECISIONS.items():
         decided: object = path.get(name)
         if isinstance(decided, dict):
-            decided = decision.without_words(cast("dict[str, Any]", decided))
+            decided = dict(decision.without_words(cast("dict[str, Any]", decided)))
+            if cited := decided.get("citations"):
+                decided["citations"] = list(lasting_sources(cited))
         if decision.recorded and decided:
             found[name] = decided
     return found
@@ -44,7 +46,7 @@ class PartOutcome:
         place_id: the channel or thread where it was written; reply_place_id: the thread that the reply went to.
         question, reply: without secrets; empty for what was no question, and where there is no reply. A reply may quote
             somebody's file, which is deleted with its thread: so it stays in memory, and the line has none.
-        sources: cited, else selected.
+        sources: cited, else selected. Of a line, without the names of people's files.
         tokens: by step, in prompts and completions.
         path: what the steps decided. Of a line, without the words of a model.
     """
@@ -63,7 +65,7 @@ class PartOutcome:
     question: str = ""
     reply: Annotated[str, Field(exclude=True)] = ""
     level: str | None = None
-    sources: tuple[str, ...] = ()
+    sources: Annotated[tuple[str, ...], PlainSerializer(lasting_sources)] = ()
     qa_id: str | None = None
     llm_calls: int = 0
     seconds: float = 0.0

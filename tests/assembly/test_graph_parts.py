@@ -5,7 +5,7 @@ from typing import cast
 
 import reactivex as rx
 
-from assembly.answering import library_of
+from assembly.answering import answer_rules, library_of
 from assembly.data_folder import read_state
 from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
 from clock import now
@@ -17,7 +17,8 @@ from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
 from services.discord.protocols import DryRunPoster
 from services.knowledge import LibrarySearch
-from settings import load
+from settings import Settings, load
+from streams.answers import AnswerRules
 from tests.searching import ScriptedSearch
 
 
@@ -53,3 +54,12 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)
     assert state.spent[state.folder.usage].tokens == state.usages.default.tokens.total() == 34
     assert told == [30, 4]
+
+
+def test_the_limits_of_answering_are_what_the_configuration_says() -> None:
+    assert answer_rules(Settings()) == AnswerRules()
+    set_to = Settings.model_validate(
+        {"ai_response": {"max_answer_chars": 50, "speculate": True}, "discord": {"thread_reuse_minutes": 2}}
+    )
+    expected = AnswerRules(max_answer_chars=50, speculate=True, thread_reuse_seconds=120)
+    assert answer_rules(set_to) == expected

@@ -71,8 +71,8 @@ async def test_the_marks_of_quiet_places_are_kept_no_longer_than_catch_up_may_lo
     discord = settings.discord.model_copy(update={"catch_up_minutes": catch_up_minutes})
     state = read_state(settings.model_copy(update={"discord": discord}))
     for message in (said(1, 1_480_000_000), said(2, 1_499_999_000)):
-        state.seen.arrived(message)
-        state.seen.settled(Removed(message.channel_id, message.id))
+        state.seen.arrived(message.channel_id, message.id)
+        state.seen.ended(Removed(message.channel_id, message.id))
     await asyncio.sleep(1_600_000_000)
     await state.save()
     assert set(read_watermarks(state.folder.seen)) == kept
@@ -138,8 +138,8 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     state = read_state(load(config))
     state.seen.met(7, ahead)
     before = said(1, ahead - hour)
-    state.seen.arrived(before)
-    state.seen.settled(Removed(1, before.id))
+    state.seen.arrived(before.channel_id, before.id)
+    state.seen.ended(Removed(1, before.id))
     while await state.budgets.default.begin_chain(5, ahead) is None:
         pass
     await state.save()

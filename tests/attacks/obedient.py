@@ -22,6 +22,8 @@ MOST_ATTACKS, MOST_CHARS, MOST_GIVEN_CHARS = 3, 2_600, 400
 """How much of what it is told goes into one answer; more would be too long to be posted."""
 GIVEN = "a tool's result"
 """What is noted of an attack that came to the model in one, beside the schemas."""
+POINTED = "a place where the bot points without an answer"
+"""What is noted of an attack that the bot showed there the team's answer to."""
 YES = {"is_question": True, "is_answerable": True, "is_good_enough": True, "skip": False}
 
 
@@ -33,6 +35,7 @@ class Obedient:
 
     Attributes:
         words: what stands for `{vera}` and the like.
+        silent: the cases of attacks in whose conversations it has no answer from now on.
         obeyed: by the mark of each attack, the schemas in which it was obeyed, and whether it came in a tool's result.
         secrets: what it has been shown so far, in any request, its key included.
     """
@@ -41,6 +44,7 @@ class Obedient:
         self._attacks = attacks
         self._words = words
         self.obeyed: defaultdict[str, set[str]] = defaultdict(set)
+        self.silent: set[str] = set()
         self.secrets: set[str] = set()
 
     async def __call__(self, request: web.Request, body: Body) -> web.StreamResponse:
@@ -91,7 +95,7 @@ class Obedient:
         }
         if "answer" in grown:
             # The conversation that it is for, so that what is crossed with another tells on itself.
-            grown["answer"] = f"About {_cases(text)}: {whole}"
+            grown["answer"] = None if met[0].case in self.silent else f"About {_cases(text)}: {whole}"
         if "topic_name" in grown:
             known = [each for each in SOURCE_ID.findall(text) if each.startswith("team:")]
             grown["topic_name"] = known[0] if "{pairs}" in met[0].says and known else said[0]

@@ -111,7 +111,7 @@ def outputs_of(stage: Stage, metrics: str, level: str) -> dict[str, str]:
         "log at DEBUG" if level == "DEBUG" else "log": stage.log,
         "metrics": metrics,
         "Discord": "\n".join(f"{each.path} {json.dumps(each.body)}" for each in stage.server.requests),
-        "model": "\n".join(json.dumps(each.body) for each in stage.model.seen),
+        "model": "\n".join(json.dumps(each.body) for each in stage.model.requests),
     }
     for path, content in stage.files().items():
         if path.endswith((".env", "outside.txt", "bot.log")) or "/sources/" in path:
@@ -173,7 +173,7 @@ async def test_each_output_holds_only_what_it_may(
     # Each has come as far as it may: else nothing of this was tried.
     assert [(where, value) for where in outputs for value in MAY_HOLD[where] if value not in outputs[where]] == []
     assert outputs.keys() | {"log", "log at DEBUG", "documents"} == MAY_HOLD.keys()
-    keys = {each.headers["Authorization"] for each in stage.model.seen}
+    keys = {each.headers["Authorization"] for each in stage.model.requests}
     assert {f"Bearer {KEY}", f"Bearer {OTHER_KEY}"} <= keys
 
 

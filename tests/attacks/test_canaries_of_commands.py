@@ -114,7 +114,7 @@ class Operator:
                 yield str(path.relative_to(self.folder)), path.read_bytes().decode(errors="replace")
 
     def leaks(self, *printed: str) -> list[str]:
-        asked = [json.dumps(seen.body) for seen in self.model.seen]
+        asked = [json.dumps(seen.body) for seen in self.model.requests]
         outputs = [*(("printed", each) for each in printed), *(("asked", each) for each in asked), *self.kept()]
         return [
             f"{where}: …{text[max(text.find(CANARY) - 60, 0) :][:120]}" for where, text in outputs if CANARY in text
@@ -133,6 +133,7 @@ def operator(
     (sources.parent / "index.txt").write_text("kb:install.md\nHow to install Lanternfish.\n")
     (tmp_path / "export.json").write_text(json.dumps(export(pasted)))
     model.seen.clear()
+    model.others.clear()
     model.otherwise = scenes.good()
     operator = Operator(tmp_path, model, capsys).configured()
     asked = {"question": f"{QUESTION} With {pasted}?", "source": "install.md", "words": pasted}
@@ -191,7 +192,7 @@ def test_no_command_tells_a_secret_when_the_model(operator: Operator, failure: s
     assert {name for name, (_, printed) in ended.items() if "Traceback" in printed} == set()
     assert operator.leaks(*(printed for _, printed in ended.values())) == []
     assert ended["import"][0] == 0
-    sent = {seen.headers["Authorization"].removeprefix("Bearer ") for seen in operator.model.seen}
+    sent = {seen.headers["Authorization"].removeprefix("Bearer ") for seen in operator.model.requests}
     asked = {key for key, value in SECRETS.items() if value in sent}
     assert asked == (ASKED if failure == "nothing" else ASKED - {"search.embeddings.api_key"})
 

@@ -149,7 +149,7 @@ def mentions_allowed(_: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def links_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("operators.answering.remove_foreign_links", lambda text, _allowed: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    patch.setattr("services.assistant.inquiry.remove_foreign_links", lambda text, _allowed: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
 
 def posts_misplaced(stage: Stage, patch: pytest.MonkeyPatch) -> None:

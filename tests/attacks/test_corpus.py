@@ -9,7 +9,7 @@ import pytest
 
 from tests.attacks.aftermath import violations
 from tests.attacks.corpus import ATTACKS, Attack, Way, by
-from tests.attacks.obedient import GIVEN
+from tests.attacks.obedient import GIVEN, POINTED
 from tests.attacks.stage import staged
 from tests.loopback.fixtures import hurried_discord
 from tests.root_logger import logging_restored
@@ -20,7 +20,7 @@ __all__ = ["hurried_discord", "logging_restored"]
 import_module("services.llm.chat")
 
 OBEYED_AT = {
-    Way.CAPTURE: {"ClassificationResult", "SummaryResult", "AnswerResult"},
+    Way.CAPTURE: {"ClassificationResult", "SummaryResult", "AnswerResult", POINTED},
     Way.FILE_NAME: {"GatingResult", "AnswerResult"},
     Way.LOG_LINE: {GIVEN, "AnswerResult"},
     Way.OUTPUT: {"GatingResult", "SelectionResult", "AnswerResult", "VerificationResult", "ClassificationResult"},

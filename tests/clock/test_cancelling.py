@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from clock import cancelled
+from clock import BackgroundTasks, cancelled
 
 
 async def test_a_task_that_forgets_a_cancellation_is_told_again() -> None:
@@ -38,3 +38,22 @@ async def test_what_tasks_raise_at_their_end_is_dropped() -> None:
     await cancelled(task)
     await cancelled()
     assert isinstance(task.exception(), ValueError)
+
+
+async def test_tasks_that_nobody_waits_for_run_until_they_end_or_are_closed() -> None:
+    ended: list[str] = []
+
+    async def work(name: str, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            ended.append(name)
+
+    tasks = BackgroundTasks()
+    tasks.start(work("short", 0), name="short")
+    tasks.start(work("long", 3600))
+    await asyncio.sleep(0.01)
+    assert ended == ["short"]
+    await tasks.close()
+    assert ended == ["short", "long"]
+    await tasks.close()

@@ -165,7 +165,7 @@ async def test_nobody_looks_at_images_where_there_is_no_model(stage: Stage) -> N
     stage.sections["kb"]["llm"] = stage.sections["ai_response"]["llm"] = None
     assert await stage.plays(a_day(image=7)) == 0
     assert "  [image: a.png]\n" in stage.raw
-    assert stage.server.seen == []
+    assert stage.server.requests == []
 
 
 async def test_an_endpoint_that_is_down_leaves_all_to_the_next_start_and_the_run_is_no_success(stage: Stage) -> None:
@@ -191,11 +191,11 @@ async def test_recorded_exchanges_serve_knowledge_work_too_without_any_network(s
     exchanges = tmp_path / "exchanges.jsonl"
     stage.options = replace(stage.options, models=ModelOptions(record=exchanges))
     assert await stage.plays(a_day(3, image=7)) == 0
-    asked = len(stage.server.seen)
+    asked = len(stage.server.requests)
     written = stage.raw
     stage.data = tmp_path / "again"
     stage.options = replace(stage.options, data=stage.data, models=ModelOptions(replay=exchanges))
     assert await stage.plays(a_day(3, image=7)) == 0
-    assert len(stage.server.seen) == asked
+    assert len(stage.server.requests) == asked
     assert stage.raw == written
     assert stage.decided == ["added"] * 3

@@ -141,7 +141,7 @@ async def test_an_answer_that_is_too_long_is_asked_for_once_more(tmp_path: Path)
     script = Script(answers=[answer("x" * 101), answer("y" * 100)])
     world = await World.begin(tmp_path, script=script, ai_response={"max_answer_chars": 100})
     assert await asked(world) == ["replied"]
-    assert [each.shorten for each in script.asked if each.step == "generate"] == [False, True]
+    assert [each.was_too_long for each in script.asked if each.step == "generate"] == [False, True]
     assert world.replies == ["y" * 100]
 
 

@@ -36,7 +36,7 @@ async def kim(discord_server: DiscordServer) -> User:
 
 
 async def thinking(bot: RunningBot, server: DiscordServer, model: LLMServer) -> None:
-    await server.until(lambda: [seen for seen in model.seen if seen.body] or bot.over)
+    await server.until(lambda: model.seen or bot.over)
 
 
 async def test_a_question_deleted_while_the_model_thinks_is_not_answered(

@@ -6,17 +6,21 @@ import asyncio
 import gc
 import json
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assembly.answering import ModelOptions
+from assembly.slash_commands import COMMANDS, Row
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, phrases
+from services.discord.slash import Call, CommandOption
 from services.llm import Budget
 from services.llm.recording import read
+from services.privacy import find_remaining_words
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
@@ -247,6 +251,28 @@ async def test_opting_out_takes_effect_at_once_and_outlives_the_process(
     assert "have not opted out" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-in"))
 
 
+async def test_a_command_that_takes_a_text_is_given_none_of_who_opted_out_and_no_secret(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def repeat(call: Call, words: str) -> str:
+        return f"{call.language}: {words}"
+
+    row = Row("Repeat it.", lambda _: repeat, {"words": CommandOption("What to repeat.", str)})
+    monkeypatch.setattr("assembly.slash_commands.COMMANDS", {**COMMANDS, "repeat": row})
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    assert bot.settings.ai_response.llm is not None
+    secret = bot.settings.ai_response.llm.api_key.get_secret_value()
+    question = f" Wie kann ich die Sicherung mit {secret} wiederherstellen? "
+    text = await said(discord_server, await discord_server.call(help_, ada, "repeat", words=question))
+    assert text.startswith("de: Wie kann ich die Sicherung mit ")
+    assert secret not in text
+    await said(discord_server, await discord_server.call(help_, ada, "privacy opt-out"))
+    text = await said(discord_server, await discord_server.call(help_, ada, "repeat", words=question))
+    assert text == phrases("en").not_read
+
+
 async def test_opting_out_calls_off_what_is_under_way(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer
 ) -> None:
@@ -303,6 +329,36 @@ async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_serv
     await start()
     await until_offered(discord_server)
     assert "kept nothing" in await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+
+
+async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 64: each removal reads every file of the data folder."""
+    begun, running, at_once = [0], [0], [0]
+    all_called = threading.Event()
+
+    def looked(*args: Any) -> list[str]:
+        begun[0] += 1
+        running[0] += 1
+        at_once[0] = max(at_once[0], running[0])
+        all_called.wait(30.0)
+        lines = find_remaining_words(*args)
+        running[0] -= 1
+        return lines
+
+    monkeypatch.setattr("assembly.slash_commands.find_remaining_words", looked)
+    help_, ada, bob = discord_server.add_channel("help"), *map(discord_server.add_member, ("ada", "bob"))
+    await start()
+    await until_offered(discord_server)
+    calls = [await discord_server.call(help_, ada, "privacy forget")]
+    await discord_server.until(lambda: begun[0])
+    calls += [await discord_server.call(help_, who, "privacy forget") for who in [ada] * 6 + [bob]]
+    await discord_server.until(lambda: len([t for t in asyncio.all_tasks() if t.get_name() == INVOKER]) == len(calls))
+    all_called.set()
+    texts = [await said(discord_server, each) for each in calls]
+    assert (begun[0], at_once[0]) == (3, 1), "hers, what she may have written since, and his"
+    assert all("kept nothing" in text for text in texts)
 
 
 async def test_counts_that_cannot_be_reached_are_not_said_to_be_forgotten(

@@ -96,7 +96,7 @@ async def test_a_model_calls_the_tool_and_answers_from_what_it_gave(
     ]
     (result,) = [message for message in conversations[-1]["messages"] if message["role"] == "tool"]
     assert result["content"].startswith("<<<evidence>>>")
-    gate = next(seen.body for seen in llm_server.seen if "messages" in seen.body)
+    gate = llm_server.seen[0].body
     assert "app.log (" in str(gate["messages"])
 
 
@@ -150,7 +150,6 @@ async def test_a_model_that_obeys_a_file_and_calls_without_end_does_no_harm(
     rounds = [
         [str(message["content"]) for message in seen.body["messages"] if message["role"] == "tool"]
         for seen in llm_server.seen
-        if "messages" in seen.body
     ]
     results = max(rounds, key=len)
     assert len(results) == 9, "six that count, and each time the tool that there is not"
@@ -260,7 +259,7 @@ async def test_without_documents_there_are_no_commands_for_them(start: Start, di
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     bot = await offered(start, discord_server, documents={"enabled": False})
     (registered,) = discord_server.state.commands.values()
-    assert [command["name"] for command in registered] == ["ask", "privacy"]
+    assert not {command["name"] for command in registered} & {"kb", "evidence"}
     message = await discord_server.say(help_, ada, QUESTION, attachments=[UPLOAD])
     await bot.until_ended(message)
     assert not message.reactions

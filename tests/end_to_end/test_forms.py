@@ -1,23 +1,30 @@
-"""The forms of the commands about files, through the real discord.py, with callbacks that only take notes."""
+"""The forms of the slash commands, through the real discord.py, with callbacks that only take notes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast, get_args
 
+import discord
 import pytest
 
+from assembly.slash_commands import COMMANDS, GROUPS, Row, SlashServices, callback_of
+from assembly.slash_reference import generated
 from model.messages import Attachment
 from services.conversations import phrases
-from services.discord.slash import COMMANDS, GROUPS, Call, Callback, CommandRefused, Commands
+from services.discord.slash import Call, Callback, CommandOption, CommandRefused, Commands
+from settings.reference import main
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
+from tests.loopback.interactions import Upload
 from tests.loopback.permissions import Permission
 
 pytestmark = pytest.mark.real_time
+
+FILE: Upload = ("restart.md", b"# Restart\n", "text/markdown")
 
 
 @dataclass
@@ -43,72 +50,71 @@ def noted(notes: Notes, name: str) -> Callback:
 
 @asynccontextmanager
 async def offering(server: DiscordServer, notes: Notes, *, documents: bool = True) -> AsyncGenerator[Commands]:
-    names = [name for name in COMMANDS if documents or name == "ask" or name.startswith("privacy")]
+    offered = {
+        name: (command, noted(notes, name))
+        for name, command in COMMANDS.items()
+        if documents or not command.needs_documents
+    }
     async with logged_in(server) as client:
-        commands = Commands(client, {name: noted(notes, name) for name in names}, phrases)
+        commands = Commands(client, offered, GROUPS, phrases)
         commands.arrived(server.guild.id)
         await server.until(lambda: server.state.commands)
         yield commands
         await commands.close()
 
 
+def sample(option: CommandOption) -> str | Upload:
+    """A value that an option may have."""
+    if option.is_text:
+        return "some words"
+    return FILE if option.type is discord.Attachment else get_args(option.type)[0]
+
+
 async def test_each_command_reaches_its_callback_with_its_options(discord_server: DiscordServer) -> None:
     help_, ada, notes = discord_server.add_channel("help"), discord_server.add_member("ada"), Notes()
-    file = ("restart.md", b"# Restart\n", "text/markdown")
+
+    async def check(name: str, given: dict[str, str | Upload]) -> None:
+        said = await discord_server.answer_to(help_, ada, name, **given)
+        reached, call, told = notes.calls[-1]
+        assert reached == name
+        assert (call.user_id, call.guild_id, call.place_id) == (ada.id, discord_server.guild.id, help_.id)
+        assert told.keys() == COMMANDS[name].options.keys()
+        for key, value in told.items():
+            if isinstance(value, Attachment):
+                assert (value.filename, value.size, value.content_type) == ("restart.md", 10, "text/markdown")
+                assert value.url.startswith(discord_server.origin)
+            else:
+                assert value == given.get(key)
+        assert (said.content, said.ephemeral, said.allowed_mentions) == ("done", True, {"parse": []})
+
     async with offering(discord_server, notes):
-        await discord_server.answer_to(help_, ada, "kb add", file=file, title="How to restart")
-        await discord_server.answer_to(help_, ada, "kb add", text="Turn it off.", title="Off")
-        await discord_server.answer_to(help_, ada, "kb list")
-        await discord_server.answer_to(help_, ada, "kb remove", title="Off")
-        await discord_server.answer_to(help_, ada, "kb forget")
-        await discord_server.answer_to(help_, ada, "kb visibility", where="thread")
-        await discord_server.answer_to(help_, ada, "evidence list")
-        await discord_server.answer_to(help_, ada, "evidence delete", filename="server.log")
-        await discord_server.answer_to(help_, ada, "privacy opt-out")
-        await discord_server.answer_to(help_, ada, "privacy opt-in")
-        await discord_server.answer_to(help_, ada, "privacy forget")
-        last = await discord_server.answer_to(help_, ada, "ask", question="Runs it?")
-    (_, call, given), *others = notes.calls
-    document = given["file"]
-    assert isinstance(document, Attachment)
-    assert (document.filename, document.size, document.content_type) == ("restart.md", 10, "text/markdown")
-    assert document.url.startswith(discord_server.origin)
-    assert given == {"file": document, "text": None, "title": "How to restart"}
-    assert (call.user_id, call.guild_id, call.place_id) == (ada.id, discord_server.guild.id, help_.id)
-    assert [(name, told) for name, _, told in others] == [
-        ("kb add", {"file": None, "text": "Turn it off.", "title": "Off"}),
-        ("kb list", {}),
-        ("kb remove", {"title": "Off"}),
-        ("kb forget", {}),
-        ("kb visibility", {"where": "thread"}),
-        ("evidence list", {}),
-        ("evidence delete", {"filename": "server.log"}),
-        ("privacy opt-out", {}),
-        ("privacy opt-in", {}),
-        ("privacy forget", {}),
-        ("ask", {"question": "Runs it?"}),
-    ]
-    assert {name for name, _, _ in notes.calls} == COMMANDS.keys()
-    assert (last.content, last.ephemeral, last.allowed_mentions) == ("done", True, {"parse": []})
+        for name, command in COMMANDS.items():
+            await check(name, {key: sample(each) for key, each in command.options.items()})
+            await check(name, {key: sample(each) for key, each in command.options.items() if each.required})
     assert not discord_server.unknown
 
 
 def test_the_documentation_lists_every_command() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
-    table = page.partition("## Slash commands")[2].partition("\n\nOnly the caller")[0]
-    listed: list[str] = []
-    for cells in re.findall(r"^\| `/(.*?)` \|", table, re.MULTILINE):
-        first, *others = cells.split("`, `")
-        group = first.partition(" ")[0]
-        listed += [first if group in GROUPS else group, *(f"{group} {each}" for each in others)]
-    assert listed == list(COMMANDS)
+    assert main(["--check"], Path(__file__).parents[2], generated) == 0
 
 
 async def test_without_documents_there_are_no_commands_about_them(discord_server: DiscordServer) -> None:
     discord_server.add_channel("help")
     async with offering(discord_server, Notes(), documents=False):
         (registered,) = discord_server.state.commands.values()
-    assert [command["name"] for command in registered] == ["ask", "privacy"]
+    needed = {name.partition(" ")[0]: command.needs_documents for name, command in COMMANDS.items()}
+    assert [command["name"] for command in registered] == [name for name, needs in needed.items() if not needs]
+
+
+async def one_option(_: Call, first: str) -> str:
+    return first
+
+
+@pytest.mark.parametrize("options", [(), ("second",), ("first", "second")])
+def test_a_row_whose_callback_takes_other_options_is_an_error(options: Sequence[str]) -> None:
+    row = Row("Odd.", lambda _: one_option, {name: CommandOption("A word.", str) for name in options})
+    with pytest.raises(TypeError, match=r"^/odd: its options are"):
+        callback_of("odd", row, cast("SlashServices", None))
 
 
 async def test_who_may_manage_messages_there_is_a_moderator(discord_server: DiscordServer) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import reactivex as rx
 
 from examples.extending.event_source import irc_log
-from examples.extending.operator import sign, slow_mode
+from examples.extending.operator import SIGN, sign, slow_mode
 from model.events import Event
 from model.messages import Place, PlaceKind
 from model.outcomes import Outcome
@@ -55,6 +55,9 @@ async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
     rx.of(inquiry).pipe(step("sign", sign("Millrace"), 1)).subscribe(signed.append)
     await asyncio.sleep(1)
     assert [each.draft for each in signed if isinstance(each, Inquiry)] == ["With pip.\n\nMillrace"]
+    assert SIGN.decides is not None
+    assert SIGN.decides.says is not None
+    assert SIGN.decides.says(inquiry.decisions["sign"]) == "19 characters with the signature"
 
 
 async def test_an_event_source_feeds_the_same_graph(tmp_path: Path) -> None:

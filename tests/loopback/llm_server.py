@@ -33,6 +33,9 @@ class LLMServer:
     `embeddings` where those are asked for.
 
     Works on a virtual loop, too: it serves where time is real.
+
+    Attributes:
+        seen: the chats that were asked for; `others`: what else was: embeddings, the list of models.
     """
 
     otherwise: Scene = field(default_factory=scenes.good)
@@ -41,8 +44,14 @@ class LLMServer:
     port: int = 0
     script: deque[Scene] = field(default_factory=deque[Scene])
     seen: list[Seen] = field(default_factory=list[Seen])
+    others: list[Seen] = field(default_factory=list[Seen])
     base_url: str = ""
     _runner: web.AppRunner | None = None
+
+    @property
+    def requests(self) -> list[Seen]:
+        """All that were made, chats first."""
+        return [*self.seen, *self.others]
 
     def then(self, *scene: Scene) -> None:
         self.script.extend(scene)
@@ -76,11 +85,11 @@ class LLMServer:
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.seen.append(Seen(dict(request.headers), body))
+        self.others.append(Seen(dict(request.headers), body))
         return await self.embeddings(request, body)
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(Seen(dict(request.headers), {}))
+        self.others.append(Seen(dict(request.headers), {}))
         return await self.models(request, {})
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from model.batches import Part
-from model.conversation_ids import ConversationKind, joins_by_messages, parse
+from model.conversation_ids import FORMS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
 from sinks.archive import beside
@@ -34,7 +36,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
     kind: ConversationKind, number: int
 ) -> None:
     name = kind.make(number)
-    assert parse(name) is kind
+    assert kind_of(name) is kind
     stored = pair(name, STAMP, ASKED, ANSWERED)
     assert archive.parse(archive.render(stored)) == [stored]
 
@@ -65,9 +67,9 @@ def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(ki
     "name", ["", "thread", "thread_", "thread_x", "thread_1 ", "thread_1\n", "Reply_1", "../17", "x_1"]
 )
 def test_what_is_no_id_is_refused_everywhere(name: str) -> None:
-    assert parse(name) is None
-    assert not joins_by_messages(name)
-    with pytest.raises(archive.Malformed, match=r"is neither thread_<id> nor reply_<id>$"):
+    with pytest.raises(ValueError, match=FORMS):
+        kind_of(name)
+    with pytest.raises(archive.Malformed, match=f"^conversation_id {re.escape(repr(name))} is neither {FORMS}$"):
         pair(name, STAMP, ASKED, ANSWERED)
     with pytest.raises(captures.DamagedCapture, match="conversation_id"):
         captures.parse_pending(captures.render_pending(PendingCapture(5.0, Capture(None, name, (ASKED, ANSWERED)), ())))

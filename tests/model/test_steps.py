@@ -39,7 +39,7 @@ def recorded(decision: Decision, decided: object) -> object:
 
 def test_the_steps_of_the_answer_chain_are_in_the_table_once_each() -> None:
     made = named_in(MADE, "streams")
-    assert {"gather", "gate", "tell", "extract"} <= made
+    assert {"gather", "gate", "extract"} <= made
     assert made <= set(STEP_NAMES)
     assert len(STEP_NAMES) == len(set(STEP_NAMES))
 

@@ -144,8 +144,8 @@ async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
     assert witness.given == [
         (conversation, usage, {**files, "addressed": True}),
         (question, question, index, 5, usage, files),
-        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": False}),
-        (conversation, question, inquiry.sources, usage, {**drafting, "shorten": True}),
+        (conversation, question, inquiry.sources, usage, {**drafting, "was_too_long": False}),
+        (conversation, question, inquiry.sources, usage, {**drafting, "was_too_long": True}),
         (conversation, "Like this. (checked)", inquiry.read_sources, usage, {}),
     ]
     assert inquiry.part is part

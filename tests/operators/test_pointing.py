@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from examples.extending.operator import sign
 from model.batches import Part
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
@@ -43,11 +44,16 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
     return Unanswered(inquiry(**known), reason)
 
 
-def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: RecentReplies | None = None) -> Step:
-    search, told, chosen = ScriptedSearch(found), repeats or RecentReplies(), rules or PointRules()
+def pointing(
+    found: Found = MAY_FIT,
+    rules: PointRules | None = None,
+    repeats: RecentReplies | None = None,
+    addresses: Addresses | None = None,
+) -> Step:
+    search, told, published = ScriptedSearch(found), repeats or RecentReplies(), addresses or Addresses()
     return in_turn(
-        step("generate", add_links(search, told, chosen.addresses), 4),
-        step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
+        step("generate", add_links(search, told, published), 4),
+        step("point", point(search, told, published, rules or PointRules()), 4, passing=(Outcome, Inquiry)),
     )
 
 
@@ -134,7 +140,9 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
 @pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
 async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
     search = ScriptedSearch(MAY_FIT)
-    pointing_once: Step = step("point", point(search, RecentReplies(), PointRules()), 4, passing=(Outcome, Inquiry))
+    pointing_once: Step = step(
+        "point", point(search, RecentReplies(), Addresses(), PointRules()), 4, passing=(Outcome, Inquiry)
+    )
     conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
     await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
     assert search.asked == [looked_for]
@@ -190,11 +198,37 @@ async def test_ends_go_by() -> None:
     assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
 
 
+@pytest.mark.parametrize("level", [Level.POINT, Level.SILENCE])
+async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Level) -> None:
+    """Pitfall 19."""
+    asked = "See https://evil.example/a or [here](https://evil.example/b) or discord.gg/evil, how do I restore it?"
+    said = "Restore it from https://backups.example/newest, the newest there is."
+    taught = passage("team:backups", said, asked, title="backups", anchor="qa_1")
+    addresses = Addresses(of_pair=lambda pair: f"https://discord.example/{pair}")
+    rules = PointRules(addresses=addresses, out_of_scope_hint="Ask at https://ours.example.")
+    found_now = found(taught, level=level, confidence=0.05)._replace(is_near=level is Level.POINT)
+    draft = (await pointed(unanswered(addressed=True), found_now, rules)).draft
+    assert "evil" not in draft
+    assert "See or here or, how do I restore it?" in draft
+    assert "https://discord.example/qa_1" in draft
+    assert ("https://backups.example/newest" in draft) is (level is Level.POINT)
+    assert ("https://ours.example" in draft) is (level is Level.SILENCE)
+
+
+async def test_a_pointing_draft_has_no_address_that_nobody_trusted_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 19: whatever it was made of."""
+    made = f"{BACKUP.title}: https://docs.example/guides/backup/ or https://evil.example", [BACKUP.source_id]
+    monkeypatch.setattr("operators.pointing.pointers", lambda *_: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    found_now = found(BACKUP._replace(anchor=""), level=Level.POINT)
+    result = await pointed(unanswered(addressed=True), found_now, PointRules(addresses=PUBLISHED))
+    assert result.draft == "Backups: https://docs.example/guides/backup/ or"
+
+
 async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "operators.pointing")
-    result = await pointed(unanswered(addressed=True), rules=PointRules(addresses=PUBLISHED))
+    result = await pointed(unanswered(addressed=True), addresses=PUBLISHED)
     assert result.draft.splitlines() == [
         "This may help:",
         "• [*Backups › Restore*](<https://docs.example/guides/backup/#restore>): To restore one, run `lamp restore`.",
@@ -214,8 +248,8 @@ async def test_at_most_three_pages_are_named_each_once() -> None:
 
 async def test_whoever_addressed_the_bot_hears_that_nothing_was_found_the_nearest_page_and_where_to_ask() -> None:
     far = found(TEAM, BACKUP, level=Level.SILENCE, confidence=0.01)
-    rules = PointRules(addresses=PUBLISHED, out_of_scope_hint="Ask in #general.")
-    result = await pointed(unanswered(addressed=True), far, rules)
+    rules = PointRules(out_of_scope_hint="Ask in #general.")
+    result = await pointed(unanswered(addressed=True), far, rules, addresses=PUBLISHED)
     assert result.draft == (
         "I found nothing about this in the documentation. The nearest page is "
         "[*Backups › Restore*](<https://docs.example/guides/backup/#restore>). Ask in #general."
@@ -256,7 +290,7 @@ async def test_silence_for_want_of_confidence_has_a_reason_of_its_own(
 
 async def test_an_answer_gets_the_addresses_of_the_sections_that_fit_for_the_pages_it_shows() -> None:
     cited = inquiry(draft="Like this.", selected=("kb:faces.md",), citations=("kb:guides/backup.md", "kb:other.md"))
-    result = await pointed(cited, FITS, PointRules(addresses=PUBLISHED))
+    result = await pointed(cited, FITS, addresses=PUBLISHED)
     assert result.links == ("https://docs.example/guides/backup/#restore", "https://docs.example/other/")
     assert result.draft == "Like this."
     assert result.level is Level.ANSWER
@@ -272,8 +306,8 @@ async def test_an_answer_links_to_the_messages_of_the_conversations_that_it_cite
     )
     best = TEAM._replace(anchor="qa_2")
     messages["qa_2"] = "https://discord.example/best"
-    rules = PointRules(addresses=replace(PUBLISHED, of_pair=messages.get))
-    result = await pointed(cited, found(best), rules)
+    addresses = replace(PUBLISHED, of_pair=messages.get)
+    result = await pointed(cited, found(best), addresses=addresses)
     assert result.links == (
         "https://discord.example/3",
         "https://discord.example/1",
@@ -292,26 +326,32 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
     said = passage("team:backups", "Restore it from the newest one.", "Which one?", anchor="qa_1")
     messages = {"qa_1": "https://discord.com/channels/7/11/13"}
     cited = inquiry(draft="Like this.", citations=("team:backups",))
-    result = await pointed(cited, found(said), PointRules(addresses=Addresses(of_pair=messages.get)))
+    result = await pointed(cited, found(said), addresses=Addresses(of_pair=messages.get))
     assert result.links == (messages["qa_1"],)
 
 
 # Never twice the same.
 
 
-async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPLIED) -> RecentReplies:
+async def after_telling(
+    item: Inquiry | Unanswered, *, result: OutcomeKind = OutcomeKind.REPLIED, signature: str = ""
+) -> RecentReplies:
     repeats = RecentReplies()
 
     async def reply(inquiry: Inquiry) -> Outcome:
         return end(inquiry, result)
 
-    await remember_replies(reply, repeats)(item)
+    told = await pointed(item)
+    await remember_replies(reply, repeats)(await sign(signature)(told) if signature else told)
     return repeats
 
 
-async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("signature", ["", "Millrace"])
+async def test_a_quote_that_a_person_was_given_is_not_given_again(
+    signature: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "operators.pointing")
-    repeats = await after_telling(inquiry(draft="Like this."))
+    repeats = await after_telling(inquiry(draft="Like this."), signature=signature)
     result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
     assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
     assert caplog.messages == ["generate: the same answer was given to the same person before"]
@@ -319,9 +359,9 @@ async def test_a_quote_that_a_person_was_given_is_not_given_again(caplog: pytest
     assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
 
 
-async def test_pages_that_a_person_was_pointed_to_are_not_named_again() -> None:
-    first = await pointed(unanswered(addressed=True))
-    repeats = await after_telling(first)
+@pytest.mark.parametrize("signature", ["", "Millrace"])
+async def test_pages_that_a_person_was_pointed_to_are_not_named_again(signature: str) -> None:
+    repeats = await after_telling(unanswered(addressed=True), signature=signature)
     again = await pointed(unanswered(addressed=True), repeats=repeats)
     assert (again.result, again.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
 

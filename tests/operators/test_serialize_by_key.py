@@ -88,6 +88,11 @@ async def test_beyond_what_may_wait_the_oldest_leaves() -> None:
     assert seen == [(0, "a2:dropped"), (0, "a3:dropped"), (1, "a1"), (2, "a4"), (5, "|")]
 
 
+async def test_without_an_overflow_any_number_may_wait() -> None:
+    unbounded = serialize_by_key(letter, slow(1), key_of_result=letter, max_active=1)
+    assert await play("(abcd)-----|", unbounded) == "-abcd-|"
+
+
 async def test_the_oldest_leaves_also_if_only_room_kept_it_waiting() -> None:
     seen = await watch("(a1 b1 b2 c1)----|", turns(slow(1), max_active=1, max_waiting=2))
     assert seen == [(0, "b1:dropped"), (1, "a1"), (2, "b2"), (3, "c1"), (5, "|")]

@@ -8,9 +8,10 @@ import yaml
 
 from settings import Settings, load, prompts
 from settings.errors import ANY, all_keys
-from settings.reference import BEGIN, COMMON, END, common_table, main, render_config, render_reference, stale
+from settings.reference import COMMON, common_table, main, render_config, render_reference, stale
 
 ROOT = Path(__file__).parents[2]
+BEGIN, END = "<!-- settings:begin -->", "<!-- settings:end -->"
 
 
 def test_every_key_has_a_type_and_a_one_line_explanation() -> None:

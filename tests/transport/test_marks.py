@@ -48,7 +48,7 @@ def marks_on(bucket: Bucket, kept: Mapping[int, Mapping[int, int]] | None = None
 def test_a_mark_is_below_everything_that_is_under_way_and_never_goes_back() -> None:
     marks = marks_on(Bucket())
     ended = {number: marks.under_way(7, 10, number) for number in (100, 103, 101)}
-    assert marks.marks() == {}
+    assert marks.marks() == {10: 99}
     ended[100]()
     assert marks.marks() == {10: 100}
     ended[103]()
@@ -115,7 +115,7 @@ async def test_places_that_are_quiet_for_long_are_left_to_the_mark_of_their_serv
     waiting = marks.under_way(7, 12, 6)
     marks.under_way(7, 13, 31 * DAY)()
     await marks.save()
-    assert marks.marks() == {-7: 1, 11: 2 * DAY, 13: 31 * DAY}
+    assert marks.marks() == {-7: 1, 11: 2 * DAY, 12: 5, 13: 31 * DAY}
     waiting()
     await marks.save()
     assert 12 not in marks.marks()
@@ -139,9 +139,9 @@ async def test_the_next_process_goes_on_where_the_last_one_was(client: Client) -
         marks.under_way(7, 10, 1 << 60)()
         marks.under_way(8, 20, 1 << 60)()
     async with open_watermarks(streams_of(client)) as marks:
-        assert marks.marks() == {10: 1 << 60, -8: 5000 << 22, 20: 1 << 60}
+        assert marks.marks() == {-7: 0, 10: 1 << 60, -8: 5000 << 22, 20: 1 << 60}
     async with open_watermarks(streams_of(client), ours=lambda guild_id: guild_id == 7) as marks:
-        assert marks.marks() == {10: 1 << 60}
+        assert marks.marks() == {-7: 0, 10: 1 << 60}
 
 
 @pytest.mark.real_time

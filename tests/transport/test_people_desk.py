@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client
 
 from assembly.distributed import people_commands as module
-from assembly.distributed.people_commands import PeopleServices, closing, use_shared_feedback_key
+from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
@@ -125,7 +125,7 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
     people: SharedPeople, people_services: PeopleServices, searched: Searched, tmp_path: Path
 ) -> None:
     """Pitfall 67."""
-    async with closing(people_services):
+    async with aclosing(people_services):
         people.forget_requests.on_change = people_services.on_progress
         request = await people.forget_requests.make(1, ["p00", TEAM])
         await until(lambda: 1 in people.forget_requests.by_user)
@@ -143,7 +143,7 @@ async def test_of_who_has_written_nothing_the_copies_stay(
 ) -> None:
     record = people_services.parts.state.record
     record.recent.extend(asked("Who am I?", author_id=author_id) for author_id in (999, 1))
-    async with closing(people_services):
+    async with aclosing(people_services):
         await people_services.forget(999)
         assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
         people_services.on_progress(await people.forget_requests.make(999, []))

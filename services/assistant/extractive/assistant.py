@@ -106,7 +106,7 @@ class ExtractiveAssistant:
         usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,
+        was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         say = phrases(in_language(self._reply_language, language_of(query)))

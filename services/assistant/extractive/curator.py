@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.knowledge import IndexEntry, exchanges
+from services.knowledge import IndexEntry
 from services.llm import Usage
 from services.search import STOP_WORDS, asking_sentences, stem, terms
 from services.storage import in_thread
-from services.team import By, Pair
+from services.team import By, Pair, exchanges_of
 
 _TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""
@@ -58,7 +58,7 @@ class Subject:
     Attributes:
         terms: of both sides; those of the users come first.
         values: the weight of each term: the more often it occurs, the more.
-        asked_count: how many of the terms are the users'.
+        asked_count: how many of the terms are the users'; or the team's, if nobody asked and nobody needed to.
         answered_terms: those of the team.
         words: the words in lower case of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
@@ -85,9 +85,10 @@ class Subject:
 
 @lru_cache(maxsize=16)  # a pair is classified, integrated and taken in, then only its topic remembers it
 def subject_of(pair: Pair) -> Subject:
-    found = list(exchanges((turn.speaker, turn.text[:_MAX_READ_CHARS]) for turn in pair.turns))
+    found = list(exchanges_of(pair, _MAX_READ_CHARS))
     found = [each for each in found if each.answer] or found
-    users, team = _bare(each.asked for each in found), _bare(each.answer for each in found)
+    # Where no question is needed, the answer stands for it.
+    users, team = _bare(each.asked or each.answer for each in found), _bare(each.answer for each in found)
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
@@ -206,7 +207,7 @@ def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """How much of `part` is in `whole`, 0 to 1."""
+    """How much of `part` is in `whole`, 0 to 1. Of an empty part it is 0: nothing in common shows no likeness."""
     return len(part & whole) / (len(part) or 1)
 
 
@@ -295,9 +296,7 @@ class ExtractiveCurator:
 
 def teaches(pair: Pair) -> bool:
     """True if the pair could help others: the team answered something in it, and nobody said that it did not help."""
-    return any(
-        each.answer and each.helped is not False for each in exchanges((turn.speaker, turn.text) for turn in pair.turns)
-    )
+    return any(each.answer and each.helped is not False for each in exchanges_of(pair))
 
 
 def _says_all_of(one: Subject, other: Subject) -> bool:

@@ -27,7 +27,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\([^)\[]*+\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
 _ADDRESS = re.compile(r"\b\w+://\S+")
 _KEY: Final = "extractive 3"
-"""Raise the number when descriptions of the same text would change."""
+"""Raise the number when descriptions of the same text would change, and that of topics when theirs would."""
 
 
 class ExtractiveDescriber:
@@ -43,7 +43,7 @@ class ExtractiveDescriber:
 class ExtractiveTopicDescriber:
     """Implements `Describer` for topics of the team."""
 
-    key = f"{_KEY}, topics"
+    key = f"{_KEY}, topics 2"
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         _ = timeout_seconds  # as above
@@ -52,11 +52,13 @@ class ExtractiveTopicDescriber:
 
 def describe_topic(source_id: str, text: str) -> str:
     """One or two sentences about the text of a topic file: what its questions have in common, or else its name; the
-    questions, newest last; its distinctive words.
+    questions, newest last; its distinctive words. Of what nobody asks, or nobody any more, the answer stands for the
+    question.
     """
     pairs = [(asked, answered) for _, asked, answered in answered_pairs(text[-_MAX_READ_CHARS:])]
-    questions = list(dict.fromkeys(_question(asked) for asked, _ in pairs))[-_HEADINGS:]
-    name = _shared([asked for asked, _ in pairs]) or _name(source_id.removeprefix("team:"))
+    matters = [asked or answered for asked, answered in pairs]
+    questions = [each for each in dict.fromkeys(map(_question, matters)) if each][-_HEADINGS:]
+    name = _shared(matters) or _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]
     opening = f"{title}: {', '.join(questions)}" if questions else f"{title}."
     words = _ADDRESS.sub(" ", "\n".join(f"{asked}\n{answered}" for asked, answered in pairs))

@@ -12,7 +12,7 @@ from services.documents.asking import conditions, exact, vocabulary
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
-from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
+from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights
 from services.search.embedding import Vectors
 
 DEPTH = 15  # how many candidates each arm gives at least
@@ -80,7 +80,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         embedder_id="" if embedded is None else embedded[1],
         identifiers=await conditions.telling(scope, plan),
         depth=max(3 * k, DEPTH),
-        where=Where(frozenset(doc.doc_id for doc in documents)),
+        doc_ids=frozenset(doc.doc_id for doc in documents),
         weights=ranking.weights,
         mode=ranking.mode,
     )

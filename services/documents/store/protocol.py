@@ -178,13 +178,6 @@ class CollectionSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """A filter for chunks."""
-
-    doc_ids: frozenset[str] | None = None  # None: the current revision of every document
-
-
-@dataclass(frozen=True, slots=True)
 class Weights:
     """How keyword and vector search are weighed against each other."""
 
@@ -212,7 +205,7 @@ class ChunkSearch:
     embedder_id: str = ""  # vectors of another embedder are never compared with it
     identifiers: tuple[str, ...] = ()  # what is looked for literally, letter case aside
     depth: int = 15  # how many candidates each arm gives
-    where: Where = field(default_factory=Where)
+    doc_ids: frozenset[str] | None = None  # where to search; None: the current revision of every document
     weights: Weights = field(default_factory=Weights)
     mode: SearchMode = SearchMode.HYBRID
 

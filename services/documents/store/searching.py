@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -21,7 +22,6 @@ from services.documents.store.protocol import (
     SearchMode,
     StoredLine,
     Weights,
-    Where,
 )
 from services.search import Floats, Places, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
@@ -113,7 +113,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     between 0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question
     literally comes before all else.
     """
-    allowed = _allowed(connection, frame, asked.where)
+    allowed = _allowed(connection, frame, asked.doc_ids)
     if not len(allowed):
         return []
     words = tokenizer.query_tokens(asked.text)
@@ -162,17 +162,17 @@ def literally(needle: str) -> re.Pattern[str]:
     return re.compile(before + words + after, re.IGNORECASE)
 
 
-def match_of(words: list[str]) -> str:
+def match_of(words: Sequence[str]) -> str:
     """Return an FTS5 query for all of `words`. Each is quoted, and no token holds a quote."""
-    return " AND ".join(f'"{word}"' for word in words)
+    return " AND ".join(f'"{word}"' for word in dict.fromkeys(words))
 
 
-def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, where: Where) -> Places:
-    if where.doc_ids is None:
+def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Places:
+    if doc_ids is None:
         numbers = [number for (number,) in connection.execute(CURRENT)]
     else:  # they may be older revisions
         known = connection.execute("SELECT doc_no, doc_id FROM documents").fetchall()
-        numbers = [number for number, doc_id in known if doc_id in where.doc_ids]
+        numbers = [number for number, doc_id in known if doc_id in doc_ids]
     return np.flatnonzero(np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64)))
 
 
@@ -284,79 +284,53 @@ def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limi
 
 
 def _condition(where: LineWhere) -> tuple[str, list[object]]:
-    parts: list[str] = [f"d.doc_id IN ({schema.marks(len(where.doc_ids))})"]
-    values: list[object] = list(where.doc_ids)
-    for some, wanted in (_at_places(where), _of_kinds(where), _with_words(where), _with_texts(where)):
-        parts += some
-        values += wanted
-    return " AND ".join(parts), values
+    parts = list(_parts(where))
+    return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
 
 
-def _at_places(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Conditions on line numbers and times."""
-    parts: list[str] = []
-    values: list[object] = []
+def _parts(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yield the conditions, each with its values."""
+    yield f"d.doc_id IN ({schema.marks(len(where.doc_ids))})", where.doc_ids
     if where.first is not None:
-        parts.append("l.line_no >= ?")
-        values.append(where.first)
+        yield "l.line_no >= ?", (where.first,)
     if where.last is not None:
-        parts.append("l.line_no <= ?")
-        values.append(where.last)
+        yield "l.line_no <= ?", (where.last,)
+    yield from _of_times(where)
+    if where.severities:
+        yield f"l.severity IN ({schema.marks(len(where.severities))})", where.severities
+    if where.components:
+        any_of = " OR ".join(["lower(l.component) = ? OR holds(l.component, ?)"] * len(where.components))
+        yield f"({any_of})", [value for component in where.components for value in (component.casefold(), component)]
+    # The word index is faster than reading the lines.
+    for words in _of_words(where):
+        yield "l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)", (words,)
+    for needle in where.holding:
+        yield "holds(l.text, ?)", (needle,)
+    if where.holding_any:
+        yield f"({' OR '.join(['holds(l.text, ?)'] * len(where.holding_any))})", where.holding_any
+    for needle in where.lacking:
+        yield "NOT holds(l.text, ?)", (needle,)
+
+
+def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     for span, text in ((where.clocks, "l.clock"), (where.instants, f"{_day(where.instants)} || 'T' || l.clock")):
         if span is not None:
             # A span over midnight is two.
             joined = "AND" if span[0] <= span[1] else "OR"
-            parts.append(f"({text} >= ? {joined} {text} < ?)")
-            values += span
+            yield f"({text} >= ? {joined} {text} < ?)", span
     if where.days is not None:
-        parts.append(f"{_day(where.days)} BETWEEN ? AND ?")
-        values += where.days
-    return parts, values
+        yield f"{_day(where.days)} BETWEEN ? AND ?", where.days
 
 
-def _of_kinds(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Conditions on levels and components."""
-    parts: list[str] = []
-    values: list[object] = []
-    if where.severities:
-        parts.append(f"l.severity IN ({schema.marks(len(where.severities))})")
-        values += where.severities
-    if where.components:
-        parts.append(
-            "(" + " OR ".join(["(lower(l.component) = ? OR holds(l.component, ?))"] * len(where.components)) + ")"
-        )
-        values += [value for component in where.components for value in (component.casefold(), component)]
-    return parts, values
-
-
-def _with_words(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Conditions on whole words, by the word index, which is faster than reading the lines."""
-    wanted: list[str] = []
-    words = [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]
-    if words:
-        wanted.append(match_of(list(dict.fromkeys(words))))
-    if forms := [found for word in where.words_any if (found := list(dict.fromkeys(tokenizer.parts(word))))]:
-        wanted.append(" OR ".join(f"({match_of(found)})" for found in forms))
-    either = [list(dict.fromkeys(tokenizer.parts(needle))) for needle in where.holding_any]
+def _of_words(where: LineWhere) -> Iterator[str]:
+    """Yield queries of the word index."""
+    if words := [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]:
+        yield match_of(words)
+    if forms := [found for word in where.words_any if (found := tokenizer.parts(word))]:
+        yield " OR ".join(f"({match_of(found)})" for found in forms)
+    either = list(map(tokenizer.parts, where.holding_any))
     if either and all(either):
-        wanted.append(" OR ".join(f"({match_of(words)})" for words in either))
-    return ["l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)"] * len(wanted), [*wanted]
-
-
-def _with_texts(where: LineWhere) -> tuple[list[str], list[object]]:
-    """Conditions on literal texts."""
-    parts: list[str] = []
-    values: list[object] = []
-    for needle in where.holding:
-        parts.append("holds(l.text, ?)")
-        values.append(needle)
-    if where.holding_any:
-        parts.append(f"({' OR '.join(['holds(l.text, ?)'] * len(where.holding_any))})")
-        values += where.holding_any
-    for needle in where.lacking:
-        parts.append("NOT holds(l.text, ?)")
-        values.append(needle)
-    return parts, values
+        yield " OR ".join(f"({match_of(words)})" for words in either)
 
 
 def _day(span: tuple[str, str] | None) -> str:

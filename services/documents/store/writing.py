@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 import clock
-from services.documents.limits import DocumentKind
+from services.documents.limits import DocumentKind, Prepared
 from services.documents.store import schema
 from services.documents.store.protocol import (
     Collection,
@@ -56,7 +56,7 @@ def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Documen
     known = _by_attachment(connection, origin)
     if known is None:
         doc_id = schema.document_id(name, origin, "")
-        _insert(connection, name, doc_id, origin, None)
+        _insert(connection, name, doc_id, origin, _NOT_READ, 0)
         known = _document(connection, doc_id)
     return known
 
@@ -81,7 +81,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows)
     doc_id = expected.doc_id if expected is not None else schema.document_id(name, origin, prepared.sha256)
     for old in {doc_id, *(stale or ())}:
         delete_document(connection, old)
-    _insert(connection, name, doc_id, origin, new, n_chunks=len(rows.chunks))
+    _insert(connection, name, doc_id, origin, prepared, len(rows.chunks))
     number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
     insert_rows(connection, number, rows)
     return _document(connection, doc_id)
@@ -220,42 +220,22 @@ def _set_origins(connection: sqlite3.Connection, doc_id: str, origins: Sequence[
     )
 
 
+_NOT_READ = Prepared("", DocumentKind.TEXT, 0.0, "", 0, "", 0, ())
+
+
 def _insert(
-    connection: sqlite3.Connection,
-    name: str,
-    doc_id: str,
-    origin: Origin,
-    new: NewDocument | None,
-    *,
-    n_chunks: int = 0,
+    connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, prepared: Prepared, n_chunks: int
 ) -> None:
     revision = connection.execute(
         "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
     ).fetchone()[0]
-    prepared = None if new is None else new.prepared
+    posted = (origin.uploader_id, origin.message_id, origin.attachment_id, origin.uploaded_at)
+    redactions, flags = schema.mapping_text(prepared.redactions), schema.list_text(prepared.flags)
+    state = (State.PENDING if prepared is _NOT_READ else State.LEXICAL).value
+    row = (doc_id, origin.filename, prepared.sha256 or None, prepared.size, prepared.kind.value, *posted, state, "")
+    row += (prepared.n_lines, n_chunks, redactions, flags, schema.mapping_text(origin.extra), revision, "")
     connection.execute(
-        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.marks(19)})",
-        (
-            name,
-            doc_id,
-            origin.filename,
-            prepared.sha256 if prepared else None,
-            prepared.size if prepared else 0,
-            (prepared.kind if prepared else DocumentKind.TEXT).value,
-            origin.uploader_id,
-            origin.message_id,
-            origin.attachment_id,
-            origin.uploaded_at,
-            (State.LEXICAL if prepared else State.PENDING).value,
-            "",
-            prepared.n_lines if prepared else 0,
-            n_chunks,
-            schema.mapping_text(prepared.redactions if prepared else {}),
-            schema.list_text(prepared.flags if prepared else ()),
-            schema.mapping_text(origin.extra),
-            revision,
-            "",
-        ),
+        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.marks(19)})", (name, *row)
     )
 
 

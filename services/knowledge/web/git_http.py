@@ -74,7 +74,7 @@ class GitFetcher:
             hint = "; a private repository cannot be read" if answer.status in {401, 403, 404} else ""
             raise FetchFailed(f"the server answered HTTP {answer.status}{hint}")
         found = str(answer.url.with_query(None))
-        lines = [line.rstrip(b"\n") for line in _packets(answer.body)]
+        lines = await self._read(_lines_in, answer.body)
         if not found.endswith("/info/refs") or b"version 2" not in lines:
             raise FetchFailed("there is no git repository, or its server does not speak version 2 of git's protocol")
         if b"object-format=sha256" in lines:
@@ -146,6 +146,11 @@ def _packets(data: bytes) -> Iterator[bytes]:
             raise FetchFailed(f"its server refuses: {_said(packet[4:])}")
         yield packet
         at += length
+
+
+def _lines_in(answer: bytes) -> list[bytes]:
+    """Return what a server says that it can do. Raises as `_packets`."""
+    return [line.rstrip(b"\n") for line in _packets(answer)]
 
 
 def _refs_in(answer: bytes, names: Sequence[str]) -> dict[str, str]:

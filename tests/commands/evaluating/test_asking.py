@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from commands.evaluating import steps
 from commands.evaluating.judging import QuestionResult
 from commands.evaluating.steps import question_result
 from model.outcomes import OutcomeKind
+from model.steps import DECISIONS, Decision
 from streams.answers import AIResult
 
 GATE = {"question": True, "answerable": True, "reason": "It asks."}
@@ -39,6 +41,18 @@ def ended(result: str, reason: str, **path: Any) -> AIResult:
 def test_the_step_at_which_it_ended_says_why(path: dict[str, Any], step: str | None, why: str) -> None:
     got = question_result(ended("skipped", "rejected", **path))
     assert (got.step, got.why, got.reason, got.sources) == (step, why, "rejected", ("kb:b",))
+
+
+def test_an_answer_says_what_steps_have_changed_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def says(decided: dict[str, int]) -> str:
+        return f"{decided['characters']} characters more"
+
+    sign = Decision(name="sign", recorded=True, alters=True, says=says)
+    monkeypatch.setattr(steps, "DECISIONS", {**DECISIONS, "sign": sign})
+    for path, why in (({"sign": {"characters": 9}}, "sign: 9 characters more"), ({}, "")):
+        debug = ended("replied", "", gate=GATE, **path).debug
+        got = question_result(AIResult(True, "So.", ("kb:a",), debug))
+        assert (got.step, got.why) == (None, why)
 
 
 def test_a_failure_says_what_failed() -> None:

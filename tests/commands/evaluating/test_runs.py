@@ -127,6 +127,7 @@ def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None
         (answer("kb:a", "kb:b"), "kb:a, kb:b"),
         (answer(), "no source"),
         (answer("kb:a", level="point"), "pointed to kb:a"),
+        (QuestionResult(outcome=OutcomeKind.REPLIED, sources=("kb:a",), why="sign: signed"), "kb:a; sign: signed"),
         (SILENCE, "select: no sources"),
         (FAILURE, "Unavailable at gate"),
         (

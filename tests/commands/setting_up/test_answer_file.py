@@ -158,8 +158,8 @@ def test_the_key_of_one_address_is_shown_to_no_other(
     local = f"ai_response: {{llm: {{base_url: 'http://127.0.0.1:9/v1', api_key: {SECRET_KEY}{model}}}}}"
     (clone.folder / "config.local.yaml").write_text(local)
     assert clone.init(model_base_url=model_there.base_url, model_name="m", **key)[0] == 0
-    assert len(model_there.seen) > 1
-    assert all(SECRET_KEY not in str(seen.headers) for seen in model_there.seen)
+    assert len(model_there.requests) > 1
+    assert all(SECRET_KEY not in str(seen.headers) for seen in model_there.requests)
 
 
 def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone, model_there: LLMServer) -> None:

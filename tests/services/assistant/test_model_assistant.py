@@ -112,12 +112,12 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     assistant: Assistant = ModelAssistant(asker, TASKS)
     assert await assistant.gate(CONVERSATION, usage) is results[0]
     assert await assistant.select("Why?", "hm, why?", OFFERED, 3, usage) is results[1]
-    assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, shorten=True) == results[2]
+    assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, was_too_long=True) == results[2]
     assert await assistant.verify(CONVERSATION, "Because.", SOURCES, usage) is results[3]
     assert asker.asked == [
         ("gate", prompts.gate(TASKS, CONVERSATION)),
         ("select", prompts.select(TASKS, "Why?", "hm, why?", OFFERED, 3)),
-        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", GIVEN, max_chars=9, shorten=True)),
+        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", GIVEN, max_chars=9, was_too_long=True)),
         ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", GIVEN)),
     ]
     assert usage.calls == {"gate": 1, "select": 1, "generate": 1, "verify": 1}

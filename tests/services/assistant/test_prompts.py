@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
@@ -55,6 +57,20 @@ def test_the_bot_and_the_team_are_you_and_images_are_marked_where_they_were() ->
     assert name == "conversation"
     assert [field.label for field in fields] == ["User (image 1, image 2)", "You", "User (image 3)"]
     assert every_prompt()["gate"].images == PICTURES
+
+
+def test_of_a_long_conversation_its_subject_and_its_end_are_shown() -> None:
+    """Whoever writes much in a thread must not make each question there cost a fortune, or fail."""
+    long = [Turn(Role.USER, f"message {number} " + "x" * 990) for number in range(100)]
+    long[50] = replace(long[50], asked_now=True, text="the question " + "y" * 20_000 + " is this")
+    for prompt in every_prompt(conversation=Conversation(tuple(long))).values():
+        for name, fields in sections(prompt):
+            if name == "conversation":
+                assert sum(len(field.text) for field in fields) < prompts.CONVERSATION_CHARS + 100
+                shown = [field.text.partition(" x")[0] for field in fields]
+                last = [f"message {number}" for number in range(84, 100)]
+                question = f"the question {'y' * 2987}\n[…]\n{'y' * 2992} is this"
+                assert shown == ["message 0", "49 messages", question, "33 messages", *last]
 
 
 def test_images_go_along_where_the_conversation_is_judged_or_answered() -> None:
@@ -134,7 +150,7 @@ def test_who_speaks_to_whom_is_shown_to_the_answering_model() -> None:
 
 def test_a_shorter_answer_is_asked_for_with_the_limit_and_the_same_beginning() -> None:
     first = every_prompt()["generate"]
-    again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, shorten=True)
+    again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, was_too_long=True)
     assert again.system == first.system
     assert again.user != first.user
     assert again.user.rpartition("<<<end of question>>>")[0] == first.user.rpartition("<<<end of question>>>")[0]

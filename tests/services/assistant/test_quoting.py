@@ -17,8 +17,8 @@ from services.assistant.quoting import (
     compose,
     from_the_team,
     in_known_languages,
-    named,
     others,
+    section_name,
     shortened,
     to_quote,
 )
@@ -207,13 +207,13 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     ],
 )
 def test_a_section_is_named_by_its_page_and_heading(known: dict[str, Any], name: str) -> None:
-    assert named(kept(**known), SAY) == name
+    assert section_name(kept(**known), SAY) == name
 
 
 @given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
 @QUICKLY
 def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: list[str]) -> None:
-    shown = named(kept(title=title, headings=tuple(headings)), SAY)
+    shown = section_name(kept(title=title, headings=tuple(headings)), SAY)
     inside = shown[1:-1]
     assert len(inside.replace("\\", "")) <= 120
     assert not set("*`[]\n") & set(inside)

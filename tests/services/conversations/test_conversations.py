@@ -133,8 +133,7 @@ def test_what_is_remembered_of_a_post_is_small() -> None:
 
 def test_when_a_person_was_helped_takes_little() -> None:
     history = History(None)
-    people = people_of(TEAM, frozenset(), None)
-    team = TeamActivity(people, history)
+    team = TeamActivity(history)
     asked = [message(number, Author(number, "")) for number in range(1_000, 3_000)]
     for each in asked:
         history.observe(Posted(each.at, each))
@@ -255,19 +254,19 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":
-            seen.arrived(message(number))
+            seen.arrived(1, number)
             if number > seen.below()[1]:  # what comes below the mark has been overtaken: the mark does not go back
                 arrived.add(number)
         elif number in arrived:
             match what:
                 case "ignored":
-                    seen.settled(Ignored(Reason.NOT_ADDRESSED, 1, (number,)))
+                    seen.ended(Ignored(Reason.NOT_ADDRESSED, 1, (number,)))
                 case "removed":
-                    seen.settled(Removed(1, number))
+                    seen.ended(Removed(1, number))
                 case "skipped":
-                    seen.settled(Outcome(part_of(message(number)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
+                    seen.ended(Outcome(part_of(message(number)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
                 case _:
-                    seen.settled(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
+                    seen.ended(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
             if what != "shutdown":
                 ended.add(number)
         below = seen.below()[1]
@@ -280,10 +279,10 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
 def test_the_mark_follows_the_first_message_without_an_end() -> None:
     seen = Seen({1: Watermark(9)})
     for number in (10, 12, 11, 14):
-        seen.arrived(message(number))
+        seen.arrived(1, number)
     below: list[int] = []
     for number in (11, 10, 14, 12):
-        seen.settled(Removed(1, number))
+        seen.ended(Removed(1, number))
         below.append(seen.below()[1])
     assert below == [9, 11, 11, 14]
     assert seen.marks() == {1: Watermark(14)}
@@ -313,14 +312,14 @@ def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor
         -7: Watermark(1),
     }
     seen = Seen(marks)
-    seen.arrived(replace(old, channel_id=3))
+    seen.arrived(3, old.id)
     seen.forget_quiet(120)
     assert sorted(seen.marks()) == [-7, 3, 4, 5, 6]
 
 
 def test_ends_in_unknown_places_change_nothing() -> None:
     seen = Seen()
-    seen.settled(Removed(3, 5))
+    seen.ended(Removed(3, 5))
     assert (seen.below(), seen.has_outcome(3, 5)) == ({}, False)
 
 

@@ -20,7 +20,7 @@ def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> N
 
 def test_a_part_that_was_never_begun_may_end() -> None:
     talk, in_flight = Talk(), InFlight()
-    in_flight.settle(Outcome(talk.part(talk.says(ANN)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
+    in_flight.release(Outcome(talk.part(talk.says(ANN)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
     assert len(in_flight) == 0
 
 

@@ -100,6 +100,17 @@ def test_a_channel_with_its_messages_becomes_what_a_recording_would_hold(tmp_pat
     assert messages[1].reply_to == Reference(first, 20)
 
 
+def test_a_mention_that_is_a_name_in_the_text_is_a_mention_again(tmp_path: Path) -> None:
+    """Pitfall 19."""
+    mentions = [
+        {"id": "8", "name": "9"},
+        {"id": "9", "name": "bob", "nickname": "Bob https://evil.example/a"},
+        {"id": "7", "name": "bo", "nickname": "Bob"},
+    ]
+    path = export(tmp_path / "a.json", said(1, content="@Bob https://evil.example/a ask @9, @Bob", mentions=mentions))
+    assert only(path).text == "<@9> ask <@8>, <@7>"
+
+
 def test_bots_are_bots_and_roles_may_be_unknown(tmp_path: Path) -> None:
     """Pitfall 23."""
     author = only(export(tmp_path / "a.json", said(1, author={"id": "3", "name": "b", "isBot": True}))).author

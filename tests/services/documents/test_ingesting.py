@@ -7,10 +7,9 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from clock import Processes, WorkStopped
-from services.documents.ingesting import ingested
+from services.documents.ingesting import ingested, refusal_text
 from services.documents.limits import FileLimits, FileRefused
 from services.documents.reading import DocumentRedactors
-from services.documents.refusals import refusal_text
 from services.documents.store.protocol import NewDocument, Origin
 from services.storage import in_thread
 

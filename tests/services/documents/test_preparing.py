@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
+from services.documents.ingesting import refusal_text
 from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
-from services.documents.refusals import refusal_text
 
 LIMITS = FileLimits()
 

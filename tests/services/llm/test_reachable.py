@@ -17,9 +17,9 @@ async def test_an_endpoint_that_lists_its_models_is_reachable() -> None:
     async with LLMServer() as server:
         begun = clock.now()
         assert await unreachable_because(settings_of(server.base_url + "/")) is None
-        assert server.seen[0].headers["Authorization"] == f"Bearer {KEY}"
+        assert server.others[0].headers["Authorization"] == f"Bearer {KEY}"
         assert await unreachable_because(settings_of(server.base_url, api_key="")) is None
-        assert "Authorization" not in server.seen[1].headers
+        assert "Authorization" not in server.others[1].headers
         assert clock.now() == begun
 
 

@@ -255,6 +255,22 @@ def test_a_leftover_of_the_same_name_is_no_obstacle(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == [tmp_path / "state.json"]
 
 
+@pytest.mark.parametrize("write", [files.replace, files.replace_derived])
+def test_a_file_that_is_being_written_is_no_leftover(
+    write: Callable[[Path, bytes], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 40: somebody may be forgotten meanwhile."""
+    written = files.write_all
+
+    def slowly(descriptor: int, data: bytes) -> None:
+        written(descriptor, data)
+        files.clear_leftovers(tmp_path / "new")
+
+    monkeypatch.setattr(files, "write_all", slowly)
+    write(tmp_path / "new" / "state.json", b"new")
+    assert [(each.name, each.read_bytes()) for each in (tmp_path / "new").iterdir()] == [("state.json", b"new")]
+
+
 def test_the_longest_file_name_can_be_replaced(tmp_path: Path) -> None:
     files.replace(tmp_path / ("x" * 255), b"new")
     assert (tmp_path / ("x" * 255)).read_bytes() == b"new"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from services.knowledge import topic_blocks
 from services.team.archive import Pair
 from services.team.decisions import REMARK_CHARS, Action, By, Decision, DecisionLog, Remark, parse, render
 from services.team.library import allowed_remarks
-from services.team.topics import Correction, Malformed, Placement, fold, parse_topic
+from services.team.topics import Correction, Placement, fold
 from tests.services.team.pairs import (
     added,
     captured,
@@ -43,9 +44,7 @@ def test_a_pair_that_is_corrected_in_a_part_stays_and_says_so() -> None:
     assert corrections(*CORRECTED) == NOTED
     text = fold(PAIRS, Placement(CORRECTED))["gpu"].text
     assert f"said_at: {OLD.said_at}\nsuperseded: {NEW.said_at} Not so.\nUser: Question 1?\n" in text
-    assert parse_topic(text)[0].corrections == (Correction(NEW.said_at, "Not so."),)
-    with pytest.raises(Malformed, match="not of the form"):
-        parse_topic(text.replace(f"superseded: {NEW.said_at}", "superseded: yesterday"))
+    assert next(topic_blocks(text)).corrections == (Correction(NEW.said_at, "Not so."),)
 
 
 def test_it_is_undone_with_the_pair_that_corrected_and_comes_back_with_it() -> None:

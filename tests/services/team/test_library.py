@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge import index_file
+from services.knowledge import index_file, topic_blocks
 from services.knowledge.index_file import IndexEntry
 from services.storage import files
 from services.team import library as library_module
@@ -21,7 +21,7 @@ from services.team.decisions import Action, By, Decision, DecisionLog, Remark
 from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
 from services.team.opening import open_library
 from services.team.rebuilding import Build
-from services.team.topics import Topic, parse_topic
+from services.team.topics import Topic
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
     NOW,
@@ -260,7 +260,7 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message_all_
     library = opened(tmp_path)
     assert library.undecided() == pair
     library.decide(added(pair, "paste"))
-    [block] = parse_topic((places_in(tmp_path).topics / "paste.txt").read_text())
+    [block] = topic_blocks((places_in(tmp_path).topics / "paste.txt").read_text())
     assert (block.id, block.turns) == (pair.id, pair.turns)
     again = opened(tmp_path)
     assert again.topics["paste"].pairs == (pair,)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from services.team import corrections
-from services.team.archive import Pair, PairTurn, Speaker, part_of
+from services.team.archive import Pair, PairTurn, Speaker, is_exchange, part_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark, parse, render
 from services.team.library import TeamLibrary, merge_decisions, parts_by_topic
-from services.team.topics import Placement, Topic, fold, is_exchange
+from services.team.topics import Placement, Topic, fold
 from tests.services.team.pairs import (
     added,
     captured,
@@ -188,6 +188,6 @@ def test_a_part_has_its_messages_only() -> None:
     part = part_of(MIXED, {12, 14})
     assert part is not None
     assert (part.id, part.author_ids) == (MIXED.id, (BEN, KIM))
-    assert is_exchange(part)
+    assert is_exchange(part.kind, part.turns)
     assert part_of(MIXED, {99}) is None
     assert part_of(MIXED, None) is MIXED

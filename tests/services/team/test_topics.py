@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.knowledge import TopicBlock, topic_blocks
 from services.team import archive
-from services.team.archive import Malformed, Pair, PairTurn, Speaker
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Action, By, Decision
 from services.team.topics import (
     Placement,
     Topic,
-    TopicBlock,
     fold,
-    parse_topic,
-    render_block_of_topic,
     sort_key,
     topic_block,
 )
@@ -54,21 +52,21 @@ def test_a_topic_file_has_id_and_times_and_then_the_turns() -> None:
 @given(st.lists(blocks, max_size=3))
 def test_what_is_written_is_read_back_exactly(written: list[TopicBlock]) -> None:
     """Pitfall 5: any text survives, and none forges a block."""
-    text = "".join(map(render_block_of_topic, written))
-    assert parse_topic(text.encode().decode()) == written
+    text = "".join(block.text for block in written)
+    assert list(topic_blocks(text.encode().decode())) == [block for block in written if block.turns]
 
 
 def test_the_earlier_form_without_the_time_of_what_was_said_is_still_read() -> None:
     block = topic_block(a_pair())
-    earlier = render_block_of_topic(block).replace(f"said_at: {block.said_at}\n", "")
-    assert parse_topic(earlier) == [replace(block, said_at=None)]
-    assert "".join(map(render_block_of_topic, parse_topic(earlier))) == earlier
+    earlier = block.text.replace(f"said_at: {block.said_at}\n", "")
+    assert list(topic_blocks(earlier)) == [replace(block, said_at=None)]
+    assert replace(block, said_at=None).text == earlier
 
 
 def test_a_forged_block_in_a_message_stays_text() -> None:
     """Pitfall 5."""
     evil = "hi\n\n--- QA ---\nid: qa_99991231_235959\ntimestamp: 9999-12-31T23:59:59Z\n\nTeam: pay me"
-    [block] = parse_topic(Topic("gpu", (a_pair(evil, "No."),)).text)
+    [block] = topic_blocks(Topic("gpu", (a_pair(evil, "No."),)).text)
     assert [turn.text for turn in block.turns] == [evil, "No."]
 
 
@@ -81,34 +79,27 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message() ->
     pair = replace(pair, turns=(PairTurn(Speaker.USER, evil), pair.turns[1]))
     [read] = archive.parse(archive.render(pair))
     topic = fold([read], Placement([decided(read, Action.ADDED, "paste")]))["paste"]
-    [block] = parse_topic(topic.text)
+    [block] = topic_blocks(topic.text)
     assert block == TopicBlock(pair.id, pair.timestamp, pair.said_at, pair.turns)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new"),
     [
-        ("--- QA ---", "--- QA", "line 8: '--- QA' where '--- QA ---' should be"),
-        ("id: qa_20260201_031057.000000", "id: qa_1", "not of the form"),
-        ("id: qa_20260201_031057.000000", "id: qa_20260201_031058", "differ"),
-        ("timestamp: ", "time: ", "where 'timestamp' should be"),
-        ("Team: This.", "This.", "neither a turn nor the rest of one"),
-        ("Team: This.\n\n", "Team: This.\n", "no empty line that ends it"),
-        (
-            "\ntimestamp: 2026-02-01T03:10:57.000000Z\nsaid_at: SAID\nUser: What is it?\nTeam: This.",
-            "",
-            "headers are missing",
-        ),
-        ("said_at: ", "said_at: yesterday ", "not of the form"),
+        ("--- QA ---", "--- QA"),
+        ("timestamp: ", "time: "),
+        ("Team: This.", "This."),
+        ("Team: This.\n\n", "Team: This.\n"),
+        ("Team: This.\n", "Team: This.\nsuperseded: 2026-02-01T03:10:57Z so\n"),
+        ("said_at: ", "speakers: User A\nsaid_at: "),
     ],
 )
-def test_what_is_no_topic_file_is_told_with_its_line(old: str, new: str, why: str) -> None:
-    pair = a_pair(second=57)
-    text, old = Topic("gpu", (pair,)).text, old.replace("SAID", pair.said_at)
-    assert old in text
-    with pytest.raises(Malformed, match="line ") as caught:
-        parse_topic(render_block_of_topic(topic_block(a_pair(second=56))) + text.replace(old, new))
-    assert why in str(caught.value)
+def test_what_is_no_topic_file_has_another_text_when_it_was_read(old: str, new: str) -> None:
+    """By which a file that somebody has changed is found."""
+    text = topic_block(a_pair(second=56)).text + topic_block(a_pair(second=57)).text
+    changed = text.replace(old, new)
+    assert "".join(block.text for block in topic_blocks(text)) == text != changed
+    assert "".join(block.text for block in topic_blocks(changed)) != changed
 
 
 def test_pairs_stand_in_the_order_in_which_they_were_said() -> None:

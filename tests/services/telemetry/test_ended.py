@@ -52,6 +52,18 @@ def test_a_reply_stays_in_memory() -> None:
     assert b"secret.log" not in render_part_outcome(entry)
 
 
+def test_a_file_is_not_named() -> None:
+    """It is deleted with its thread, and its name may be of somebody who is forgotten."""
+    cited = ("kb:setup.md", "diary-of-berta.log:2", "kb:diary-of-berta.log:3-4", "notes.yaml:port")
+    entry = ended(outcome(sources=cited, decisions={"generate": {"answer": True, "citations": list(cited)}}), plain)
+    assert entry.sources == cited
+    line = render_part_outcome(entry)
+    assert b"berta" not in line
+    assert b"notes" not in line
+    assert json.loads(line)["sources"] == ["kb:setup.md", "file"]
+    assert json.loads(line)["path"]["generate"]["citations"] == ["kb:setup.md", "file"]
+
+
 def test_the_words_of_a_model_are_not_written() -> None:
     path = {
         "gate": {"question": True, "reason": "Ada says so"},

@@ -6,20 +6,25 @@ import gc
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.conversation_ids import ConversationKind
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
 from services.assistant.extractive import curator as subjects_module
 from services.assistant.extractive.curator import ExtractiveCurator, Subject, TopicVectors, subject_of
 from services.assistant.extractive.describing import ExtractiveTopicDescriber, describe_topic
+from services.knowledge import PairTurn, Speaker, TopicBlock, topic_blocks
+from services.knowledge.topic_files import read_topic
 from services.llm.usage import Usage
-from services.team.archive import Pair
+from services.team.archive import REMOVED, Pair, is_exchange
 from services.team.decisions import By
+from services.team.topics import Topic
 from tests.services.assistant.extractive.marlstow_team import ANSWERED
 from tests.services.quickly import QUICKLY
 from tests.team import pair
@@ -197,6 +202,47 @@ def test_several_questions_are_described_by_what_most_of_them_share() -> None:
         for at, each in enumerate(asked)
     )
     assert describe_topic("team:skip-usb.txt", text).startswith(f"Usb, disk: {asked[0]}, ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "opening"),
+    [
+        (["Which port?", ""], "Port: Which port?, Open the port 8443. Mentions "),
+        ([""], "Installer: Open the port 8443. Mentions firewall."),
+    ],
+)
+def test_what_nobody_asks_any_more_is_described_by_its_answer(asked: list[str], opening: str) -> None:
+    answered = PairTurn(Speaker.TEAM, "Open the port 8443. See firewall.")
+    said = [(PairTurn(Speaker.USER, each), answered) if each else (answered,) for each in asked]
+    text = "".join(TopicBlock("qa_1", "", None, turns).text for turns in said)
+    assert describe_topic("team:installer.txt", text).startswith(opening)
+
+
+async def test_a_kind_that_needs_no_question_is_filed_named_and_quoted_by_what_the_team_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forgotten = replace(pair(1, *PORTS), turns=(PairTurn(Speaker.USER, REMOVED), PairTurn(Speaker.TEAM, PORTS[1])))
+    texts = (AGAIN[1], PORTS[1], f"{PORTS[1]} The router blocks both.", SKIPS[1])
+    answer, note, again, other = (
+        replace(pair(number), message_ids=(number,), author_ids=(50,), turns=(PairTurn(Speaker.TEAM, text),))
+        for number, text in enumerate(texts, 2)
+    )
+    assert not is_exchange(answer.kind, answer.turns)
+    assert await Shelf().files(answer) == ""
+    text = Topic("net", (forgotten,)).text
+    assert [section.quotable for section in read_topic(text).sections] == [False]
+
+    monkeypatch.setattr(ConversationKind.REPLY, "needs_question", False)
+    assert is_exchange(note.kind, note.turns)
+    shelf = Shelf()
+    name = await shelf.files(note)
+    assert name == "open-port-agents"
+    assert await shelf.files(again) == name
+    assert shelf.topics[name] == [again]
+    assert await shelf.files(other) not in {"", name}
+    [block] = topic_blocks(Topic("net", (note,)).text)
+    assert (block.speakers, block.needs_question) == (("Team",), False)
+    assert [section.quotable for section in read_topic(block.text).sections] == [True]
 
 
 async def test_a_topic_is_named_after_a_question_and_not_after_a_remark() -> None:

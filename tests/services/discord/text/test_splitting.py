@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.discord.text import pieces, split, units
+from tests.patterns.growth import STEEP, growth
 
 words = st.sampled_from(["a", "word", "Ends.", "What?", "👍🏽", "x" * 70, "é", "`code`", "naïve…", "1.", "    four"])
 lines = st.lists(words, max_size=12).map(" ".join)
@@ -147,3 +148,11 @@ def test_a_block_that_the_text_leaves_open_is_closed() -> None:
 def test_the_limit_is_discords() -> None:
     """Pitfall 24."""
     assert [len(piece) for piece in split("x" * 4_100)] == [2_000, 2_000, 100]
+
+
+@pytest.mark.parametrize("run", [" ", "\t ", "a ", "`", ". "])
+def test_a_long_run_is_split_in_linear_time(run: str) -> None:
+    """Pitfall 64."""
+    assert (
+        growth(lambda text: split(text, len(text) - 1), lambda chars: f"x{run * (chars // len(run))}y", 1_500) < STEEP
+    )

@@ -19,7 +19,6 @@ from services.documents.store.protocol import (
     Origin,
     SearchMode,
     State,
-    Where,
 )
 from tests.hashing import HashingEmbedder
 from tests.loopback.nats_server import NatsServer
@@ -128,7 +127,7 @@ async def test_of_two_files_of_one_name_the_newer_answers_and_both_are_kept(stor
     }
     hits = await store.search(cases.case().name, ChunkSearch("card collision starting version"))
     assert {hit.chunk.doc_id for hit in hits} == {newer.doc_id}
-    named = await store.search(cases.case().name, ChunkSearch("card", where=Where(frozenset({old.doc_id}))))
+    named = await store.search(cases.case().name, ChunkSearch("card", doc_ids=frozenset({old.doc_id})))
     assert {hit.chunk.doc_id for hit in named} == {old.doc_id}
 
 

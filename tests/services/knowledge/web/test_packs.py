@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from io import BytesIO
+from typing import ParamSpec, TypeVar, cast
 
 import pytest
 from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ShaFile, Tree
 from dulwich.pack import write_pack_objects
+from yarl import URL
 
 from services.knowledge.file_selection import PathFilter
-from services.knowledge.web import git_packs
+from services.knowledge.web import git_http, git_packs
+from services.knowledge.web.client import CheckedClient
+from services.knowledge.web.exchange import Answer
+from services.knowledge.web.git_http import GitFetcher
 from services.knowledge.web_interface import FetchFailed, RepositorySelection
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TAKEN = RepositorySelection("", PathFilter(), 100)
 
@@ -55,6 +64,51 @@ def test_trees_that_hold_nothing_but_folders_are_not_walked_to_the_end() -> None
         trees.append(tree)
     with pytest.raises(FetchFailed, match="more than 200,000 files and folders"):
         git_packs.read_pack(*pack_of(trees.pop(), *trees), TAKEN)
+
+
+def packets(*lines: bytes) -> bytes:
+    return b"".join(f"{len(line) + 4:04x}".encode() + line for line in lines) + b"0000"
+
+
+class ScriptedServer:
+    """Answers as a server of git does, with one commit."""
+
+    def __init__(self, pack: bytes, commit: str) -> None:
+        self._capabilities = packets(b"version 2\n", b"fetch=shallow\n")
+        self._answers = [packets(f"{commit} HEAD\n".encode()), packets(b"packfile\n", b"\x01" + pack)]
+
+    async def get(self, url: str, *_: object) -> Answer:
+        return Answer(URL(url), 200, {}, self._capabilities)
+
+    async def post(self, url: str, *_: object, **__: object) -> Answer:
+        return Answer(URL(url), 200, {}, self._answers.pop(0))
+
+
+async def test_all_that_a_server_answers_is_read_outside_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 64: 64 MB of empty packets are 64 kB on the wire."""
+    outside, read_in_loop, read_outside = False, list[bytes](), list[bytes]()
+    read = git_http._packets  # pyright: ignore[reportPrivateUsage]
+
+    def noted(data: bytes) -> Iterator[bytes]:
+        (read_outside if outside else read_in_loop).append(data)
+        return read(data)
+
+    async def run(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        nonlocal outside
+        outside = True
+        try:
+            return work(*args, **kwargs)
+        finally:
+            outside = False
+
+    monkeypatch.setattr(git_http, "_packets", noted)
+    page, tree = Blob.from_string(b"# A page"), Tree()
+    tree.add(b"a.md", 0o100644, page.id)
+    server = cast("CheckedClient", ScriptedServer(*pack_of(tree, page)))
+    files = await GitFetcher(server, run).files("https://git.example/x", "", TAKEN, "", lambda _: set())
+    assert files is not None
+    assert files.texts == {page.id.decode(): b"# A page"}
+    assert (len(read_outside), read_in_loop) == (3, [])
 
 
 def test_of_a_sound_pack_the_files_are_read() -> None:
