@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from services.assistant import remove_foreign_links
 from services.documents.asking.line_values import addresses
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
@@ -80,6 +81,10 @@ def test_what_looks_like_an_address_costs_little_more_than_other_words() -> None
     """It cost a thousand times as much, and "how many errors by address?" asks each line."""
     words, lookalikes = ("word of a log " * 300)[:4_000], (f"a:a:{'a' * 28}g " * 120)[:4_000]
     assert cost(lambda: addresses(lookalikes)) < 50 * cost(lambda: addresses(words), 5)
+
+
+def test_brackets_behind_an_address_are_taken_off_in_linear_time() -> None:
+    assert growth(lambda text: remove_foreign_links(text, ()), lambda chars: "http://a" + ")" * chars, CHARS) < STEEP
 
 
 @pytest.mark.parametrize("body", PAGES)
