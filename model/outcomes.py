@@ -170,12 +170,15 @@ OF_A_FILE = "file"
 _LINES = re.compile(r":\d+(?:-\d+)?$")
 
 
+def is_of_library(source: str) -> bool:
+    """Return whether an answer cites a document or a topic by this, and not a file that somebody has posted. A file may
+    be called as they are, and is cited with its lines.
+    """
+    return source.startswith(("kb:", "team:")) and not _LINES.search(source)
+
+
 def lasting_sources(sources: Iterable[str]) -> tuple[str, ...]:
     """Return sources as they may be written down. A file that somebody has posted is cited by its name, and deleted
     with its thread: of it there is only that it was one.
     """
-    return tuple(
-        dict.fromkeys(
-            each if each.startswith(("kb:", "team:")) and not _LINES.search(each) else OF_A_FILE for each in sources
-        )
-    )
+    return tuple(dict.fromkeys(each if is_of_library(each) else OF_A_FILE for each in sources))
