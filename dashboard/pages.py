@@ -4,6 +4,7 @@ team's views.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -139,6 +140,7 @@ class Pages:
         self._sources = sources
         self._showing = showing
         self._picture = flow.picture()
+        self._grouping = asyncio.Lock()  # it takes seconds of a thread, which whoever asks again does not multiply
 
     def now_json(self) -> str:
         """Give the content of one live event as JSON."""
@@ -178,7 +180,8 @@ class Pages:
         return self._page("answer.html", visit, "answers", view=view, is_gap=is_gap(entry))
 
     async def gaps(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        found = await grouped(await self._sources.entries(), None)
+        async with self._grouping:
+            found = await grouped(await self._sources.entries(), None)
         shown = [views.gap_view(gap, self._showing) for gap in found]
         return self._page("gaps.html", visit, "gaps", views=shown, count=sum(view.count for view in shown))
 

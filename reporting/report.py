@@ -4,8 +4,9 @@ answer.
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ MOST = 2_000
 """Questions that are grouped: the newest ones."""
 LIKE, LIKE_BY_WORDS = 0.55, 0.3
 """From this cosine on two questions are one: of their vectors, or of their words."""
+READ_CHARS = 2_000
+"""Of a question, for its words."""
 ROUNDS = 3
 _LEAST = 1e-12
 """Squared length: what has no words is like nothing."""
@@ -91,27 +94,28 @@ async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]
 def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
     """Blocking, for a second where there are `MOST`."""
     if meaning is None:
-        vectors, like = _words(texts), LIKE_BY_WORDS
+        likeness, like = _of_words(texts), LIKE_BY_WORDS
     else:
         vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
-    found = [_gap([unanswered[at] for at in members], vectors[members]) for members in _groups(vectors, like)]
+        likeness = vectors @ vectors.T
+    groups = _groups(likeness, like)
+    found = [_gap([unanswered[at] for at in members], likeness[np.ix_(members, members)]) for members in groups]
     return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
 
 
-def _gap(members: Sequence[PartOutcome], vectors: Floats) -> Gap:
-    likeness: list[float] = (vectors @ vectors.mean(axis=0)).tolist()
+def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
+    to_all: list[float] = likeness.mean(axis=1).tolist()
     # Of two questions, each is as typical as the other.
-    best = max(range(len(members)), key=lambda at: (round(likeness[at], 4), -len(members[at].question)))
+    best = max(range(len(members)), key=lambda at: (round(to_all[at], 4), -len(members[at].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
 
 
-def _groups(vectors: Floats, like: float) -> list[list[int]]:
+def _groups(likeness: Floats, like: float) -> list[list[int]]:
     """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
 
     Means are never made: their cosines follow from those of their members.
     """
-    likeness = vectors @ vectors.T
     sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
     groups: list[list[int]] = []
     for at, row in enumerate(likeness):
@@ -151,16 +155,21 @@ def _lengths(squares: Floats) -> Floats:
     return np.sqrt(np.maximum(squares, _LEAST))
 
 
-def _words(texts: Sequence[str]) -> Floats:
-    """Vectors of the words of each text; a rare word weighs more."""
-    counted = [Counter(terms(text, ENGLISH)) for text in texts]
-    held_by = Counter(word for counts in counted for word in counts)
-    places = {word: place for place, word in enumerate(sorted(held_by))}
-    vectors = np.zeros((len(texts), max(len(places), 1)), dtype=np.float32)
-    for at, counts in enumerate(counted):
-        for word, count in counts.items():
-            vectors[at, places[word]] = (1 + np.log(count)) * np.log(1 + len(texts) / held_by[word])
-    return _unit(vectors)
+def _of_words(texts: Sequence[str]) -> Floats:
+    """The cosines of texts by their words; a rare word weighs more. There is no matrix of texts and words: made-up
+    words would fill any memory.
+    """
+    holders = defaultdict[str, list[tuple[int, float]]](list)
+    for at, text in enumerate(texts):
+        for word, count in Counter(terms(text[:READ_CHARS], ENGLISH)).items():
+            holders[word].append((at, 1 + math.log(count)))
+    likeness = np.zeros((len(texts), len(texts)), dtype=np.float32)
+    for held_by in holders.values():
+        at, weights = [at for at, _ in held_by], np.array([weight for _, weight in held_by], dtype=np.float32)
+        weights *= math.log(1 + len(texts) / len(at))
+        likeness[np.ix_(at, at)] += np.outer(weights, weights)
+    lengths = _lengths(likeness.diagonal())
+    return likeness / lengths / lengths[:, None]
 
 
 def _unit(vectors: Floats) -> Floats:

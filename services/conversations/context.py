@@ -72,7 +72,8 @@ class Context:
         message or place), and its messages in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
-        The part is as it was when its window closed: later edits have no effect.
+        The part is as it was when its window closed: later edits have no effect. What a community user wrote is as it
+        was when the team answered it, or an edit could put the answer under another question.
         """
         place, name = part.place, self._follower.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
@@ -83,7 +84,7 @@ class Context:
             and (self._history.place(each.channel_id).public or not place.public)
         }
         messages |= {each.id: each for each in part.messages}
-        whole = [messages[message_id] for message_id in sorted(messages)]
+        whole = await self._as_answered([messages[message_id] for message_id in sorted(messages)])
         if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
             return ConversationKind.THREAD.make(place.id), whole
         first = part.messages[0].id if name is None else name
@@ -92,6 +93,19 @@ class Context:
                 break
             first = reply.message_id
         return ConversationKind.REPLY.make(first), whole
+
+    async def _as_answered(self, messages: Sequence[Message]) -> Sequence[Message]:
+        found: list[Message] = []
+        answer: int | None = None
+        for message in reversed(messages):
+            kind, read = await self.author_type(message), message
+            if kind is AuthorType.TEAM_MEMBER:
+                answer = message.id
+            elif kind is AuthorType.COMMUNITY_USER and answer is not None:
+                read = self._history.as_read_at(message, answer)
+            if read is message or self._in_order({read.id: read}):  # it may have been withheld then
+                found.append(read)
+        return found[::-1]
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
         """Follow replies from message to message and add each message to `found` once. A message from before the start

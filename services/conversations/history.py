@@ -5,7 +5,7 @@ memory is not enough.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -119,6 +119,7 @@ KEPT_PLACES = 1_000
 KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
+KEPT_REPLACED = 10_000  # texts that an edit has replaced
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
 
 
@@ -142,6 +143,8 @@ class History:
         self._gone = Bounded[int, None](KEPT_GONE)
         self._edited = Bounded[int, None](KEPT_GONE)
         self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
+        self._newest_id = 0
+        self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # and the newest message when it was edited
         self._live_from = 0
         self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
 
@@ -149,6 +152,7 @@ class History:
         """Take in an event, before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
+                self._newest_id = max(self._newest_id, message.id)
                 self._add_posted(message)
                 if quoted and quoted.id not in self._gone and self.known(quoted.channel_id, quoted.id) is None:
                     self._timeline(quoted.channel_id).add(quoted)
@@ -223,6 +227,18 @@ class History:
     def latest(self, message: Message) -> Message:
         """Return the message with its latest edit, which may have arrived before it."""
         return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
+
+    def as_read_at(self, message: Message, message_id: int) -> Message:
+        """Return the message as it read when another one was written, as far as its edits have been seen; without the
+        files that have been taken off since.
+        """
+        if message.id not in self._edited:
+            return message
+        replaced = (old for newest, old in self._replaced if old.id == message.id and newest >= message_id)
+        if (old := next(replaced, None)) is None:
+            return message
+        then = _file_ids(old)
+        return replace(old, attachments=tuple(file for file in message.attachments if file.id in then))
 
     def is_gone(self, message_id: int) -> bool:
         """True if a message is known to be deleted."""
@@ -346,7 +362,11 @@ class History:
         timeline = self._timeline(edit.channel_id)
         message = timeline.get(edit.message_id)
         if message is not None:
-            timeline.add(edited(message, edit))
+            changed = edited(message, edit)
+            # Discord also says so where it adds a preview.
+            if changed.text != message.text or _file_ids(changed) != _file_ids(message):
+                self._replaced.append((self._newest_id, message))
+            timeline.add(changed)
             self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:
             earlier = self._early.get(edit.message_id)
@@ -360,6 +380,10 @@ def edited(message: M, edit: Edited) -> M:
         text=message.text if edit.text is None else edit.text,
         attachments=message.attachments if edit.attachments is None else edit.attachments,
     )
+
+
+def _file_ids(message: Message) -> frozenset[int]:
+    return frozenset(file.id for file in message.attachments)
 
 
 def _adjacent(walk: Iterator[Message | None], start: Message, seconds: float) -> tuple[list[Message], bool]:

@@ -21,7 +21,8 @@ SOURCE_CODE = "it is source code"
 BUILD_FILE = "it is a file for building or publishing"
 PEOPLE = "it is a list of people"
 LICENCE = "it is a licence"
-NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE})
+PRIVATE = "it is a key, a configuration of this program or a record"
+NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE, PRIVATE})
 """Why a file is no documentation, by its name."""
 
 _ENDINGS = {
@@ -33,6 +34,7 @@ _ENDINGS = {
         cs fs vb rb php pl pm lua r jl swift m mm dart ex exs erl hs clj sh bash zsh fish ps1 bat cmd awk tcl sql
         gradle groovy proto thrift ipynb""",
     BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja cast exp",
+    PRIVATE: "pem key ppk p12 pfx jks kdbx jsonl",
 }
 _NAMES = {
     BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json
@@ -44,6 +46,7 @@ _NAMES = {
     PEOPLE: """authors contributors maintainers codeowners owners credits thanks sponsors backers humans
         acknowledgements acknowledgments""",
     LICENCE: "license licence copying notice patents unlicense",
+    PRIVATE: "id_rsa id_dsa id_ecdsa id_ed25519 config.local.yaml",
 }
 _MADE_OF_TEMPLATES = frozenset({"_templates", "_static", "_theme", "_themes", "_layouts"})
 """Folders of which generators of sites make the frame of pages: Sphinx, Jekyll."""
@@ -69,7 +72,7 @@ class PathFilter:
         """Return the reason why a file is no source, or None if it is one. `name`: its path, with `/` between
         folders.
         """
-        if self._excluded is not None and self._excluded.fullmatch(name):
+        if self.excludes(name):
             return NOT_CHOSEN
         if self._included is not None:
             return None if self._included.fullmatch(name) else NOT_CHOSEN
@@ -83,6 +86,10 @@ class PathFilter:
             return why
         known = _OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
         return known if ending in _PLAIN.get(known, ()) else None
+
+    def excludes(self, name: str) -> bool:
+        """Return whether a glob of `exclude` names a file."""
+        return self._excluded is not None and self._excluded.fullmatch(name) is not None
 
     @cached_property
     def _included(self) -> re.Pattern[str] | None:

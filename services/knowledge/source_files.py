@@ -17,6 +17,7 @@ from services.knowledge.file_selection import (
     LEFT_OUT_BY_SPHINX,
     NOT_CHOSEN,
     PART,
+    PRIVATE,
     PathFilter,
     is_part,
     is_unpublished,
@@ -170,8 +171,9 @@ class TextFiles:
         return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
 
     def _part(self, name: str) -> str | None:
-        """The text of a file that is no page by itself; None: it is one, or cannot be read."""
-        if not is_part(name) and self._choice.refusal(name) is None:
+        """The text of a file that is no page by itself; None: it is one, or it is kept out, or cannot be read."""
+        refusal = self._choice.refusal(name)
+        if not is_part(name) and (refusal in {None, PRIVATE} or self._choice.excludes(name)):
             return None
         try:
             part = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)

@@ -109,8 +109,9 @@ def _arguments(text: str) -> Iterator[Span]:
             at = end
 
 
+_PRIVATE_KEY = Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys)
 SHAPES: tuple[Shape, ...] = (
-    Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys),
+    _PRIVATE_KEY,
     _shape(
         "webhook",
         "webhooks/ interactions/ hooks.slack.com",
@@ -178,9 +179,20 @@ def _no_samples(shape: Shape) -> Shape:
     return replace(shape, spans=spans)
 
 
+_key_line = re.compile(r"[A-Za-z0-9+/]{60}").search
+
+
+def _whole_keys(text: str) -> Iterator[Span]:
+    """Find private keys that have a line of one: a sample says `...` there."""
+    return ((start, end) for start, end in _private_keys(text) if _key_line(text, start, end))
+
+
 _TOKENS = frozenset(map(label, ("discord token", "webhook", "api key")))
-DOCUMENTATION_SHAPES = tuple(_no_samples(shape) for shape in SHAPES if shape.label in _TOKENS)
-"""For published documentation: tokens that can be told by their own form, wherever they stand."""
+DOCUMENTATION_SHAPES = (
+    replace(_PRIVATE_KEY, spans=_whole_keys),
+    *(_no_samples(shape) for shape in SHAPES if shape.label in _TOKENS),
+)
+"""For published documentation: keys and tokens that can be told by their own form, wherever they stand."""
 
 _NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
 """What an element has that counts or switches something."""
@@ -279,8 +291,8 @@ class Redactor:
         return self.counted(text)[0]
 
     def documentation_text(self, text: str) -> str:
-        """Redact what an operator has published as documentation: only known secrets, and what has the form of a
-        working token. Sample passwords, placeholders, links and shell syntax stay as they are.
+        """Redact what an operator has published as documentation: only known secrets, private keys, and what has
+        the form of a working token. Sample passwords, placeholders, links and shell syntax stay as they are.
         """
         return self._counted(text, DOCUMENTATION_SHAPES)[0]
 

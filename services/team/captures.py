@@ -180,7 +180,10 @@ class Captures:
             for each in captured_messages(self._known[conversation_id].pair)
             if withheld is None or not withheld(each.author_id, each.turn.text)
         }
-        said |= {each.message_id: each for each in capture.said}  # the newer text wins: it may have been edited
+        answered = max((each.message_id for each in said.values() if each.turn.speaker is Speaker.TEAM), default=0)
+        for each in capture.said:  # the newer text wins, but under an answer stays what was answered
+            if each.message_id not in said or each.turn.speaker is Speaker.TEAM or each.message_id > answered:
+                said[each.message_id] = each
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
     def stored_as(self, capture: Capture) -> str | None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from model.events import Edited
 from model.messages import Attachment, Author, Message, Reference
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.capturing import Extracted, extract
@@ -196,6 +197,24 @@ async def test_the_part_is_taken_as_it_was_when_its_window_closed() -> None:
     answer = talk.says(STAFF, "Because.", place=THREAD)
     talk.edits(answer, "(edited)")
     assert lines(await captured(talk, answer)) == ["User: Why?", "Team: Because."]
+
+
+async def test_a_question_is_taken_as_it_was_when_the_team_answered_it() -> None:
+    talk = Talk()
+    asked = talk.says(ANN, "How do I quiet it?", place=THREAD, attachments=(IMAGE, LOG))
+    talk.edits(asked, "How do I quiet the flange?")
+    talk.says(STAFF, "Choose Erase.", place=THREAD)
+    talk.edits(asked, "How do I recover my passphrase?")
+    talk.history.observe(Edited(asked.at, THREAD.id, asked.id, None, (LOG, replace(IMAGE, id=9))))
+    thanks = talk.says(BEN, "!nobot Thanks!", place=THREAD)
+    welcome = talk.says(STAFF, "You are welcome.", place=THREAD)
+    talk.edits(thanks, "Thanks!")
+    rules = ContextRules(withheld=lambda message: "!nobot" in message.text)
+    assert lines(await captured(talk, welcome, rules=rules)) == [
+        "User: How do I quiet the flange?\n[file: node.log, 12 kB]",
+        "Team: Choose Erase.",
+        "Team: You are welcome.",
+    ]
 
 
 async def test_what_was_deleted_before_is_not_captured() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.report import gaps, is_gap, reason_of
 from services.search.embedding import Vectors
 from services.telemetry import PartOutcome
+from tests.patterns.growth import peak
 from tests.reporting.asked import MONDAY, asked
 
 LANTERNS = ["How do I light the lantern?", "my lantern will not light", "lantern does not light up, why?"]
@@ -105,6 +107,12 @@ async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.Monk
     await gaps([asked(text) for text in LANTERNS], None)
     assert threads
     assert threading.get_ident() not in threads
+
+
+def test_made_up_words_take_no_memory() -> None:
+    """500 questions of them took 2 GB."""
+    entries = [asked(" ".join(f"w{number}x{at}" for at in range(200))) for number in range(200)]
+    assert peak(lambda: asyncio.run(gaps(entries, None))) < 30_000_000
 
 
 async def test_groups_do_not_depend_on_how_much_is_asked_beside() -> None:

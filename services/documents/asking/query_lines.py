@@ -25,18 +25,15 @@ _NO_YEAR = ("0000", "0001")
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The lines that fit: how many, in which file, and those to be shown."""
+    """The lines that fit: how many, in which file, and those to be shown. Of `messages` a line may say several."""
 
     lines: int
+    messages: int
     repeats: tuple[StoredLine, ...]
     per_document: Mapping[str, int]
     chosen: tuple[StoredLine, ...]  # from `offset`, at most `limit`
     notes: tuple[str, ...] = ()
     by_place: StoredLine | None = None  # the first or last line of the file, where that is another than by time
-
-    @property
-    def messages(self) -> int:
-        return self.lines + sum(times_said(line.text) - 1 for line in self.repeats)
 
 
 async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
@@ -69,7 +66,13 @@ async def _stored(scope: Scope, query: LineQuery) -> Matches:
         by_time = query.order == "time" and query.mode != "context"
         found = await scope.lines(query.where, max(wanted, 1), last=last, by_time=by_time)
     chosen = found.lines[query.offset : wanted]
-    return Matches(found.total, await _repeats(scope, query), found.per_document, chosen, notes, by_place)
+    repeats = await _repeats(scope, query)
+    messages = found.total + await in_thread(_more_than_lines, repeats)
+    return Matches(found.total, messages, repeats, found.per_document, chosen, notes, by_place)
+
+
+def _more_than_lines(repeats: Iterable[StoredLine]) -> int:
+    return sum(times_said(line.text) - 1 for line in repeats)
 
 
 async def _repeats(scope: Scope, query: LineQuery) -> tuple[StoredLine, ...]:
@@ -92,7 +95,8 @@ def _matches(query: LineQuery, fit: Sequence[StoredLine]) -> Matches:
         ordered = [*(reversed(timed) if last else timed), *(line for line in fit if not line.ts_utc)]
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
     repeats = tuple(line for line in fit if times_said(line.text) > 1)
-    return Matches(len(fit), repeats, Counter(line.doc_id for line in fit), chosen)
+    messages = len(fit) + _more_than_lines(repeats)
+    return Matches(len(fit), messages, repeats, Counter(line.doc_id for line in fit), chosen)
 
 
 async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from services.documents.asking.line_values import READ, times_said, values_of
 from services.documents.limits import FileLimits
 from services.documents.reading.outlines import Outline, Unreadable, read_json, read_toml, read_xml
 from services.documents.reading.preparing import prepare
 from services.documents.reading.times import of_value
 from services.redaction import Redactor
 from services.redaction.named_secrets import PIECES
-from tests.patterns.growth import STEEP, growth, peak
+from tests.patterns.growth import STEEP, cost, growth, peak
 
 CHARS = 200_000
 LABEL = "[redacted: secret]"
@@ -146,3 +148,14 @@ def test_one_odd_number_does_not_make_a_log_unreadable(number: str, field: str) 
 def test_a_number_is_a_time_between_2001_and_2286(value: float, moment: str | None) -> None:
     found = of_value(value)
     assert (found and found.moment) == moment
+
+
+@pytest.mark.parametrize(
+    "unit", [f"a:a:{'a' * 28}g ", "a:" * 14 + "g ", f"a:a:a:a:{'a' * 16}g ", "1.1.1.1.", 'k="x ', "[a "]
+)
+def test_a_line_that_nearly_holds_values_costs_no_more_than_a_scan_of_a_file(unit: str) -> None:
+    """A line of hex digits that could be cut in 20,000 ways took half a second, and a log has thousands of lines."""
+    line, file = (unit * 1_000)[:4_000], re.compile(".")
+    scan = cost(lambda: sum(1 for _ in file.finditer("a" * 100_000)))
+    for read in (*READ.values(), values_of("k"), times_said):
+        assert cost(lambda read=read: read(line)) < 4 * scan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, TextFiles
-from services.knowledge.file_selection import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, SOURCE_CODE
+from services.knowledge.file_selection import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, PRIVATE, SOURCE_CODE
 from tests.shelves import source_setup
 
 
@@ -36,9 +36,13 @@ def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
         ("misc/CONTRIBUTORS.md", PEOPLE),
         ("LICENSE", LICENCE),
         ("LICENSE-MIT.txt", LICENCE),
+        ("tls/server.KEY", PRIVATE),
+        ("id_ed25519", PRIVATE),
+        ("config.local.yaml", PRIVATE),
+        ("state/posts.jsonl", PRIVATE),
     ],
 )
-def test_source_code_build_files_lists_of_people_and_licences_are_no_documents(name: str, why: str) -> None:
+def test_source_code_build_files_lists_of_people_licences_and_keys_are_no_documents(name: str, why: str) -> None:
     assert PathFilter().refusal(name) == why
     assert PathFilter(include=("**",)).refusal(name) is None
 

@@ -12,6 +12,7 @@ from services.knowledge.file_selection import (
     DRAFT,
     LEFT_OUT_BY_SPHINX,
     PART,
+    PathFilter,
     is_part,
     is_unpublished,
     site_generator_of,
@@ -151,3 +152,20 @@ def test_the_generator_of_a_site_leaves_its_configuration_beside_or_above(
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("", encoding="utf-8")
     assert site_generator_of(tmp_path / "docs") == generator
+
+
+@pytest.mark.parametrize(
+    ("exclude", "part", "included"),
+    [
+        (("internal/**",), "internal/plan.md", False),
+        (("_parts/**",), "_parts/ports.md", True),
+        ((), "config.local.yaml", False),
+        ((), "tool.py", True),
+    ],
+)
+def test_what_is_kept_out_is_included_by_no_page(tmp_path: Path, exclude: list[str], part: str, included: bool) -> None:
+    write(tmp_path, a_DOT_rst=f".. include:: {part}\n")
+    (tmp_path / part).parent.mkdir(exist_ok=True)
+    (tmp_path / part).write_text("what is in it")
+    text = TextFiles(tmp_path, max_bytes=1_000, choice=PathFilter(exclude=exclude)).read("a.rst").text
+    assert ("what is in it" in text) == included

@@ -233,6 +233,7 @@ REAL = "sk-proj-Qm7vR2kLz9TbW4nXc1pYh8Jd"
         "aws_access_key_id = AKIAIOSFODNN7EXAMPLE",
         "OPENAI_API_KEY=sk-your-key-comes-here-0000",
         "ghp_" + "x" * 36,
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
     ],
 )
 def test_what_documentation_shows_stays(text: str) -> None:
@@ -246,6 +247,10 @@ def test_what_documentation_shows_stays(text: str) -> None:
         (f"key {REAL}", "key [redacted: api key]"),
         ("MTA5NDIyMzQ0NTU2Njc3ODg5.GabcDE.Kq3Zr8Tn5Wv1Ym6Pb2Lc9Xd4Fh7Js0Gt", "[redacted: discord token]"),
         ("https://discord.com/api/webhooks/1458745245675032710/Kq3Zr8_DEF-9", "[redacted: webhook]"),
+        (
+            f"a\n-----BEGIN OPENSSH PRIVATE KEY-----\n{'AAAAAAAB' * 8}\n-----END OPENSSH PRIVATE KEY-----\nb",
+            "a\n" + "[redacted: private key]\n" * 3 + "b",
+        ),
     ],
 )
 def test_known_secrets_and_working_tokens_are_hidden_in_documentation_too(text: str, expected: str) -> None:

@@ -89,11 +89,11 @@ def test_a_conversation_that_has_another_name_after_a_restart_is_the_one_that_is
     assert kept(captures, capture("a3 s4 a5 s6", "reply_3")) == "reply_1: a1 s2 a3 s4 a5 s6"
 
 
-def test_what_was_read_just_now_wins_over_what_was_captured_before() -> None:
+def test_what_was_read_just_now_wins_over_what_was_captured_before_but_for_what_the_team_had_answered() -> None:
     captures = Captures()
-    kept(captures, capture("a1 s2"))
-    edited = CapturedMessage(1, ANN.id, PairTurn(Speaker.USER, "edited"))
-    assert kept(captures, replace(capture("a1 s3"), said=(edited, *said("s3")))) == "reply_1: edited s2 s3"
+    kept(captures, capture("a1 s2 a3"))
+    edited = tuple(replace(each, turn=replace(each.turn, text=f"new{each.message_id}")) for each in said("a1 s2 a3"))
+    assert kept(captures, replace(capture("a1 s4"), said=(*edited, *said("s4")))) == "reply_1: a1 new2 new3 s4"
 
 
 def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> None:

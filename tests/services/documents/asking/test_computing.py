@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from services.documents.asking.line_values import addresses
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.synthesis import check
 from services.documents.results import QAResult
@@ -134,3 +135,15 @@ def test_a_lone_quotation_mark_does_not_spoil_the_others(answer: str, unverified
     checked = check(answer, [passage])
     assert checked.unverified == unverified
     assert checked.answer.count("(unverified)") == unverified
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("from fe80:0:0:1::2 and 10.0.0.1:80", ["fe80:0:0:1::2", "10.0.0.1"]),
+        ("1:2:3:4:5:6:7:8 at 10:20:30, 2001:db8::1", ["1:2:3:4:5:6:7:8", "2001:db8::1"]),
+        ("a:b:abcdef a:b:c: std::pair 1.2.3.4.5", []),
+    ],
+)
+def test_addresses_are_found_whole(line: str, found: list[str]) -> None:
+    assert addresses(line) == found
