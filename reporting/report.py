@@ -4,6 +4,7 @@ answer.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -24,6 +25,8 @@ from services.telemetry import PartOutcome
 
 MOST = 2_000
 """Questions that are grouped: the newest ones."""
+_JUDGED_CHARS = 2_000
+"""Of a question."""
 LIKE, LIKE_BY_WORDS = 0.55, 0.3
 """From this cosine on two questions are one: of their vectors, or of their words."""
 ROUNDS = 3
@@ -83,7 +86,8 @@ async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]
     unanswered = [entry for entry in entries if is_gap(entry)][-MOST:]
     if not unanswered:
         return []
-    texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
+    questions = [entry.question[:_JUDGED_CHARS] for entry in unanswered]
+    texts = [_ADDRESS.sub(" ", question).strip() or question for question in questions]
     vectors = None if embed is None else await embed(texts)
     return await in_thread(_grouped, unanswered, texts, vectors)
 
@@ -91,27 +95,30 @@ async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]
 def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
     """Blocking, for a second where there are `MOST`."""
     if meaning is None:
-        vectors, like = _words(texts), LIKE_BY_WORDS
+        likeness, like = _by_words(texts), LIKE_BY_WORDS
     else:
-        vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
-    found = [_gap([unanswered[at] for at in members], vectors[members]) for members in _groups(vectors, like)]
+        vectors = _unit(np.asarray(meaning, dtype=np.float32))
+        likeness, like = vectors @ vectors.T, LIKE
+    found = [
+        _gap([unanswered[at] for at in members], likeness[np.ix_(members, members)])
+        for members in _groups(likeness, like)
+    ]
     return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
 
 
-def _gap(members: Sequence[PartOutcome], vectors: Floats) -> Gap:
-    likeness: list[float] = (vectors @ vectors.mean(axis=0)).tolist()
+def _gap(members: Sequence[PartOutcome], cosines: Floats) -> Gap:
+    likeness: list[float] = cosines.mean(axis=0).tolist()
     # Of two questions, each is as typical as the other.
     best = max(range(len(members)), key=lambda at: (round(likeness[at], 4), -len(members[at].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
 
 
-def _groups(vectors: Floats, like: float) -> list[list[int]]:
-    """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
+def _groups(likeness: Floats, like: float) -> list[list[int]]:
+    """Group what is alike: each joins the group with the most similar mean or begins one; then all choose again.
 
     Means are never made: their cosines follow from those of their members.
     """
-    likeness = vectors @ vectors.T
     sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
     groups: list[list[int]] = []
     for at, row in enumerate(likeness):
@@ -151,16 +158,25 @@ def _lengths(squares: Floats) -> Floats:
     return np.sqrt(np.maximum(squares, _LEAST))
 
 
-def _words(texts: Sequence[str]) -> Floats:
-    """Vectors of the words of each text; a rare word weighs more."""
-    counted = [Counter(terms(text, ENGLISH)) for text in texts]
-    held_by = Counter(word for counts in counted for word in counts)
-    places = {word: place for place, word in enumerate(sorted(held_by))}
-    vectors = np.zeros((len(texts), max(len(places), 1)), dtype=np.float32)
-    for at, counts in enumerate(counted):
-        for word, count in counts.items():
-            vectors[at, places[word]] = (1 + np.log(count)) * np.log(1 + len(texts) / held_by[word])
-    return _unit(vectors)
+def _by_words(texts: Sequence[str]) -> Floats:
+    """Return how alike each two texts are by their words (cosine); a rare word weighs more. No vectors of all words are
+    made: strangers can make up any number of them.
+    """
+    held_by: dict[str, list[tuple[int, int]]] = {}
+    for at, text in enumerate(texts):
+        for word, count in Counter(terms(text, ENGLISH)).items():
+            held_by.setdefault(word, []).append((at, count))
+    products = np.zeros((len(texts), len(texts)))
+    for held in held_by.values():
+        rareness = math.log(1 + len(texts) / len(held))
+        rows, weights = zip(*((at, (1 + math.log(count)) * rareness) for at, count in held), strict=True)
+        if len(rows) == 1:  # most words
+            products[rows[0], rows[0]] += weights[0] ** 2
+        else:
+            products[np.ix_(rows, rows)] += np.outer(weights, weights)
+    lengths = np.sqrt(products.diagonal())
+    lengths = np.where(lengths == 0, 1, lengths)
+    return (products / np.outer(lengths, lengths)).astype(np.float32)
 
 
 def _unit(vectors: Floats) -> Floats:

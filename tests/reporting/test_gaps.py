@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.report import gaps, is_gap, reason_of
 from services.search.embedding import Vectors
 from services.telemetry import PartOutcome
+from tests.patterns.growth import peak
 from tests.reporting.asked import MONDAY, asked
 
 LANTERNS = ["How do I light the lantern?", "my lantern will not light", "lantern does not light up, why?"]
@@ -25,6 +27,12 @@ async def test_questions_with_the_same_words_are_one_gap() -> None:
     assert [len(gap.asked) for gap in found] == [3, 1, 1]
     assert (found[0].question in LANTERNS, found[0].askers) == (True, 3)
     assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
+
+
+def test_made_up_words_fill_no_memory() -> None:
+    """With a vector of all words for each, a few hundred such questions took gigabytes."""
+    entries = [asked(" ".join(f"w{at}x{word}" for word in range(800)), author_id=at) for at in range(200)]
+    assert peak(lambda: asyncio.run(gaps(entries, None))) < 40_000_000
 
 
 async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
