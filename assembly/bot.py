@@ -48,8 +48,8 @@ class DiscordParts(DiscordEnds):
 
     client: Client
     decoder: Decoder
-    fetcher: RestFetcher
-    attachments: CDNAttachments
+    fetcher: RestFetcher  # pyright: ignore[reportGeneralTypeIssues] (a connected bot has one)
+    attachments: CDNAttachments  # pyright: ignore[reportGeneralTypeIssues] (likewise)
     refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
 
 

@@ -429,7 +429,7 @@ def asking(
     opens is closed with `opened`.
     """
     services, rules = parts.services, parts.rules.answers
-    answerers, slots = answerers_of(settings, parts, llm, opened), asyncio.Semaphore(rules.max_concurrent)
+    answerers, slots = answerers_of(settings, parts, llm, opened), asyncio.Semaphore(rules.max_concurrent_answers)
 
     async def ask(call: Call, question: str) -> str:
         conversation = Conversation((Turn(Role.USER, question, asked_now=True),))

@@ -19,7 +19,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import assistant_of, library_of
 from assembly.data_folder import data_folder_locked, read_state
-from assembly.graph_parts import CaptureParts, Parts, ServerParts, assemble
+from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
@@ -129,7 +129,9 @@ def assembled(
         return ServerParts(settings=within, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})
-    return assemble(settings, state=state, servers=servers, poster=DryRunPoster(), results=[tally.add]), imported
+    return assemble(
+        settings, state=state, servers=servers, ends=DiscordEnds(poster=DryRunPoster()), results=[tally.add]
+    ), imported
 
 
 def show(console: Console, run: ImportRun) -> None:

@@ -62,7 +62,7 @@ class ReasonTraits:
 
     Attributes:
         is_gap: a question that reached the gate got no answer that more or better pages might have given.
-        is_textless: nobody asked the bot; the words are none of the record's business.
+        is_textless: nobody asked the bot, or they took it back; the words are none of the record's business.
         is_left_alone: routing did not let the bot answer.
         is_asked: the bot was asked, as far as can be told without the gate.
         is_chatter: most of a chat, of which a terminal shows the number and some examples.
@@ -99,7 +99,7 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.CANNOT_POST: _PLAIN,
     Reason.DUPLICATE: ReasonTraits(captures="captures that the archive holds already"),
     Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, captures="with nothing to learn from"),
-    Reason.DELETED: _PLAIN,
+    Reason.DELETED: ReasonTraits(is_textless=True),
     Reason.TEAM_ANSWERED: _PLAIN,
     Reason.SHUTDOWN: _PLAIN,
     Reason.BOT: _PLAIN,

@@ -466,12 +466,11 @@ def generate(
             return skipped(inquiry, Reason.TOO_LONG)
         cited = cited_in(named, inquiry.sources)
         citations, unknown = cited.sources, cited.unknown
-        if inquiry.toolset is not None:
-            toolset = inquiry.toolset
+        if (toolset := inquiry.toolset) is not None:
             citations += tuple(toolset.citations(unknown))
             unknown = tuple(each for each in unknown if not toolset.citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
-            text = inquiry.toolset.checked(text, quotable)
+            text = toolset.checked(text, quotable)
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}

@@ -289,7 +289,7 @@ class KnowledgeSettings(SettingsSection):
     llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
     sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
     links_file_path: KnowledgePath = setting(
-        KNOWLEDGE / "links.txt", "The list of web pages, sites (sitemap:, llms:) and repositories (git:), one a line."
+        KNOWLEDGE / "links.txt", "The list of web pages, and of lines that bring many sources: docs/knowledge-base.md."
     )
     index_path: KnowledgePath = setting(KNOWLEDGE / "index.txt", "The index of descriptions.")
     index_cache_path: KnowledgePath = setting(

@@ -35,7 +35,7 @@ from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture
-from streams.answers import AnswerRules
+from streams.chain import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
 from streams.server_context import ServerContext

@@ -19,7 +19,7 @@ from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.retrieval import NOTHING
-from streams.answers import AnswerRules, chain
+from streams.chain import AnswerRules, chain
 from streams.server_context import ServerContext
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage

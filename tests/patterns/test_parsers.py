@@ -12,8 +12,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge import index_file
 from services.knowledge.links_file import SiteLine
+from services.knowledge.page_lists import read_list
 from services.knowledge.web.contents import read as read_page
-from services.knowledge.web.page_lists import read_list
 from services.search.text.html import read_html
 from services.search.text.reading import is_html, read
 from tests.patterns.growth import STEEP, cost, growth
