@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,5 +168,6 @@ def test_what_is_kept_out_is_included_by_no_page(tmp_path: Path, exclude: list[s
     write(tmp_path, a_DOT_rst=f".. include:: {part}\n")
     (tmp_path / part).parent.mkdir(exist_ok=True)
     (tmp_path / part).write_text("what is in it")
-    text = TextFiles(tmp_path, max_bytes=1_000, choice=PathFilter(exclude=exclude)).read("a.rst").text
+    setup = replace(source_setup(tmp_path, 1_000), choice=PathFilter(exclude=exclude))
+    text = TextFiles(setup).read("a.rst").text
     assert ("what is in it" in text) == included
