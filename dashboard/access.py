@@ -91,7 +91,7 @@ class AccessControl:
         self._tries.move_to_end(address)
         tries.wrong += 1
         if tries.wrong >= FREE_TRIES:
-            tries.not_before = self.clock() + min(LONGEST_WAIT, 2.0 ** (tries.wrong - FREE_TRIES))
+            tries.not_before = self.clock() + min(LONGEST_WAIT, 2.0 ** min(9, tries.wrong - FREE_TRIES))
         while len(self._tries) > ADDRESSES:
             self._tries.popitem(last=False)
         return False

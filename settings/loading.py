@@ -245,18 +245,39 @@ class _Place(NamedTuple):
 
 def overlapping_paths(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
     """One for each two owners of which a folder or list of one lies in those of the other: what is in both would be
-    told in both. `settings`: placed; `where`: which line names a key.
+    told in both. And one for each folder of documents that meets what is kept of people. `settings`: placed; `where`:
+    which line names a key.
     """
     owners = [
         _places(server, "" if guild_id is None else str(guild_id)) for guild_id, server in settings.servers.items()
     ]
     for mine, others in itertools.combinations(owners, 2):
-        pairs = (pair for pair in itertools.product(mine, others) if _meet(*pair))
+        pairs = (pair for pair in itertools.product(mine, others) if _meet(pair[0].path, pair[1].path))
         for first, second in itertools.islice(pairs, 1):
             # The longest key is the nearest to what the operator wrote for a server.
             named, beside = sorted((first, second), key=lambda place: -len(place.key))
             text = f"{named.called} must lie apart from {beside.called}: what is in both would be told in both"
             yield Problem(where(named.key), dotted(named.key), f"{text}; name another place")
+    yield from _published_records(settings, where)
+
+
+_RECORDS = ("state", "team-knowledge", "evidence", "runbooks", "documents", "llm-recordings")
+"""Folders below a data folder that hold what people wrote."""
+
+
+def _published_records(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+    """One for each folder of documents that holds, or lies in, what the program keeps of people."""
+    servers = list(settings.servers.items())
+    kept = [path for _, each in servers for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
+    kept += [each.app.data_dir / name for _, each in servers for name in _RECORDS]
+    records = list(map(os.path.realpath, kept))
+    for guild_id, server in servers:
+        key = ("kb", "sources_dir") if guild_id is None else ("guilds", str(guild_id), "kb", "sources_dir")
+        documents = os.path.realpath(server.kb.sources_dir)
+        met = next((path for path in records if _meet(documents, path)), None)
+        if met is not None:
+            text = f"{dotted(key)} must lie apart from {met}: what people wrote would be told as documentation"
+            yield Problem(where(key), dotted(key), f"{text}; name another place")
 
 
 def _places(settings: Settings, guild_id: str = "") -> list[_Place]:
@@ -272,8 +293,8 @@ def _places(settings: Settings, guild_id: str = "") -> list[_Place]:
     return places
 
 
-def _meet(one: _Place, other: _Place) -> bool:
-    return f"{one.path}/".startswith(f"{other.path}/") or f"{other.path}/".startswith(f"{one.path}/")
+def _meet(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other.removesuffix('/')}/") or f"{other}/".startswith(f"{one.removesuffix('/')}/")
 
 
 def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:

@@ -80,8 +80,15 @@ class LineFormatter(logging.Formatter):
                 entry["traceback"] = trace
             return json.dumps(entry, ensure_ascii=False)
         tail = "".join([f" {name}={value}" for name, value in ids.items() if value])
-        line = f"{rfc3339(record.created)} {record.levelname:<7} {record.name}: {text}{tail}"
-        return f"{line}\n{trace}" if trace else line
+        line = f"{rfc3339(record.created)} {record.levelname:<7} {record.name}: {_printable(text)}{tail}"
+        return "\n".join([line, *map(_printable, trace.split("\n"))]) if trace else line
+
+
+def _printable(text: str) -> str:
+    """Write what would begin a line or colour a terminal as an escape: the text may be a stranger's."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _text(record: logging.LogRecord) -> str:

@@ -133,7 +133,7 @@ CASES = {
     "a browser that is not installed": Broken("kb: {web_fetch_renderer: browser}\n", "make extra-browser"),
     "a log that cannot be written": Broken("logging: {file: {path: config.yaml/bot.log}}\n"),
     "an odd counts file": Broken(before=a_file("state/usage.json", json.dumps({"day": "x"}))),
-    "no documents": Broken("kb: {sources_dir: data}\n"),
+    "no documents": Broken("kb: {sources_dir: data/empty}\n", before=a_folder("empty")),
 }
 
 

@@ -101,6 +101,12 @@ def test_where_the_address_of_the_shared_documents_is_known_it_is_not_that_of_a_
             "guilds: {311: {kb: {links_file_path: data/knowledge-base/links.txt}}}",
             "guilds.311.kb.links_file_path must lie apart from kb.links_file_path",
         ),
+        *(
+            (f"kb: {{sources_dir: {path}}}", "kb.sources_dir must lie apart from")
+            for path in (".", "data", "data/state")
+        ),
+        ("kb: {sources_dir: raw/a, team_raw_dir: raw}", "what people wrote would be told as documentation"),
+        ("guilds: {311: {kb: {sources_dir: data/team-knowledge}}}", "guilds.311.kb.sources_dir must lie apart from"),
     ],
 )
 def test_what_is_wrong_with_a_server_is_one_line(refused: Failure, text: str, said: str) -> None:

@@ -129,3 +129,8 @@ def test_what_a_library_notes_is_not_logged_at_debug_either(library: str, capsys
     noted.info("POST /v1/chat/completions")
     noted.warning("retrying")
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_message_can_neither_forge_a_line_nor_colour_a_terminal() -> None:
+    record = logging.LogRecord("bot", logging.INFO, "", 1, "would post: %s", ("a\nb\x1b[31m\u2028ö",), None)
+    assert logs.LineFormatter("text", str).format(record).endswith(r"bot: would post: a\nb\x1b[31m\u2028ö")
