@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.sources import SourceSetup, source_kinds
+from assembly.sources import source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
 from operators.pointing import PointRules
@@ -47,8 +47,8 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
+from streams.chain import AnswerRules
 from streams.server_context import ServerContext, unlimited
-from streams.wiring import AnswerRules
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """Beside the index of each; they can be deleted, and are made again."""
@@ -144,8 +144,7 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
     of_pair = PairLinks(DataFolder(settings.app.data_dir).places).address
-    of_kinds = [kind.address for kind in source_kinds(SourceSetup(settings.kb))]
-    return Addresses(bases, generators, of_pair, of_kinds)
+    return Addresses(bases, generators, of_pair)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
@@ -157,7 +156,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
-        kinds=source_kinds(SourceSetup(kb)),
+        kinds=source_kinds(kb),
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,

@@ -16,7 +16,7 @@ from yarl import URL
 
 from assembly.graph_parts import Parts
 from assembly.reports import prices_of
-from assembly.sources import SourceSetup, source_kinds
+from assembly.sources import source_kinds
 from assembly.team import team_places
 from clock import now, rfc3339, run_blocking
 from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
@@ -155,7 +155,7 @@ def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
 async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSource]:
     """The sources of the knowledge base, as index and cache know them, in the order of the index."""
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
-    kinds = source_kinds(SourceSetup(kb))
+    kinds = source_kinds(kb)
     records = await in_thread(_records, kb, kinds)
     found = [
         _known_source(kinds, source_id, records.get(source_id.removeprefix("kb:")), text)

@@ -5,9 +5,10 @@ vectors.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
@@ -244,6 +245,8 @@ async def documents_for(
             asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
+        kept_in = folder.evidence, folder.runbooks, folder.documents
+        store.has_room = partial(_has_room, kept_in, chosen.max_disk_bytes)
         if chosen.embeddings is not None:
             embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
         background = Background(store=store, embedder=embedder)
@@ -307,6 +310,16 @@ async def documents_for(
         )
         stack.push_async_callback(documents.close)
         yield documents
+
+
+def _has_room(folders: Iterable[Path], most_bytes: int) -> bool:
+    """Return whether the files below some folders take less than `most_bytes` together. Blocking."""
+    taken = 0
+    for folder in folders:
+        for path in folder.rglob("*"):
+            with suppress(OSError):  # deleted this very moment
+                taken += path.lstat().st_size
+    return taken < most_bytes
 
 
 def document_files(settings: Settings) -> SqliteCollections:

@@ -11,7 +11,7 @@ from pathlib import Path
 import reactivex as rx
 
 from assembly.running import Meters
-from assembly.sources import SourceSetup, source_kinds, web_for
+from assembly.sources import source_kinds, web_for
 from assembly.team import model_of
 from dataflow import supervised
 from services.assistant import Describer, ModelDescriber
@@ -46,7 +46,8 @@ async def knowledge_parts(
     """
     kb = settings.kb
     async with web_for(kb) as web:
-        ledger = SourceRecords(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched, by_hand)))
+        kinds = source_kinds(kb, web, meters.fetched, by_hand=by_hand)
+        ledger = SourceRecords(kb.index_cache_path, kinds)
         yield KnowledgeParts(
             ledger=ledger,
             describer=describer_of(settings, asker, usage),
@@ -132,7 +133,7 @@ def _temporary_index(settings: Settings) -> Generator[Settings]:
 
 def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
     """Describe every source whose text is on disk."""
-    for kind in source_kinds(SourceSetup(kb)):
+    for kind in source_kinds(kb):
         with suppress(CannotList):
             listing = kind.list_sources({}, 0)
             for source_id in sorted({*listing.unchanged, *listing.due}):

@@ -1,11 +1,10 @@
-"""The table of kinds of sources (`KINDS`), and the web access that they share."""
+"""The kinds of sources as the settings say, and the web access that they share."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from assembly import Unusable
 from clock import Processes
@@ -14,11 +13,10 @@ from services.knowledge import (
     FetchStatus,
     PathFilter,
     RefreshSchedule,
-    Repositories,
-    Sites,
+    SourceSetup,
     TextFiles,
     WebFetchers,
-    WebPages,
+    kinds,
 )
 from services.telemetry import number_of
 from settings import KnowledgeSettings
@@ -27,34 +25,37 @@ _REASONS = 4
 """So many are named of why files are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSetup:
-    """Arguments of a kind of source: settings, web access (None: sources are only read), a callback for each download,
-    and whether a person waits for the update.
+def source_kinds(
+    kb: KnowledgeSettings,
+    web: WebFetchers | None = None,
+    on_result: Callable[[FetchStatus], object] | None = None,
+    *,
+    by_hand: bool = False,
+) -> tuple[AnyKind, ...]:
+    """Make the kinds of sources as `kb` sets them. `web`: None where sources are only read; `on_result`: gets the
+    result of each download; `by_hand`: a person waits for the update.
     """
-
-    kb: KnowledgeSettings
-    web: WebFetchers | None = None
-    on_result: Callable[[FetchStatus], object] | None = None
-    by_hand: bool = False
-
-    @property
-    def schedule(self) -> RefreshSchedule:
-        kb = self.kb
-        fresh = kb.url_refresh_min_interval_hours * 3600
-        return RefreshSchedule(fresh, kb.runtime_refresh_tick_seconds, by_hand=self.by_hand)
-
-
-def files(setup: SourceSetup) -> AnyKind:
-    kb = setup.kb
-    return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=PathFilter(kb.include, kb.exclude))
+    fresh, again = kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
+    setup = SourceSetup(
+        sources_dir=kb.sources_dir,
+        links_file=kb.links_file_path,
+        cache_dir=kb.web_fetch_cache_dir,
+        max_bytes=kb.max_source_bytes,
+        choice=PathFilter(kb.include, kb.exclude),
+        most=kb.max_pages_per_site,
+        at_once=kb.url_download_concurrency,
+        schedule=RefreshSchedule(fresh, again, by_hand=by_hand),
+        web=web,
+        on_result=on_result,
+    )
+    return tuple(kind(setup) for kind in kinds.KINDS)
 
 
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
     """Count the documents in the folder and describe them, with what an update leaves out. Reads no file. Raises
     CannotList.
     """
-    listing = files(SourceSetup(kb)).list_sources({}, 0)
+    listing = next(kind for kind in source_kinds(kb) if isinstance(kind, TextFiles)).list_sources({}, 0)
     return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out_of(listing.left_out)}"
 
 
@@ -68,49 +69,6 @@ def most_frequent(reasons: Counter[str]) -> str:
     often = reasons.most_common()
     named = "; ".join(f"{count}: {reason}" for reason, count in often[:_REASONS])
     return f"{named}; {sum(count for _, count in often[_REASONS:])} for other reasons" if often[_REASONS:] else named
-
-
-def repositories(setup: SourceSetup) -> AnyKind:
-    kb = setup.kb
-    return Repositories(
-        kb.links_file_path,
-        kb.web_fetch_cache_dir,
-        max_bytes=kb.max_source_bytes,
-        choice=PathFilter(kb.include, kb.exclude),
-        web=None if setup.web is None else setup.web.repositories,
-        most_files=kb.max_pages_per_site,
-        at_once=kb.url_download_concurrency,
-        schedule=setup.schedule,
-    )
-
-
-def pages(setup: SourceSetup) -> AnyKind:
-    kb = setup.kb
-    sites = Sites(
-        kb.web_fetch_cache_dir / "sites",
-        web=None if setup.web is None else setup.web.sites,
-        most_pages=kb.max_pages_per_site,
-        concurrency=kb.url_download_concurrency,
-        schedule=setup.schedule,
-    )
-    return WebPages(
-        kb.links_file_path,
-        kb.web_fetch_cache_dir,
-        max_bytes=kb.max_source_bytes,
-        sites=sites,
-        web=None if setup.web is None else setup.web.pages,
-        concurrency=kb.url_download_concurrency,
-        schedule=setup.schedule,
-        on_result=setup.on_result,
-    )
-
-
-KINDS = [files, repositories, pages]
-"""Makes each kind of source, in the order of the index. A new kind is registered here."""
-
-
-def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
-    return tuple(make(setup) for make in KINDS)
 
 
 @asynccontextmanager

@@ -26,9 +26,9 @@ from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import DiskLibrary
 from services.knowledge.library_search import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import SourceRecords, UpdateEvent, UpdateReport, UpdateResult
+from services.knowledge.source_kinds import SourceRecords, SourceSetup, UpdateEvent, UpdateReport, UpdateResult
 from services.knowledge.source_pages import WebPages
-from services.knowledge.web_interface import Fetched, FetchFailed
+from services.knowledge.web_interface import Fetched, FetchFailed, WebFetchers
 from services.search.passage_store import PassageStore
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
@@ -52,6 +52,22 @@ class NoWeb:
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         raise FetchFailed(f"{url} {etag} {last_modified}")
 
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def kinds_in(root: Path) -> tuple[TextFiles, WebPages]:
+    """Files and pages, as a knowledge base below `root` has them."""
+    setup = SourceSetup(
+        sources_dir=root / "sources",
+        links_file=root / "links.txt",
+        cache_dir=root / "web-cache",
+        max_bytes=2_000_000,
+        at_once=3,
+        web=WebFetchers(NoWeb()),
+    )
+    return TextFiles(setup), WebPages(setup)
+
 
 def fill(root: Path, count: int) -> None:
     """So many files of 2 kB, in folders of fifty."""
@@ -63,8 +79,7 @@ def fill(root: Path, count: int) -> None:
 
 
 def wired(root: Path) -> KnowledgeParts:
-    pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
-    ledger = SourceRecords(root / "index-cache.json", (TextFiles(root / "sources", max_bytes=2_000_000), pages))
+    ledger = SourceRecords(root / "index-cache.json", kinds_in(root))
     return KnowledgeParts(
         ledger=ledger,
         describer=AtOnce(),
@@ -110,10 +125,9 @@ async def naively(root: Path) -> UpdateReport:
 
 
 def search_of(root: Path) -> LibrarySearch:
-    pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
     library = DiskLibrary(
         index_path=root / "index.txt",
-        kinds=(TextFiles(root / "sources", max_bytes=2_000_000), pages),
+        kinds=kinds_in(root),
         team_index_path=root / "team.txt",
         team_topics_dir=root / "topics",
         max_source_bytes=2_000_000,

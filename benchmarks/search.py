@@ -24,9 +24,9 @@ import numpy as np
 
 from assembly.running import collect_garbage_less_often, shorten_thread_switches
 from benchmarks.heartbeat import MOST_SECONDS, beating
-from benchmarks.kb_update import fill
+from benchmarks.kb_update import fill, kinds_in
 from benchmarks.verdicts import verdict
-from services.knowledge import DiskLibrary, LibrarySearch, TextFiles, hash_text
+from services.knowledge import DiskLibrary, LibrarySearch, hash_text
 from services.search import Passage, PassageStore, PreparedSource, QueryVector, find
 from services.search.embedding import PackagedEmbedder, Vectors
 from services.search.text.article import Section
@@ -39,7 +39,7 @@ SUBJECTS = ("install", "backup", "network", "proxy", "token", "index", "mount", 
 def library(root: Path) -> DiskLibrary:
     return DiskLibrary(
         index_path=root / "index.txt",
-        kinds=(TextFiles(root / "sources", max_bytes=2_000_000),),
+        kinds=kinds_in(root),
         team_index_path=root / "team.txt",
         team_topics_dir=root / "topics",
     )

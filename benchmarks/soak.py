@@ -30,7 +30,7 @@ from assembly.data_folder import autosave, read_state
 from assembly.documents import documents_for
 from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
 from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
-from assembly.sources import SourceSetup, source_kinds
+from assembly.sources import source_kinds
 from assembly.team import curation_parts
 from benchmarks.day import DAY_SECONDS, START, team_ids
 from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outcomes_in, read_lines, resident_mb
@@ -228,7 +228,7 @@ def settings_in(folder: Path) -> Settings:
 async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
     """As `assembly.knowledge` does it, without watching the folder, which is the operating system's business."""
     kb = settings.kb
-    ledger = SourceRecords(kb.index_cache_path, source_kinds(SourceSetup(kb, WebFetchers(SmallWeb()))))
+    ledger = SourceRecords(kb.index_cache_path, source_kinds(kb, WebFetchers(SmallWeb())))
     parts = KnowledgeParts(
         ledger=ledger,
         describer=ExtractiveDescriber(),

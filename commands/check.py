@@ -22,7 +22,7 @@ from assembly import Unusable
 from assembly.answering import endpoint_settings, open_llm
 from assembly.data_folder import read_state
 from assembly.running import meters_of, run_async, serving
-from assembly.sources import SourceSetup, documents_in, source_kinds, web_for
+from assembly.sources import documents_in, source_kinds, web_for
 from assembly.team import team_places
 from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
@@ -100,7 +100,7 @@ def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
         return
     if found.pages:
         yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {number_of(len(found.pages), 'page')}")
-    for kind in reversed(source_kinds(SourceSetup(kb))):
+    for kind in reversed(source_kinds(kb)):
         for line in found.lines:
             result = kind.line_result(line)
             if result is not None:

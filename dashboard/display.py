@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clock import rfc3339
 from model.messages import discord_address
+from model.outcomes import is_of_library
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -39,8 +40,11 @@ class DisplayRules:
 
     def source(self, source_id: str) -> str:
         """The id of a source; people's files, which are cited by their names, count as what they have written."""
-        known = source_id.startswith(("kb:", "team:"))
-        return plain(source_id) if known or self.texts else HIDDEN_FILE
+        return plain(source_id) if is_of_library(source_id) or self.texts else HIDDEN_FILE
+
+    def said_in(self, source_id: str, written: str) -> str:
+        """Give a text or heading of a source; topics hold what people wrote, and a heading there is a question."""
+        return self.text(written) if source_id.startswith("team:") else plain(written)
 
 
 def plain(text: str) -> str:

@@ -6,15 +6,16 @@ the ones that are metered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from math import ceil
 from typing import NamedTuple
 
 from dashboard.display import DisplayRules, link_to, minute, seconds
 from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
-from model.steps import STEPS, Lane
+from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 
 BOX_WIDTH, BOX_HEIGHT = 190, 42
 _ACROSS, _DOWN, _MARGIN = 206, 51, 10
@@ -22,82 +23,9 @@ _END_WIDTH, _END_ACROSS = 126, 135
 _LANE_GAP = 0.45
 
 
-class Operator(NamedTuple):
-    """A box: the operator's name in the meter, what people read, and its column and row."""
-
-    name: str
-    title: str
-    column: float
-    row: float
-    says: str
-
-
-def _in(lane: Lane) -> list[str]:
-    return [each.name for each in STEPS if each.lane is lane]
-
-
-_ARRIVALS, _ANSWERS = _in(Lane.ARRIVALS), _in(Lane.ANSWERS)
-_LANES_FROM = 1 + len(_ARRIVALS)
-"""From this row on there is room above for the names of lanes."""
-_LAST = _LANES_FROM + len(_ANSWERS) - 1
-"""The row of the last answering step."""
-
-
-def _waits_for_files() -> float:
-    """A row a little below the step that waits for files: an edge leads there from the lane beside it."""
-    waiting = next(each.feeds for each in STEPS if each.lane is Lane.FILES and each.feeds)
-    return _LANES_FROM + _ANSWERS.index(waiting) + _ASIDE
-
-
+ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
+"""Kinds of results, in the two rows in which they stand beside the end of the first lane."""
 _ASIDE = 0.3
-_PLACES: Mapping[Lane, tuple[float, float]] = {
-    Lane.ARRIVALS: (0.5, 1),
-    Lane.ANSWERS: (0, _LANES_FROM),
-    Lane.TEAM: (1, _LANES_FROM),
-    Lane.KNOWLEDGE: (2, _LANES_FROM),
-    Lane.FILES: (2, _waits_for_files()),
-}
-"""The column and the first row of each lane."""
-
-
-def _operators() -> Iterator[Operator]:
-    for each in STEPS:
-        column, first = _PLACES[each.lane]
-        row = first + _in(each.lane).index(each.name)
-        yield Operator(each.name, each.title, column, row, each.says)
-
-
-OPERATORS = tuple(_operators())
-_FIXED = (
-    Operator("discord", "Discord, or a recording", 0.5, 0, ""),
-    Operator("updates", "start, timer, file change", 2, _LANES_FROM - 1, ""),
-    Operator("attachments", "attached files", 2, _waits_for_files() - 1, ""),
-)
-ENDS = (
-    ("skipped", 0, _LAST - 1),
-    ("cancelled", 1, _LAST - 1),
-    ("failed", 2, _LAST - 1),
-    ("replied", 0, _LAST),
-    ("captured", 1, _LAST),
-    ("ignored", 2, _LAST),
-)
-"""Kinds of results, with their places beside the end of the first lane."""
-
-_CHAINS = (
-    ("discord", *_ARRIVALS, *_ANSWERS, "replied"),
-    (_ARRIVALS[-1], *_in(Lane.TEAM)),
-    ("updates", *_in(Lane.KNOWLEDGE)),
-    ("attachments", *_in(Lane.FILES)),
-    *((each.name, each.feeds) for each in STEPS if each.feeds),
-)
-LANES = (
-    (Lane.ANSWERS.value, 0, _LANES_FROM),
-    (Lane.TEAM.value, 1, _LANES_FROM),
-    (Lane.KNOWLEDGE.value, 2, _LANES_FROM),
-    (Lane.FILES.value, 2, _waits_for_files() - 1),
-    ("results", 1, _LAST - 1),
-)
-_ABOVE = 7
 
 
 class Box(NamedTuple):
@@ -163,30 +91,65 @@ class NowView:
     at: str
 
 
-def picture() -> FlowPicture:
-    """Compute the fixed part of the picture: boxes, edges and lanes."""
-    operators = [_box(each) for each in OPERATORS]
-    fixed = [_box(each) for each in _FIXED]
-    beside = _MARGIN + _ACROSS
+def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
+    """Compute the fixed part of the picture: boxes, edges and lanes. Lanes may have any number of steps."""
+    lanes = {lane: [each for each in steps if each.lane is lane] for lane in Lane}
+    names = {lane: [each.name for each in some] for lane, some in lanes.items()}
+    top = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
+    # Files stand a little below the step that waits for them, to which an edge leads, or below the knowledge base.
+    waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
+    files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
+    last = max(top + len(lanes[Lane.ANSWERS]) - 1, ceil(files) + len(lanes[Lane.FILES]) + 1)
+
+    def box(name: str, title: str, column: float, row: float, says: str = "") -> Box:
+        return Box(name, title, says, _MARGIN + column * _ACROSS, _y(row, top), BOX_WIDTH, BOX_HEIGHT)
+
+    places = {
+        Lane.ARRIVALS: (0.5, 1),
+        Lane.ANSWERS: (0, top),
+        Lane.TEAM: (1, top),
+        Lane.KNOWLEDGE: (2, top),
+        Lane.FILES: (2, files),
+    }
+    rows = {name: places[lane][1] + at for lane in Lane for at, name in enumerate(names[lane])}
+    operators = [box(each.name, each.title, places[each.lane][0], rows[each.name], each.says) for each in steps]
+    fixed = [
+        box("discord", "Discord, or a recording", 0.5, 0),
+        box("updates", "start, timer, file change", 2, top - 1),
+        box("attachments", "attached files", 2, files - 1),
+    ]
     ends = [
-        Box(name, name, "", beside + place * _END_ACROSS, _MARGIN + _down(row), _END_WIDTH, BOX_HEIGHT)
-        for name, place, row in ENDS
+        Box(name, name, "", _MARGIN + _ACROSS + at * _END_ACROSS, _y(row, top), _END_WIDTH, BOX_HEIGHT)
+        for row, some in enumerate(ENDS, last - 1)
+        for at, name in enumerate(some)
     ]
-    boxes = {box.name: box for box in (*operators, *fixed, *ends)}
-    edges = [Edge(into, _path(boxes[start], boxes[into])) for chain in _CHAINS for start, into in pairwise(chain)]
-    lanes = [
-        (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in LANES
+    chains = (
+        ("discord", *names[Lane.ARRIVALS], *names[Lane.ANSWERS], "replied"),
+        (names[Lane.ARRIVALS][-1], *names[Lane.TEAM]),
+        ("updates", *names[Lane.KNOWLEDGE]),
+        ("attachments", *names[Lane.FILES]),
+        *((each.name, each.feeds) for each in steps if each.feeds),
+    )
+    boxes = {each.name: each for each in (*operators, *fixed, *ends)}
+    edges = [Edge(into, _path(boxes[start], boxes[into])) for each in chains for start, into in pairwise(each)]
+    titles = (
+        *((lane.value, column, top) for lane, (column, row) in places.items() if row == top),
+        (Lane.FILES.value, 2, files - 1),
+        ("results", 1, last - 1),
+    )
+    shown = [
+        (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in titles
     ]
-    height = 2 * _MARGIN + _down(max(each.row for each in OPERATORS)) + BOX_HEIGHT
-    return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, lanes)
+    height = max(each.y for each in boxes.values()) + BOX_HEIGHT + _MARGIN
+    return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, shown)
 
 
 def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     """Make the view of current figures and parts in progress."""
     figures = meter.figures()
     return NowView(
-        {each.name: cells(figures.get(each.name, Figures())) for each in OPERATORS},
-        {name: meter.results.get(name, 0) for name, _, _ in ENDS},
+        {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
+        {name: meter.results.get(name, 0) for name in chain.from_iterable(ENDS)},
         [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
         minute(at),
     )
@@ -219,20 +182,21 @@ def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
     )
 
 
-def _box(each: Operator) -> Box:
-    x, y = _MARGIN + each.column * _ACROSS, _MARGIN + _down(each.row)
-    return Box(each.name, each.title, each.says, x, y, BOX_WIDTH, BOX_HEIGHT)
-
-
-def _down(row: float) -> float:
-    return (row + (_LANE_GAP if row >= _LANES_FROM else 0)) * _DOWN
+def _y(row: float, top: int) -> float:
+    """The upper edge of a box. `top`: the first row below the names of the lanes."""
+    return _MARGIN + (row + (_LANE_GAP if row >= top else 0)) * _DOWN
 
 
 def _path(start: Box, into: Box) -> str:
-    """Down from the middle of one box to the middle of another; straight to one that stands beside it."""
+    """Down from the middle of one box to the middle of another; straight to one that stands beside it; out of the side
+    and up to one that stands higher.
+    """
     top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
     if top < bottom:
         leaves, comes = (start.x + start.width, into.x) if start.x < into.x else (start.x, into.x + into.width)
         return f"M{leaves:g} {(top + bottom) / 2:g} H{comes:g}"
+    if into.y < start.y:
+        beside, half = start.x - _MARGIN / 2, BOX_HEIGHT / 2
+        return f"M{start.x:g} {start.y + half:g} H{beside:g} V{into.y + half:g} H{into.x + into.width:g}"
     x, y, to_x = start.x + start.width / 2, start.y + start.height, into.x + into.width / 2
     return f"M{x:g} {y:g} V{(y + into.y) / 2:g} H{to_x:g} V{into.y:g}"

@@ -422,7 +422,7 @@ def search_view(found: Found, showing: DisplayRules) -> SearchView:
         HitRow(
             showing.source(hit.source_id),
             url_of(hit.source_id),
-            " › ".join(plain(head) for head in hit.kept.headings if head),
+            " › ".join(shown for head in hit.kept.headings if (shown := showing.said_in(hit.source_id, head))),
             f"{hit.score:.2f}",
             "–" if hit.cosine is None else f"{hit.cosine:.2f}",
             f"{hit.keywords:.2f}",
@@ -434,8 +434,8 @@ def search_view(found: Found, showing: DisplayRules) -> SearchView:
 
 
 def _passage(source_id: str, text: str, showing: DisplayRules) -> str:
-    """Shorten a passage; text from topics is shown only where texts may be shown."""
-    shown = showing.text(text) if source_id.startswith("team:") else plain(text)
+    """Shorten a passage."""
+    shown = showing.said_in(source_id, text)
     return shown if len(shown) <= _PASSAGE_CHARS else f"{shown[:_PASSAGE_CHARS]}…"
 
 

@@ -53,12 +53,13 @@ def fetched() -> bytes:
     sys.path.insert(0, str(HERE.parent))
     from services.knowledge import cache  # noqa: PLC0415 - found only once the path is set
     from services.knowledge.links_file import parse_links  # noqa: PLC0415 - as above
-    from services.knowledge.source_pages import UrlFacts, UrlRecord, page_name  # noqa: PLC0415 - as above
+    from services.knowledge.source_kinds import stored_name  # noqa: PLC0415 - as above
+    from services.knowledge.source_pages import UrlFacts, UrlRecord  # noqa: PLC0415 - as above
 
     records: list[cache.Record] = []
     for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).pages:
         facts = UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
-        text = (KNOWLEDGE / "web-cache" / page_name(url)).read_bytes().decode()
+        text = (KNOWLEDGE / "web-cache" / stored_name(url)).read_bytes().decode()
         records.append(UrlRecord.new(FETCHED_AT, url=facts).holding(cache.hash_text(text)))
     return cache.render(map(cache.line, records), FETCHED_AT)
 

@@ -62,7 +62,7 @@ class ReasonTraits:
 
     Attributes:
         is_gap: a question that reached the gate got no answer that more or better pages might have given.
-        is_textless: nobody asked the bot; the words are none of the record's business.
+        is_textless: nobody asked the bot, or they took it back; the words are none of the record's business.
         is_left_alone: routing did not let the bot answer.
         is_asked: the bot was asked, as far as can be told without the gate.
         is_chatter: most of a chat, of which a terminal shows the number and some examples.
@@ -99,7 +99,7 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.CANNOT_POST: _PLAIN,
     Reason.DUPLICATE: ReasonTraits(captures="captures that the archive holds already"),
     Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, captures="with nothing to learn from"),
-    Reason.DELETED: _PLAIN,
+    Reason.DELETED: ReasonTraits(is_textless=True),
     Reason.TEAM_ANSWERED: _PLAIN,
     Reason.SHUTDOWN: _PLAIN,
     Reason.BOT: _PLAIN,
@@ -170,12 +170,15 @@ OF_A_FILE = "file"
 _LINES = re.compile(r":\d+(?:-\d+)?$")
 
 
+def is_of_library(source: str) -> bool:
+    """Return whether an answer cites a document or a topic by this, and not a file that somebody has posted. A file may
+    be called as they are, and is cited with its lines.
+    """
+    return source.startswith(("kb:", "team:")) and not _LINES.search(source)
+
+
 def lasting_sources(sources: Iterable[str]) -> tuple[str, ...]:
     """Return sources as they may be written down. A file that somebody has posted is cited by its name, and deleted
     with its thread: of it there is only that it was one.
     """
-    return tuple(
-        dict.fromkeys(
-            each if each.startswith(("kb:", "team:")) and not _LINES.search(each) else OF_A_FILE for each in sources
-        )
-    )
+    return tuple(dict.fromkeys(each if is_of_library(each) else OF_A_FILE for each in sources))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
@@ -32,7 +32,7 @@ from services.assistant import (
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, LLMError, load_images
+from services.llm import ImageSource, Limiter, LLMError, choose_images, load_images
 from services.search import Found, Level, StoredPassage
 from services.telemetry import number_of
 
@@ -48,7 +48,8 @@ def gather(
     images: ImageSource | None,
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Give an inquiry its conversation: a thread's history, or the chain of replies; with `images`, their bytes.
+    """Give an inquiry its conversation: a thread's history, or the chain of replies. With `images`, those of the
+    question come first, then the newest, as many as one call may show; others stay placeholders.
 
     A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
     one that no team member has joined.
@@ -76,7 +77,7 @@ def gather(
             for i, message in sorted(messages.items())
             if i in asked or i < part.last.id or message.author.id != part.author.id
         ]
-        pictures = {} if images is None else await loaded_images(images, await askers(ordered))
+        pictures = {} if images is None else await loaded_images(images, await askers(ordered), asked)
         conversation = await context.conversation(ordered, asked, pictures)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
@@ -96,8 +97,14 @@ def gather(
     async def askers(messages: Iterable[Message]) -> list[Message]:
         return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
 
-    async def loaded_images(source: ImageSource, messages: Iterable[Message]) -> dict[int, tuple[Image, ...]]:
-        return {message.id: await load_images(source, message.attachments) for message in messages}
+    async def loaded_images(
+        source: ImageSource, messages: Sequence[Message], asked: Collection[int]
+    ) -> dict[int, tuple[Image, ...]]:
+        ranked = sorted(messages, key=lambda message: (message.id in asked, message.id), reverse=True)
+        chosen = choose_images(each for message in ranked for each in message.attachments)
+        return {
+            m.id: await load_images(source, [each for each in m.attachments if each.id in chosen]) for m in messages
+        }
 
     return gathered
 
@@ -459,12 +466,11 @@ def generate(
             return skipped(inquiry, Reason.TOO_LONG)
         cited = cited_in(named, inquiry.sources)
         citations, unknown = cited.sources, cited.unknown
-        if inquiry.toolset is not None:
-            toolset = inquiry.toolset
+        if (toolset := inquiry.toolset) is not None:
             citations += tuple(toolset.citations(unknown))
             unknown = tuple(each for each in unknown if not toolset.citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
-            text = inquiry.toolset.checked(text, quotable)
+            text = toolset.checked(text, quotable)
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}

@@ -17,7 +17,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
 from services.assistant import CaptureJob, Curator, conversation_with, summaries_in, with_image_summaries
 from services.conversations import Context
-from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
+from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
 from services.team import (
     Capture,
     CapturedImage,
@@ -84,7 +84,7 @@ def summarise_images(
     *,
     redact: Callable[[str], str] = str,
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
-    """Describe a capture's images, each with the whole conversation in view.
+    """Describe a capture's images, the newest within the limits of one call, each with the whole conversation in view.
 
     If that fails the capture is in the pending folder, with the images that could be loaded, before this raises. One
     that succeeds is not removed from there: the caller does that once it is stored.
@@ -107,7 +107,9 @@ def summarise_images(
     async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image]) -> Capture:
         summaries = {picture: known[file] for picture in waiting.pictures if (file := picture.attachment.id) in known}
         capture = with_image_summaries(waiting.capture, summaries, redact)
-        new = [picture for picture in waiting.pictures if picture not in summaries]
+        unknown = [picture for picture in waiting.pictures if picture not in summaries]
+        chosen = choose_images(picture.attachment for picture in reversed(unknown))
+        new = [picture for picture in unknown if picture.attachment.id in chosen]
         if not new:
             return capture
         await load(new, loaded)

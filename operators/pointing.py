@@ -52,14 +52,14 @@ def point(
     """
 
     async def pointed(item: Unanswered) -> Inquiry | Outcome:
-        inquiry, found = item.inquiry, await search.find(item.inquiry.query or item.inquiry.request)
+        inquiry, query = item.inquiry, item.inquiry.query or item.inquiry.request
+        found = await search.find(query)
         wanted = rules.by_channel.get(inquiry.part.place.channel_id, rules.when_unsure)
         may_help = found.level is not Level.SILENCE
         inquiry.decisions["point"] = {"confidence": round(found.confidence, 2), "level": str(found.level)}
         if not inquiry.addressed and not (wanted and may_help):
             unsure = found.level is Level.POINT or item.reason is Reason.UNSURE
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
-        query = inquiry.query or inquiry.request
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
             text, named = pointers(found, query, say, addresses)
@@ -70,7 +70,7 @@ def point(
         if repeats.was_sent(inquiry.part.author.id, drafted.draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
-        return drafted._replace(first_draft=drafted.draft)
+        return drafted
 
     return pointed
 
@@ -90,7 +90,7 @@ def add_links(
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # what is quoted was chosen so
             hits = await search.rerank([hit for hit in hits if hit.kept.quotable], inquiry.query)
-        return inquiry._replace(first_draft=inquiry.draft, links=links_of(inquiry, hits))
+        return inquiry._replace(links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""

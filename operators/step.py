@@ -36,11 +36,11 @@ class TookTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """One step: its name, its function, and the types of items that skip it."""
+    """One step: its name, its function, and the type of the items that it is for."""
 
     name: str
     fn: Callable[[Any], Coroutine[Any, Any, Item]]
-    passing: tuple[type, ...]
+    takes: type[Inquiry | Unanswered]
     gauge: Gauge | None
 
 
@@ -54,16 +54,13 @@ class Step:
     max_concurrent: int
 
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
-        through: Callable[..., Any] = pass_through(
-            tuple(kind for kind in self.works[0].passing if all(kind in work.passing for work in self.works)),
-            map_async(
-                _run_steps(self.works),
-                on_failure=lambda item, error: failure(item, _first(self.works, item).name, error),
-                max_concurrent=self.max_concurrent,
-                token=lambda item: item.token,
-            ),
+        run = map_async(
+            _run_steps(self.works),
+            on_failure=lambda item, error: failure(item, _first(self.works, item).name, error),
+            max_concurrent=self.max_concurrent,
+            token=lambda item: item.token,
         )
-        return cast("Observable[Item]", through(source))
+        return source.pipe(pass_through(Outcome, run))
 
 
 def step(
@@ -72,9 +69,9 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None = None,
     *,
-    passing: tuple[type, ...] = (Outcome, Unanswered),
+    takes: type[Inquiry | Unanswered] = Inquiry,
 ) -> Step:
-    """Await `fn` for each inquiry; pass outcomes through, and what is `Unanswered`.
+    """Await `fn` for each item of the type that it `takes`; pass the others through.
 
         --q1----q2----o3-----|
         [ step("gate", gate) ]      gate(q2) raises
@@ -82,7 +79,7 @@ def step(
 
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
-    return Step((_Work(name, fn, passing, gauge),), max_concurrent)
+    return Step((_Work(name, fn, takes, gauge),), max_concurrent)
 
 
 def in_turn(*steps: Step) -> Step:
@@ -112,7 +109,7 @@ def in_order(*steps: Step) -> Step:
     return Step(tuple(sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))), made.max_concurrent)
 
 
-def _run_steps(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:
+def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
     """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
     at_work = Counter[str]()
     watches = [watched(work.gauge, work.name) for work in works]
@@ -125,19 +122,19 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, 
         about.set(item.part)
         known: tuple[Message, ...] | None = None
         for work, watch in zip(works, watches, strict=True):
-            if isinstance(item, work.passing):
+            if not isinstance(item, work.takes):
                 continue
-            inquiry = item.inquiry if isinstance(item, Unanswered) else cast("Inquiry", item)
+            inquiry = item.inquiry if isinstance(item, Unanswered) else item
             if inquiry.messages is not known:
                 known = inquiry.messages
                 people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
             if work.gauge is None:
-                item = await _result(work, cast("Inquiry | Unanswered", item))
+                item = await _result(work, item)
                 continue
             report(work.gauge, work.name, +1)
             try:
                 ends = None if watch is None else watch.begins()
-                item = await _result(work, cast("Inquiry | Unanswered", item), ends)
+                item = await _result(work, item, ends)
             finally:
                 report(work.gauge, work.name, -1)
         return item
@@ -172,8 +169,8 @@ async def _result(
 
 
 def _first(works: tuple[_Work, ...], item: Item) -> _Work:
-    """The step that an item begins with."""
-    return next(work for work in works if not isinstance(item, work.passing))  # the operator lets the others by
+    """The step that an item begins with; the first one if it is for none."""
+    return next((work for work in works if isinstance(item, work.takes)), works[0])
 
 
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:

@@ -238,7 +238,7 @@ class AnswerSettings(SettingsSection):
     """How questions are answered."""
 
     llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
-    llm_enable_image: Flag = setting(False, "Show images to the LLM.")
+    llm_enable_image: Flag = setting(False, "Show images to the LLM, at most five of a question and 10 MB together.")
     llm_image_adapter: Literal["OpenAIImageAdapter"] = setting(
         "OpenAIImageAdapter", "The form in which the endpoint takes images."
     )
@@ -289,7 +289,7 @@ class KnowledgeSettings(SettingsSection):
     llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
     sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
     links_file_path: KnowledgePath = setting(
-        KNOWLEDGE / "links.txt", "The list of web pages, sites (sitemap:, llms:) and repositories (git:), one a line."
+        KNOWLEDGE / "links.txt", "The list of web pages, and of lines that bring many sources: docs/knowledge-base.md."
     )
     index_path: KnowledgePath = setting(KNOWLEDGE / "index.txt", "The index of descriptions.")
     index_cache_path: KnowledgePath = setting(
@@ -406,6 +406,9 @@ class DocumentSettings(SettingsSection):
     max_file_bytes: Count = setting(10 * MIB, "The largest file that is accepted.")
     max_files_per_thread: Count = setting(20, "How many files a thread may have.")
     max_thread_bytes: Count = setting(30 * MIB, "How large the files of a thread may be together.")
+    max_disk_bytes: Count = setting(
+        5120 * MIB, "How much of the disk all files and runbooks may take, some nine times their size."
+    )
     max_lines_per_file: Count = setting(200_000, "How many lines a file may have.")
     max_line_chars: Count = setting(4000, "Longer lines are cut.")
     max_runbook_bytes: Count = setting(3 * MIB, "The largest personal runbook.")

@@ -26,6 +26,7 @@ from services.discord import (
 )
 from services.llm import Limiter
 from services.search import without_greeting
+from services.telemetry import QUESTION_CHARS
 
 VOTES = ("👍", "👎")
 
@@ -129,7 +130,7 @@ class Replies:
             asker_id=part.author.id,
             last_asked_id=part.last.id,
             opened_thread=place_id != part.place.id,
-            question=inquiry.conversation.asked_text,
+            question=inquiry.conversation.asked_text[:QUESTION_CHARS],
             sources=lasting_sources(inquiry.shown_sources),
         )
         return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)

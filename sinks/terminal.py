@@ -15,7 +15,7 @@ from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind, traits_of
 from services.assistant import first_quote
-from services.knowledge import bare_name
+from services.knowledge import address_in, bare_name
 from services.search import asking_sentences
 from services.telemetry import number_of
 from sinks.results import ResultCounts
@@ -184,6 +184,6 @@ def source_name(sources: tuple[str, ...]) -> str:
     if not sources:
         return "the image"
     name = bare_name(sources[0])
-    if name.startswith(("http://", "https://")):
-        name = "…/" + name.split("://", 1)[1].partition("/")[2]
+    if (url := address_in(sources[0])) is not None:
+        name = "…/" + url.split("://", 1)[1].partition("/")[2]
     return f"{name} +{len(sources) - 1}" if len(sources) > 1 else name

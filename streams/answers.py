@@ -16,35 +16,22 @@ from reactivex.abc import ObserverBase
 
 from clock import now
 from dataflow import concat_map_iterable, map_async, only, serialize_by_key
-from dataflow.metering import Gauge, watched
+from dataflow.metering import watched
 from model.batches import Part
 from model.conversations import Conversation
 from model.events import Event, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from model.servers import Servers
-from operators.answering import (
-    Ask,
-    announce,
-    gate,
-    gather,
-    generate,
-    hold,
-    load,
-    permit,
-    read_again,
-    retrieve,
-    select,
-    speculative_selection,
-    verify,
-)
-from operators.pointing import add_links, point, remember_replies
-from operators.step import Step, failure_of, in_order, step
-from services.assistant import Inquiry, RecentReplies, Unanswered, end, links_block, skipped
+from operators.answering import gather, hold, permit
+from operators.pointing import remember_replies
+from operators.step import failure_of, in_order, step
+from services.assistant import Inquiry, RecentReplies, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
+from streams.chain import AnswerRules, chain
 from streams.server_context import ServerContext, for_server
-from streams.wiring import AnswerRules, Services
+from streams.wiring import Services
 
 log = logging.getLogger(__name__)
 
@@ -99,61 +86,6 @@ def answers(
         ),
         ops.do_action(on_completed=in_context.on_completed),
     )
-
-
-def chain(
-    servers: Servers[ServerContext],
-    rules: AnswerRules,
-    gauge: Gauge | None = None,
-    *,
-    public: bool = True,
-) -> Step:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `steps` says which
-    there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
-
-    gathered  --q1--q2--q3-------|
-    gate      ---q1--o---q3------|      q2 was chatter
-    generate  -----q1------u-----|      the sources did not hold q3's answer: it is unanswered
-    point     -----q1------p-----|      but whoever asked the bot is told where to look
-    """
-    most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
-
-    def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
-        return step(name, for_server(make, servers), most, gauge)
-
-    def selected(at: ServerContext) -> Ask:
-        return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
-
-    def loaded(at: ServerContext) -> Ask:
-        return load(at.library, at.search, rules.max_source_chars)
-
-    def gated(at: ServerContext) -> Ask:
-        guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
-        return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
-
-    def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
-        return point(at.search, at.repeats, at.addresses, at.pointing)
-
-    def generated(at: ServerContext) -> Ask:
-        finished = add_links(at.search, at.repeats, at.addresses)
-        reread = read_again(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, reread)
-
-    def announced(at: ServerContext) -> Ask:
-        assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
-        return announce(at.lookup, public=public)
-
-    steps = (
-        run("announce", announced) if looks_up else None,
-        run("gate", gated),
-        run("select", selected),
-        run("load", loaded),
-        step("retrieve", retrieve, most, gauge) if looks_up else None,
-        run("generate", generated),
-        step("point", for_server(pointed, servers), most, gauge, passing=(Outcome, Inquiry)),
-        run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
-    )
-    return in_order(*(each for each in steps if each is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ class WindowRules:
 def batches(
     screened: Observable[Screened], typists: TypingTracker, rules: WindowRules, gauge: Gauge | None
 ) -> Observable[Batch]:
-    """Collect each person's messages in one place until they fall quiet; typing does not count as quiet.
+    """Collect each person's messages in one place until they fall quiet, or are very many; typing does not count as
+    quiet.
 
     screened --m1-m2-----m3-k-k-----------|      k = Keep: the author is typing
     batches  ----------B1------------B2---|      B1 = [m1, m2]
@@ -92,6 +93,8 @@ def batches(
         return (item,) if isinstance(item, Posted | Amend | Keep) else ()
 
     def settled(window: Sequence[Posted]) -> float:
+        if len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS:
+            return 0.0
         finished = typists.tells(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
         return min(rules.settle, rules.quiet) if finished else rules.quiet
 
@@ -114,6 +117,10 @@ def key_of(admitted: Posted) -> Key:
     return Key(admitted.message.channel_id, admitted.message.author.id)
 
 
+MOST_MESSAGES, MOST_CHARS = 50, 40_000
+"""Of a batch, which closes with the message that reaches one of them. Nobody asks a question in so many; who floods
+would have all of it read, sent to a model and written down as one question.
+"""
 JUDGED_CHARS = 4_000
 """What is longer does not look finished: it is judged anew with each message, and somebody may post it in many."""
 

@@ -35,6 +35,7 @@ from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture
+from streams.chain import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
 from streams.server_context import ServerContext
@@ -80,23 +81,6 @@ class EvidenceParts:
     reopened: Callable[[int], Coroutine[Any, Any, None]]
     embedder: Embedder | None = None
     gauge: Gauge | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRules:
-    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
-
-    graph_timeout_seconds: float = 200.0
-    max_concurrent_answers: int = 32
-    max_waiting_answers: int = 1000
-    max_sources: int = 3
-    max_index_entries: int = 30
-    max_source_chars: int = 24_000
-    max_answer_chars: int = 3000
-    require_citations: bool = False
-    enable_verification: bool = False
-    speculate: bool = False
-    thread_reuse_seconds: float = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from services.knowledge.cache import Record, parse
-from services.knowledge.links_file import RefreshSchedule
 from services.knowledge.source_files import FileRecord, TextFiles
-from services.knowledge.source_kinds import SourceRecords, UpdateEvent, UpdateReport
+from services.knowledge.source_kinds import RefreshSchedule, SourceRecords, SourceSetup, UpdateEvent, UpdateReport
 from services.knowledge.source_pages import UrlRecord, WebPages
 from services.knowledge.source_repositories import GitRecord
-from services.knowledge.web_interface import Fetched, FetchFailed, Page
+from services.knowledge.web_interface import Fetched, FetchFailed, Page, WebFetchers
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
 
@@ -68,8 +68,17 @@ class FakeWeb:
             raise answer
         return answer
 
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
     def serve(self, url: str, text: str, etag: str | None = None) -> None:
         self.answers[url] = Page(text, "", etag, None)
+
+
+def source_setup(sources: Path, max_bytes: int = 1000) -> SourceSetup:
+    """Of the documents in a folder; the links file and the texts that are fetched lie beside it."""
+    links, cache = sources.with_name("links.txt"), sources.with_name("web-cache")
+    return SourceSetup(sources_dir=sources, links_file=links, cache_dir=cache, max_bytes=max_bytes)
 
 
 class Shelf:
@@ -88,16 +97,14 @@ class Shelf:
 
     def begin(self) -> KnowledgeParts:
         """Start anew from what is on disk."""
-        pages = WebPages(
-            self.links,
-            self.pages,
-            max_bytes=self.max_source_bytes,
-            web=self.web,
-            concurrency=self.downloads_at_once,
+        setup = replace(
+            source_setup(self.sources, self.max_source_bytes),
+            web=WebFetchers(self.web),
+            at_once=self.downloads_at_once,
             schedule=RefreshSchedule(fresh_seconds=72 * 3600, again_seconds=300),
             on_result=self.counted.append,
         )
-        ledger = SourceRecords(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))
+        ledger = SourceRecords(self.cache, (TextFiles(setup), WebPages(setup)))
         self.parts = KnowledgeParts(
             ledger=ledger,
             describer=self.describer,

@@ -494,8 +494,8 @@ def told(end: Result) -> str:
             return "removed"
 
 
-def picture(number: int = 1, name: str = "screen.png") -> Attachment:
-    return Attachment(number, name, 12_345, f"https://cdn.discordapp.com/{number}/{name}", "image/png")
+def picture(number: int = 1, name: str = "screen.png", size: int = 12_345) -> Attachment:
+    return Attachment(number, name, size, f"https://cdn.discordapp.com/{number}/{name}", "image/png")
 
 
 def answer(text: str | None, *citations: str) -> AnswerResult:

@@ -28,10 +28,8 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from clock import cancelled
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
 from transport.connection import PATIENCE_SECONDS
-from transport.key_value import KeyBucket
+from transport.key_value import KeyBucket, values
 from transport.streams import BUDGETS
-
-BUCKET = BUDGETS
 
 REPORT_SECONDS = 0.2
 """How long answers and tokens are added up here before the others hear of them."""
@@ -71,7 +69,7 @@ class SharedBudgets:
     of its own. At the end of the block the others have heard of everything, or the log says what they have not.
     """
 
-    def __init__(self, streams: JetStreamContext, bucket: str = BUCKET) -> None:
+    def __init__(self, streams: JetStreamContext, bucket: str = BUDGETS) -> None:
         """`bucket`: is there, with a history of 1, and lets single keys expire."""
         self._bucket = KeyBucket(streams, bucket, math.inf)
         self._budgets: dict[str, SharedBudget] = {}
@@ -86,7 +84,10 @@ class SharedBudgets:
         """As `SharedBudget`."""
         await asyncio.gather(*(budget.flush() for budget in self._budgets.values()))
 
-    async def aclose(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         try:
             async with asyncio.timeout(CLOSING_SECONDS):
                 await self.flush()
@@ -99,12 +100,6 @@ class SharedBudgets:
         finally:
             for budget in self._budgets.values():
                 await budget.stop()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 class SharedBudget:
@@ -226,14 +221,10 @@ class SharedBudget:
         self._refusals.clear()
 
 
-async def read(streams: JetStreamContext, bucket: str = BUCKET) -> dict[str, Spent]:
-    """What each group has spent.
-
-    Raises:
-        OSError: the server does not answer, or has no such bucket.
-    """
+async def read(streams: JetStreamContext, bucket: str = BUDGETS) -> dict[str, Spent]:
+    """What each group has spent. Raises as the client."""
     found = defaultdict[str, Spent](Spent)
-    for key, value in (await KeyBucket(streams, bucket).everything()).items():
+    for key, value in (await values(streams, bucket)).items():
         group, _, rest = key.partition(".")
         kind, _, user = rest.partition(".")
         if kind == "day":
@@ -246,12 +237,8 @@ async def read(streams: JetStreamContext, bucket: str = BUCKET) -> dict[str, Spe
     return dict(found)
 
 
-async def write(streams: JetStreamContext, group: str, spent: Spent, bucket: str = BUCKET) -> None:
-    """Replace what a group has spent. Only while no process counts: concurrent counts would be lost.
-
-    Raises:
-        OSError: the server does not answer, or has no such bucket.
-    """
+async def write(streams: JetStreamContext, group: str, spent: Spent, bucket: str = BUDGETS) -> None:
+    """Replace what a group has spent, while no process counts: its counts would be lost. Raises ServerAway."""
     to = KeyBucket(streams, bucket)
     await to.remove(f"{group}.>")
     day = _Day(spent.day, {EARLIER: (spent.answers, spent.tokens)})

@@ -138,13 +138,8 @@ async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any
         known = {subject.rpartition(".")[2] for subject in subjects}
         missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
         slots = asyncio.Semaphore(AT_ONCE)
-
-        async def is_published(guild_id: int) -> bool:
-            async with slots:
-                return await _is_told(streams, guild_id)
-
-        known_left = await asyncio.gather(*map(is_published, missing))
-        left = [guild_id for guild_id, known in zip(missing, known_left, strict=True) if not known]
+        told = await asyncio.gather(*(_is_told(streams, guild_id, slots) for guild_id in missing))
+        left = [guild_id for guild_id, known in zip(missing, told, strict=True) if not known]
     except AWAY as error:
         log.info("servers that were left meanwhile stay known: NATS does not answer (%s)", error)
         return ()
@@ -153,8 +148,9 @@ async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any
     return [Dispatch(now(), LEFT, {"id": str(guild_id)}) for guild_id in left]
 
 
-async def _is_told(streams: JetStreamContext, guild_id: int) -> bool:
-    last = await streams.get_last_msg(PLACES, f"places.{guild_id}")
+async def _is_told(streams: JetStreamContext, guild_id: int, slots: asyncio.Semaphore) -> bool:
+    async with slots:
+        last = await streams.get_last_msg(PLACES, f"places.{guild_id}")
     try:
         said = decode_compressed(last.data or b"")
     except BadLine:

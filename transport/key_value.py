@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 from nats.aio.client import Client
-from nats.errors import Error
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
@@ -89,17 +87,6 @@ class KeyBucket:
     async def remove(self, keys: str) -> None:
         """Purge keys (a subject, perhaps with wildcards) without leaving markers: watchers are not told."""
         await self._answer(lambda: self._streams.purge_stream(self._stream, subject=self._prefix + keys))
-
-    async def everything(self) -> dict[str, bytes]:
-        """All values by key.
-
-        Raises:
-            OSError: the server does not answer, or has no such bucket.
-        """
-        try:
-            return await values(self._streams, self.name)
-        except (Error, TimeoutError) as error:
-            raise OSError(errno.EIO, f"the bucket {self.name} cannot be read: {error}") from error
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
         def on_failure(error: Exception) -> None:

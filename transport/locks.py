@@ -18,6 +18,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
+from clock import cancelled
 from transport.connection import AWAY, streams_of
 from transport.errors import ServersUnusable
 from transport.streams import LOCKS
@@ -105,9 +106,7 @@ async def same_shard_count(
     try:
         yield
     finally:
-        renewing.cancel()
-        with suppress(asyncio.CancelledError):
-            await renewing
+        await cancelled(renewing)
 
 
 async def _agree(bucket: KeyValue, count: int, keep_seconds: int) -> None:

@@ -19,6 +19,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from clock import cancelled
 from services.telemetry import number_of
 from transport.streams import BEING_STORED, FULL
 
@@ -248,9 +249,9 @@ class OrderedPublisher:
         try:
             yield
         finally:
-            for each in (*tasks, *self._put_off.values()):
+            for each in self._put_off.values():
                 each.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancelled(*tasks)
             if self._client.is_connected:
                 await subscription.unsubscribe()
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from nats.errors import Error
@@ -19,6 +19,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
+from clock import cancelled
 from services.conversations import Seen, Watermark
 from transport.streams import SEEN, read_stream
 
@@ -124,9 +125,7 @@ async def open_watermarks(
     try:
         yield made
     finally:
-        writing.cancel()
-        with suppress(asyncio.CancelledError):
-            await writing
+        await cancelled(writing)
         await made.save()
 
 

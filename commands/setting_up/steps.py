@@ -17,7 +17,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import endpoint_settings
 from assembly.running import run_async, terminated_as_interrupted
-from assembly.sources import SourceSetup, documents_in, source_kinds, web_for
+from assembly.sources import documents_in, source_kinds, web_for
 from clock import now
 from commands.arguments import FAILED
 from commands.ask import ask
@@ -343,8 +343,7 @@ async def _brought(kb: KnowledgeSettings, line: str) -> str:
         alone["links_file_path"].write_text(f"{line}\n")
         count = 0
         async with web_for(kb) as web:
-            setup = SourceSetup(kb.model_copy(update=alone), web, by_hand=True)
-            for kind in source_kinds(setup):
+            for kind in source_kinds(kb.model_copy(update=alone), web, by_hand=True):
                 for trouble in await kind.survey(now()):
                     raise WebError(trouble.message)
                 count += len(kind.list_sources({}, now()).due)

@@ -2,28 +2,26 @@
 
     {"Which port does the relay use?": "7070, or what RELAY_PORT says."}
 
-The table in `assembly/sources.py` gets one more entry: `questions`.
+The table in `services/knowledge/kinds.py` gets one more entry: `Questions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from assembly.sources import SourceSetup
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.source_kinds import (
-    AnyKind,
     CannotList,
     LineResult,
     LinksLine,
     Listing,
     SourceFacts,
+    SourceSetup,
     Text,
     Trouble,
 )
@@ -52,13 +50,14 @@ class Questions:
     step, record = "questions", QuestionRecord
     batch, concurrency = 100, 1
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, setup: SourceSetup) -> None:
+        self._file = setup.sources_dir.with_name("questions.json")
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith("faq:")
 
-    def address(self, _source_id: str) -> str | None:
+    @staticmethod
+    def address(_source_id: str) -> str | None:
         return None  # the file is published nowhere
 
     def facts(self, _record: QuestionRecord) -> SourceFacts:
@@ -96,7 +95,3 @@ class Questions:
     def _texts(self) -> dict[str, str]:
         answers = ANSWERS.validate_json(self._file.read_bytes())
         return {f"faq:{question}": f"# {question}\n\n{answer}\n" for question, answer in answers.items()}
-
-
-def questions(setup: SourceSetup) -> AnyKind:
-    return Questions(setup.kb.sources_dir.with_name("questions.json"))

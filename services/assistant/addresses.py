@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
-from services.knowledge import WebPages, hosted_address, owner_of, unowned
+from services.knowledge import hosted_address, owner_of, unowned, web_address
 from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
 
@@ -43,14 +43,12 @@ class Addresses:
             repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
         generators: by folder what makes a site of its files; else Markdown is taken for MkDocs' and reST for Sphinx's.
         of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
-        of_kinds: give the address that a kind of sources has for an id (without `kb:`); None: it has none.
         own: of what belongs to the server that is answered; None: none of it has an address.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
     generators: Mapping[str, SiteGenerator] = field(default_factory=dict[str, SiteGenerator])
     of_pair: Callable[[str], str | None] | None = None
-    of_kinds: Sequence[Callable[[str], str | None]] = (WebPages.address,)
     own: Addresses | None = None
 
     def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
@@ -111,8 +109,7 @@ class Addresses:
         """The address of what is kept as extracted text, whose headings have no anchors of their own, such as a web
         page; None for files.
         """
-        found = (address(bare) for address in self.of_kinds)
-        return None if hosted_address(bare) else next((each for each in found if each is not None), None)
+        return None if hosted_address(bare) else web_address(bare)
 
     def _published(self, path: str, permalink: str) -> str | None:
         folder = _folder_of(path, self.bases)

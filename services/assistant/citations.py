@@ -265,9 +265,11 @@ def _tidied(text: str) -> str:
 
 def _trimmed(address: str) -> str:
     """Without the sentence's punctuation, which includes a closing bracket unless it was opened within."""
-    while address[-1] in ".,;:!?'*_~" or (address[-1] == ")" and address.count(")") > address.count("(")):
-        address = address[:-1]
-    return address
+    end, unopened = len(address), address.count(")") - address.count("(")
+    while address[end - 1] in ".,;:!?'*_~" or (address[end - 1] == ")" and unopened > 0):
+        end -= 1
+        unopened -= address[end] == ")"
+    return address[:end]
 
 
 def _key(address: str) -> str:

@@ -65,7 +65,8 @@ class Inquiry(NamedTuple):
         """The inquiry with a draft: `text` without the addresses that no `trusted` text holds. Words of others become a
         draft in no other way. `found`: what else is known now.
         """
-        return self._replace(draft=remove_foreign_links(text, trusted), citations=tuple(citations), **found)
+        draft = remove_foreign_links(text, trusted)
+        return self._replace(draft=draft, first_draft=draft, citations=tuple(citations), **found)
 
     @property
     def token(self) -> CancelToken:

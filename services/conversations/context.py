@@ -14,8 +14,11 @@ from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.tracking import ConversationTracker
 from services.discord import render
+from services.storage import in_thread
 
 THREAD_MESSAGES = 200  # how much of a thread is read, newest first
+_AT_ONCE_CHARS = 20_000
+"""So much is freed of secrets on the event loop, in some milliseconds; more in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +148,13 @@ class Context:
         to answer.
         """
         turns: list[Turn] = []
-        for message in messages:
+        messages = list(messages)
+        if sum(len(message.text) for message in messages) <= _AT_ONCE_CHARS:
+            texts = list(map(self.text_of, messages))
+        else:
+            texts = await in_thread(lambda: list(map(self.text_of, messages)))
+        for message, text in zip(messages, texts, strict=True):
             kind = await self.author_type(message)
-            text = self.text_of(message)
             if not text or (kind is AuthorType.BOT and not self._people.is_bot_itself(message.author)):
                 continue
             turns.append(

@@ -1,17 +1,18 @@
 """The knowledge base: the kinds of sources, the records and formats on disk, and the library that answers are given
 from.
 
-`source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are the three
-there are; `library` keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and
-`pair_blocks` are the formats on disk; `topic_files` reads what the team has answered; `web` fetches pages, lists of
-pages and repositories.
+`source_kinds` says what a kind of source is, the modules `source_…` are one each, and `kinds` is their table; `library`
+keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and `pair_blocks` are the
+formats on disk; `topic_files` reads what the team has answered; `refreshed_lines` asks again for what lines of the
+links file bring; `web` fetches what sources need.
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge import cache, excerpts, index_file
+from services.knowledge import cache, excerpts, index_file, kinds
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
 from services.knowledge.index_file import IndexEntry, harmless
+from services.knowledge.kinds import web_address
 from services.knowledge.library import (
     DiskLibrary,
     JoinedLibrary,
@@ -19,12 +20,13 @@ from services.knowledge.library import (
     OwnLibrary,
     Source,
     SourceUnavailable,
+    address_in,
     bare_name,
     owner_of,
     unowned,
 )
 from services.knowledge.library_search import LibrarySearch, Search
-from services.knowledge.links_file import LINES, RefreshSchedule, begins_line, parse_links, read_links
+from services.knowledge.links_file import LINES, begins_line, parse_links, read_links
 from services.knowledge.pair_blocks import (
     INDENT,
     MARKER,
@@ -44,17 +46,18 @@ from services.knowledge.source_kinds import (
     LeftOut,
     Pending,
     Purged,
+    RefreshSchedule,
     Settled,
     SourceFacts,
     SourceRecords,
+    SourceSetup,
     Trouble,
     UpdateEvent,
     UpdateReport,
     UpdateResult,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, Sites, WebPages
-from services.knowledge.source_repositories import Repositories, hosted_address
+from services.knowledge.source_repositories import hosted_address
 from services.knowledge.topic_files import (
     Exchange,
     answered_pairs,
@@ -71,4 +74,4 @@ from services.knowledge.topic_files import (
     topic_for_model,
     topic_name,
 )
-from services.knowledge.web_interface import Page, WebError, WebFetchers
+from services.knowledge.web_interface import FetchStatus, Page, WebError, WebFetchers

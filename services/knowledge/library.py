@@ -22,7 +22,7 @@ from typing import Protocol
 
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
-from services.knowledge.links_file import PAGES
+from services.knowledge.kinds import web_address
 from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_files import belongs_to
 from services.storage import OutsideFolder, Signature, confined, in_thread
@@ -53,6 +53,13 @@ def bare_name(source_id: str) -> str:
     return unowned(source_id).removeprefix("kb:")
 
 
+def address_in(source_id: str) -> str | None:
+    """Return the address that an id consists of, as that of a web page does, or ends with; None for others."""
+    name = bare_name(source_id)
+    url = web_address(name)
+    return url if url is not None and name.endswith(url) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A document with its text, or an excerpt of it as a model is given it.
@@ -70,9 +77,8 @@ class Source:
 
     @property
     def url(self) -> str | None:
-        """The address of a web source; None for others."""
-        bare = bare_name(self.id)
-        return bare if bare.startswith(PAGES) else None
+        """The address by which people find it on the web; None where its id does not say."""
+        return web_address(bare_name(self.id))
 
 
 def stamp_of(text: Text) -> str:

@@ -1,29 +1,22 @@
-"""Reads the links file (pages, and lines that bring many sources at once), and keeps what each line has brought and
-when it is asked for again.
+"""Reads the links file: pages, and lines that bring many sources at once.
 
-    # comment
-    https://example.org/faq
-    sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
-    llms: https://docs.example.org/llms.txt
-    git: https://github.com/example/project@main docs
+# comment
+https://example.org/faq
+sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
+llms: https://docs.example.org/llms.txt
+git: https://github.com/example/project@main docs
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
-
-from clock import now
 from services.knowledge.source_kinds import CannotList, LinksLine
-from services.storage import files
 
 T = TypeVar("T")
 
@@ -118,10 +111,15 @@ def read_links(path: Path) -> Links | None:
         raise CannotList(str(path), message, "kb.links_file_path") from error
 
 
-def no_links(path: Path) -> CannotList:
-    """Return the error for a links file that is missing although there are sources from it."""
-    remedy = "what it named stays as it is; to have none, leave an empty file"
-    return CannotList(str(path), f"there is no such file any more; {remedy}", "kb.links_file_path")
+def listed_links(path: Path, records: Collection[str]) -> Links:
+    """Read a links file for a listing; without one there are no links. Blocking. Raises CannotList: it cannot be read,
+    or is missing although there are sources from it. `records`: their ids.
+    """
+    links = read_links(path)
+    if links is None and records:
+        remedy = "what it named stays as it is; to have none, leave an empty file"
+        raise CannotList(str(path), f"there is no such file any more; {remedy}", "kb.links_file_path")
+    return links or Links()
 
 
 _WORD = re.compile(r"([a-z][a-z0-9+-]*):(?!//)\s*(.*)", re.IGNORECASE)
@@ -259,58 +257,3 @@ def unfit(url: str) -> str:
     if not url.isprintable() or any(letter.isspace() for letter in url):
         return "it holds blanks or invisible characters"
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class RefreshSchedule:
-    """The schedule by which something on the web is asked for again: `fresh_seconds` after an answer, `again_seconds`
-    after a failure. `by_hand`: a person waits, so whatever failed last time is asked for at once.
-    """
-
-    fresh_seconds: float = 0.0
-    again_seconds: float = 0.0
-    by_hand: bool = False
-
-    def is_due(self, next_at: float, at: float, *, failed: bool) -> bool:
-        """Return whether to ask now. `next_at`: the time that `next` gave last time; `failed`: whether that request
-        failed.
-        """
-        return next_at <= at or (self.by_hand and failed)
-
-    def next(self, *, failed: bool) -> float:
-        """When to ask again, having just asked: seconds since 1970."""
-        return now() + (self.again_seconds if failed else self.fresh_seconds)
-
-
-class LineStates(Generic[T]):
-    """Stores the state of each line of the links file as JSON. A line is identified by everything that decides what it
-    brings; when that changes, it counts as a new line. Blocking.
-    """
-
-    def __init__(self, folder: Path, kind: type[T]) -> None:
-        self._folder = folder
-        self._json = TypeAdapter(kind)
-
-    def read(self, line: Sequence[object]) -> T | None:
-        """Return the state of a line, or None where there is none or its file cannot be read: the line is then asked
-        for again.
-        """
-        try:
-            return self._json.validate_json(self._path(line).read_bytes())
-        except (OSError, ValidationError):
-            return None
-
-    def write(self, line: Sequence[object], known: T) -> None:
-        """Raises OSError."""
-        files.replace(self._path(line), self._json.dump_json(known))
-
-    def forget_others(self, lines: Iterable[Sequence[object]]) -> None:
-        """Delete the state of all lines but these. Raises OSError."""
-        names = {self._path(line).name for line in lines}
-        if self._folder.is_dir():
-            for path in self._folder.glob("*.json"):
-                if path.name not in names:
-                    path.unlink(missing_ok=True)
-
-    def _path(self, line: Sequence[object]) -> Path:
-        return self._folder / f"{hashlib.sha256(json.dumps(line).encode()).hexdigest()}.json"

@@ -31,6 +31,7 @@ from services.knowledge.source_kinds import (
     LinksLine,
     Listing,
     SourceFacts,
+    SourceSetup,
     Text,
     Trouble,
     read_inside,
@@ -65,7 +66,7 @@ class FileRecord(Record):
 
 
 class TextFiles:
-    """The `SourceKind` of text files below `folder`; their paths are their ids. A file is read again when its size or
+    """The `SourceKind` of text files below a folder; their paths are their ids. A file is read again when its size or
     time of change differs from the record.
     """
 
@@ -74,10 +75,8 @@ class TextFiles:
     # A thread for each file would cost more than reading it. One thread waits for the disk while the other computes.
     batch, concurrency = 64, 2
 
-    def __init__(self, folder: Path, *, max_bytes: int, choice: PathFilter | None = None) -> None:
-        self._folder = folder
-        self._choice = choice or PathFilter()
-        self._max_bytes = max_bytes
+    def __init__(self, setup: SourceSetup) -> None:
+        self._folder, self._choice, self._max_bytes = setup.sources_dir, setup.choice, setup.max_bytes
         self._newest_part = 0
         self._stamps: dict[str, tuple[int, int]] = {}
         """Size and time of each file, as it was last listed."""
@@ -89,7 +88,8 @@ class TextFiles:
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
 
-    def address(self, _source_id: str) -> str | None:
+    @staticmethod
+    def address(_source_id: str) -> str | None:
         return None  # where files are published is a setting
 
     def facts(self, record: FileRecord) -> SourceFacts:

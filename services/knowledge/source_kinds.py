@@ -4,20 +4,75 @@ of the knowledge base.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
+from clock import now
 from services.knowledge import cache
 from services.knowledge.cache import Record
+from services.knowledge.file_selection import PathFilter
+from services.knowledge.web_interface import FetchStatus, WebFetchers
 from services.storage import Signature, confined, in_thread
 from services.telemetry import number_of
 
 R = TypeVar("R", bound=Record)
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSchedule:
+    """The schedule by which something on the web is asked for again: `fresh_seconds` after an answer, `again_seconds`
+    after a failure. `by_hand`: a person waits, so whatever failed last time is asked for at once.
+    """
+
+    fresh_seconds: float = 0.0
+    again_seconds: float = 0.0
+    by_hand: bool = False
+
+    def is_due(self, next_at: float, at: float, *, failed: bool) -> bool:
+        """Return whether to ask now. `next_at`: the time that `next` gave last time; `failed`: whether that request
+        failed.
+        """
+        return next_at <= at or (self.by_hand and failed)
+
+    def next(self, *, failed: bool) -> float:
+        """When to ask again, having just asked: seconds since 1970."""
+        return now() + (self.again_seconds if failed else self.fresh_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSetup:
+    """What kinds of sources are made of; each takes what it needs.
+
+    Attributes:
+        sources_dir: the folder of documents.
+        links_file: the list of pages and of lines that bring many sources.
+        cache_dir: where texts that were fetched are kept.
+        max_bytes: of the text of one source.
+        choice: which files are sources, also of a repository.
+        most: how many sources one line of the links file brings at most.
+        at_once: how many things are fetched at the same time.
+        schedule: by which something is asked for again.
+        web: None where sources are only read.
+        on_result: gets the result of the download of each page.
+    """
+
+    sources_dir: Path
+    links_file: Path
+    cache_dir: Path
+    max_bytes: int
+    choice: PathFilter = field(default_factory=PathFilter)
+    most: int = 2000
+    at_once: int = 1
+    schedule: RefreshSchedule = RefreshSchedule()
+    web: WebFetchers | None = None
+    on_result: Callable[[FetchStatus], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +165,7 @@ class SourceKind(Protocol[R]):
     """A kind of source, such as files or web pages: everything that the rest of the program needs to know about it.
 
     Its sources have ids, which are their names in the index behind `kb:`. One object serves a whole run, but for
-    `read`, which the answering side also calls on an object of its own. It is registered in `assembly.sources`.
+    `read`, which the answering side also calls on an object of its own. It is registered in `services.knowledge.kinds`.
 
     Attributes:
         noun: what people call one source of it, such as `file`; kinds with the same are counted together.
@@ -134,9 +189,10 @@ class SourceKind(Protocol[R]):
         """
         ...
 
-    def address(self, source_id: str, /) -> str | None:
-        """Return where people find a source on the web; None where its id does not say, or is of another kind. Its
-        sections have no addresses of their own there, but for files of repositories.
+    @staticmethod
+    def address(source_id: str, /) -> str | None:
+        """Return where people find a source on the web, by its id alone; None where that does not say, or is of another
+        kind. Its sections have no addresses of their own there, but for files of repositories.
         """
         ...
 
@@ -195,6 +251,23 @@ AnyKind = SourceKind[Any]
 def kind_of(kinds: Sequence[AnyKind], source_id: str) -> AnyKind | None:
     """Return the kind that owns this source id, or None."""
     return next((kind for kind in reversed(kinds) if kind.owns(source_id)), None)
+
+
+def needed(web: W | None) -> W:
+    """Return the access to the web. Raises RuntimeError: there is none, as sources are only read."""
+    if web is None:
+        raise RuntimeError("these sources can only be read")
+    return web
+
+
+def note_of(left_out: Mapping[str, int]) -> str:
+    """Say how many of what a line names were left out, and why; empty where none was."""
+    return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+
+
+def stored_name(source_id: str) -> str:
+    """The name of the file that keeps a source's text."""
+    return hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
 
 
 def read_inside(folder: Path, path: Path, max_bytes: int) -> Text:
@@ -273,6 +346,10 @@ class Trouble:
 UpdateEvent = Discovered | Due | Settled | Pending | Purged | LeftOut | Trouble
 
 
+_ALWAYS_TOLD = frozenset({"file", "page"})
+"""Nouns that a report names also where there are none. Of others most people have none."""
+
+
 @dataclass(slots=True)
 class UpdateReport:
     """Adds up the events of one update.
@@ -344,15 +421,17 @@ class UpdateReport:
         settled = self.settled
         more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
-            f"{', '.join(self._counted(noun, count) for noun, count in self.counts.items()) or 'no sources'}: "
+            f"{', '.join(self._counted()) or 'no sources'}: "
             f"{settled[UpdateResult.DESCRIBED]} described, {settled[UpdateResult.REUSED]} recognised, "
             f"{self.unchanged} unchanged, {len(self.failed)} failed; "
             f"{settled[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )
 
-    def _counted(self, noun: str, count: int) -> str:
-        return number_of(count, noun, self.plurals.get(noun, ""))
+    def _counted(self) -> Iterator[str]:
+        for noun, count in self.counts.items():
+            if count or noun in _ALWAYS_TOLD:
+                yield number_of(count, noun, self.plurals.get(noun, ""))
 
 
 class SourceRecords:

@@ -4,38 +4,47 @@ fetched again, and their texts.
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
-from services.knowledge.links_file import PAGES, LineStates, RefreshSchedule, SiteLine, no_links, read_links, site_host
+from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
+from services.knowledge.page_lists import BEYOND, MOST_BYTES, PageList, read_list
+from services.knowledge.refreshed_lines import Failed, RefreshedLines
 from services.knowledge.source_kinds import (
-    CannotList,
     LeftOut,
     LineResult,
-    LinksLine,
     Listing,
+    RefreshSchedule,
     SourceFacts,
-    Text,
+    SourceSetup,
     Trouble,
-    read_inside,
+    needed,
+    note_of,
+    stored_name,
 )
-from services.knowledge.web_interface import FetchFailed, FetchTimedOut, Page, PageList, SiteWeb, Web, WebError
+from services.knowledge.web_interface import (
+    FetchFailed,
+    FetchStatus,
+    FetchTimedOut,
+    Page,
+    Validated,
+    WebError,
+    unchanged,
+)
 from services.storage import files, in_thread
 
 MOST_DOCUMENTS = 100
 """Sitemaps that one line may lead to."""
 MOST_LEVELS = 3
 """Indexes of indexes. The protocol allows none in another; some sites have them."""
-BEYOND = "beyond kb.max_pages_per_site"
 ROBOTS_SECONDS = 24 * 3600.0
 """How long a robots.txt may be kept (RFC 9309, 2.4)."""
 
@@ -64,129 +73,24 @@ class SiteState:
     seen: dict[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
-class SitePages:
-    """The pages that a line brings, in order, with their `lastmod`. `note`: for people, what was left out and why.
-    `complete` and `failed` are as in `SiteState`.
-    """
-
-    pages: Mapping[str, str]
-    note: str
-    complete: bool
-    failed: bool
+def pages_of(known: SiteState, most: int) -> dict[str, str]:
+    """Return the pages that a line brings, in order, `most` of them, with their `lastmod`."""
+    pages: dict[str, str] = {}
+    for document in known.documents.values():
+        for url, lastmod in document.pages.items():
+            pages.setdefault(url, lastmod)
+    return dict(list(pages.items())[:most])
 
 
-class Sites:
-    """Keeps the lists of pages in `folder`, one file for each line of the links file."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        web: SiteWeb | None = None,
-        most_pages: int = 2000,
-        concurrency: int = 1,
-        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
-    ) -> None:
-        """`web`: None where nothing is asked for; `schedule`: of each line."""
-        self._files, self._web, self._most = LineStates(folder, SiteState), web, most_pages
-        self._turns = asyncio.Semaphore(concurrency)
-        self._schedule = schedule
-
-    async def refresh(self, lines: Sequence[SiteLine], at: float) -> list[Trouble]:
-        """Fetch the lists that are due, and delete the state of lines that were removed. Returns what went wrong."""
-        await in_thread(self._files.forget_others, map(self._key, lines))
-        found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
-        return [trouble for some in found for trouble in some]
-
-    def brought(self, line: SiteLine) -> SitePages | None:
-        """Return the pages that a line brings, from disk; None if it was never fetched. Blocking."""
-        known = self._files.read(self._key(line))
-        if known is None:
-            return None
-        pages: dict[str, str] = {}
-        for document in known.documents.values():
-            for url, lastmod in document.pages.items():
-                pages.setdefault(url, lastmod)
-        left_out: dict[str, int] = {}
-        for document in known.documents.values():
-            for reason, count in document.left_out.items():
-                left_out[reason] = left_out.get(reason, 0) + count
-        if len(pages) > self._most:
-            left_out[BEYOND] = left_out.get(BEYOND, 0) + len(pages) - self._most
-        if known.not_looked_at:
-            left_out["further lists, not looked at"] = known.not_looked_at
-        note = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        return SitePages(dict(list(pages.items())[: self._most]), note, known.complete, known.failed)
-
-    async def _refresh(self, line: SiteLine, at: float) -> list[Trouble]:
-        async with self._turns:
-            known = await in_thread(self._files.read, self._key(line)) or SiteState()
-            if self._web is None:
-                raise RuntimeError("these lists can only be read")
-            if known.pause:
-                self._web.pause(line.url, known.pause)
-            if not self._schedule.is_due(known.next_check_at, at, failed=known.failed):
-                return []
-            # What fails leaves `known` as it is: it names what was had before.
-            found, troubles = await self._asked(line, known, self._web)
-            found.failed = bool(troubles)
-            found.next_check_at = self._schedule.next(failed=found.failed)
-            try:
-                await in_thread(self._files.write, self._key(line), found)
-            except OSError as error:
-                troubles.append(Trouble(str(error.filename), "list", error.strerror or str(error)))
-            return troubles
-
-    async def _asked(self, line: SiteLine, known: SiteState, web: SiteWeb) -> tuple[SiteState, list[Trouble]]:
-        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
-        troubles: list[Trouble] = []
-
-        def failed(url: str, error: WebError) -> None:
-            where = line.place if url == line.url else f"{line.place}, {url}"
-            troubles.append(Trouble(line.url, "list", f"{where}: {error}; its pages stay as they are"))
-
-        if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
-            try:
-                found.robots, found.pause = await web.robots(line.url)
-                found.robots_at = now()
-            except WebError as error:
-                failed("its robots.txt, which says what may be fetched", error)
-                return known, troubles
-            web.pause(line.url, found.pause)
-        same_rules = found.robots == known.robots
-        waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
-        asked: set[str] = set()
-        count = 0
-        while waiting and len(asked) < MOST_DOCUMENTS and count < self._most:
-            url, lastmod, level = waiting.pop(0)
-            if url in asked:
-                continue
-            asked.add(url)
-            before = known.documents.get(url)
-            try:
-                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
-                    document = before
-                else:
-                    rest = self._most - count
-                    document = await web.page_list(line, url, before if same_rules else None, found.robots, rest)
-                found.seen[url] = lastmod
-            except WebError as error:
-                failed(url, error)
-                document = before
-            if document is None:
-                found.complete = False
-                continue
-            found.documents[url] = document
-            count += len(document.pages)
-            if level < MOST_LEVELS:
-                waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
-        found.not_looked_at = len({url for url, _, _ in waiting} - asked)
-        return found, troubles
-
-    def _key(self, line: SiteLine) -> Sequence[object]:
-        """All that decides what it brings."""
-        return [line.kind, line.url, line.include, line.exclude, self._most]
+def left_out_of(known: SiteState, most: int) -> dict[str, int]:
+    """Return what a line does not bring: why, and how many."""
+    left_out = Counter[str]()
+    for document in known.documents.values():
+        left_out.update(document.left_out)
+    beyond = len({url for document in known.documents.values() for url in document.pages}) - most
+    more = {BEYOND: max(0, beyond), "further lists, not looked at": known.not_looked_at}
+    left_out.update({reason: count for reason, count in more.items() if count})
+    return left_out
 
 
 def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
@@ -195,7 +99,6 @@ def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
     return any(line.host == host for line in lines)
 
 
-FetchStatus = Literal["success", "not_modified", "timeout", "error"]
 ANSWERED = frozenset({"success", "not_modified"})
 TRUSTED_SECONDS = 30 * 86_400.0
 """For so long a site is believed that a page has not changed."""
@@ -226,7 +129,7 @@ class UrlRecord(Record):
         return self.url.url
 
 
-class WebPages:
+class WebPages(RefreshedLines[SiteLine, SiteState]):
     """The `SourceKind` of web pages; their URLs are their ids.
 
     A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
@@ -237,30 +140,14 @@ class WebPages:
     noun, plural = "page", "pages"
     step, record = "fetch", UrlRecord
     batch = 1
+    line, state = SiteLine, SiteState
+    folder, asking = "sites", "list"
 
-    def __init__(
-        self,
-        links_file: Path,
-        cache_dir: Path,
-        *,
-        max_bytes: int,
-        sites: Sites | None = None,
-        web: Web | None = None,
-        concurrency: int = 1,
-        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
-        on_result: Callable[[FetchStatus], object] | None = None,
-    ) -> None:
-        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `schedule`: of each
-        page; `on_result`: gets the result of each download.
-        """
-        self._links_file, self._cache_dir = links_file, cache_dir
-        self._max_bytes = max_bytes
-        self._sites, self._web = sites, web
+    def __init__(self, setup: SourceSetup) -> None:
+        super().__init__(setup)
+        self.concurrency = setup.at_once
         self._lastmods: dict[str, str] = {}
         """What sites say of their pages, as of the last listing; empty: nothing."""
-        self.concurrency = concurrency
-        self._schedule = schedule
-        self._on_result = on_result
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith(PAGES)
@@ -270,89 +157,110 @@ class WebPages:
         return source_id if source_id.startswith(PAGES) else None
 
     def facts(self, record: UrlRecord) -> SourceFacts:
-        path, fetched = self._path(record.url.url), record.url.last_fetched_at
+        path, fetched = self.path(record.url.url), record.url.last_fetched_at
         return SourceFacts(
             path.stat().st_size if path.exists() else None,
             None if fetched is None else from_rfc3339(fetched),
             "" if record.url.fetch_status in ANSWERED else f"not fetched ({record.url.fetch_status})",
         )
 
-    def line_result(self, line: LinksLine) -> LineResult | None:
-        if not isinstance(line, SiteLine):
-            return None
-        brought = None if self._sites is None else self._sites.brought(line)
-        if brought is None:
-            return LineResult()
-        return LineResult(len(brought.pages) if brought.complete else None, brought.note, brought.failed)
+    def key(self, line: SiteLine) -> Sequence[object]:
+        return [line.kind, line.url, line.include, line.exclude, self.setup.most]
 
-    async def survey(self, at: float) -> Sequence[Trouble]:
-        try:
-            links = await in_thread(read_links, self._links_file)
-        except CannotList:
-            return ()  # the listing says so
-        return () if links is None or self._sites is None else await self._sites.refresh(links.of(SiteLine), at)
+    def result(self, known: SiteState) -> LineResult:
+        most = self.setup.most
+        count = len(pages_of(known, most)) if known.complete else None
+        return LineResult(count, note_of(left_out_of(known, most)), known.failed)
+
+    def prepare(self, line: SiteLine, known: SiteState) -> None:
+        if known.pause:
+            self.reader.pause(line.url, known.pause)
+
+    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+        reader = self.reader
+        # What fails leaves `known` as it is: it names what was had before.
+        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
+        if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
+            try:
+                found.robots, found.pause = await reader.robots(line.url)
+                found.robots_at = now()
+            except WebError as error:
+                failed(error, "its robots.txt, which says what may be fetched")
+                return known
+            reader.pause(line.url, found.pause)
+        same_rules = found.robots == known.robots
+        waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
+        asked: set[str] = set()
+        count = 0
+        while waiting and len(asked) < MOST_DOCUMENTS and count < self.setup.most:
+            url, lastmod, level = waiting.pop(0)
+            if url in asked:
+                continue
+            asked.add(url)
+            before = known.documents.get(url)
+            try:
+                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
+                    document = before
+                else:
+                    parse = partial(read_list, line=line, robots=found.robots, most=self.setup.most - count)
+                    document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
+                found.seen[url] = lastmod
+            except WebError as error:
+                failed(error, "" if url == line.url else url)
+                document = before
+            if document is None:
+                found.complete = False
+                continue
+            found.documents[url] = document
+            count += len(document.pages)
+            if level < MOST_LEVELS:
+                waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
+        found.not_looked_at = len({url for url, _, _ in waiting} - asked)
+        return found
 
     def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
-        links = read_links(self._links_file)
-        if links is None:
-            if not records:
-                return Listing()
-            raise no_links(self._links_file)
+        links = listed_links(self.setup.links_file, records)
         pages = dict.fromkeys(links.pages, "")
         left_out, unknown = links.left_out, list[SiteLine]()
-        for line, brought in self._brought(links.of(SiteLine)):
-            if brought is None or not brought.complete:
+        for line, known in self.listed(links, left_out):
+            if known is None or not known.complete:
                 unknown.append(line)
-            if brought is not None:
-                pages |= {url: lastmod for url, lastmod in brought.pages.items() if url not in pages}
-                if brought.note:
-                    left_out[f"a part of what {line.place} names"] = brought.note
+            if known is not None:
+                brought = pages_of(known, self.setup.most)
+                pages |= {url: lastmod for url, lastmod in brought.items() if url not in pages}
         self._lastmods = pages
         try:
-            kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)
+            kept = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [
-            url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, self._schedule, lastmod)
-        ]
+        schedule = self.setup.schedule
+        due = [url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, schedule, lastmod)]
         listed = frozenset(due)
-        unchanged = [url for url in pages if url not in listed]
-        return Listing(unchanged, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
-
-    def _brought(self, lines: Sequence[SiteLine]) -> Iterator[tuple[SiteLine, SitePages | None]]:
-        return iter(()) if self._sites is None else ((line, self._sites.brought(line)) for line in lines)
+        same = [url for url in pages if url not in listed]
+        return Listing(same, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
 
     async def fetch(self, due: Mapping[str, UrlRecord | None]) -> Sequence[UrlRecord | LeftOut | Trouble]:
         return [each for url, record in due.items() for each in await self._fetch(url, record)]
 
-    def read(self, source_id: str) -> Text:
-        return read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
-
-    def forget(self, source_id: str) -> None:
-        self._path(source_id).unlink(missing_ok=True)
-
     async def _fetch(self, url: str, record: UrlRecord | None) -> list[UrlRecord | LeftOut | Trouble]:
-        if self._web is None:
-            raise RuntimeError("these pages can only be read")
+        web = needed(self.setup.web).pages
         # Without its text, "not modified" would be no answer.
-        kept = record if record is not None and record.content_hash and self._path(url).exists() else None
+        kept = record if record is not None and record.content_hash and self.path(url).exists() else None
         etag, last_modified = (None, None) if kept is None else (kept.url.etag, kept.url.last_modified)
         try:
-            answer = await self._web.fetch(url, etag=etag, last_modified=last_modified)
+            answer = await web.fetch(url, etag=etag, last_modified=last_modified)
+            content_hash = "" if kept is None else kept.content_hash
             if isinstance(answer, Page):
-                content_hash = await in_thread(self._keep, url, answer, "" if kept is None else kept.content_hash)
-                changes = {"etag": answer.etag, "last_modified": answer.last_modified}
-                return [self._renewed(url, record, content_hash, "success", changes)]
-            if kept is None:
-                raise FetchFailed("the server says that nothing has changed, although no earlier version was named")
-            changes = {"etag": answer.etag or etag, "last_modified": answer.last_modified or last_modified}
-            return [self._renewed(url, kept, kept.content_hash, "not_modified", changes)]
+                content_hash = await in_thread(self._keep, url, answer, content_hash)
+                return [self._renewed(url, record, content_hash, "success", answer)]
+            known = unchanged(None if kept is None else kept.url, answer)
+            return [self._renewed(url, record, content_hash, "not_modified", known)]
         except (WebError, OSError) as error:
             status = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
             # With neither text nor description it is as good as never fetched.
             content_hash = "" if record is None or (kept is None and not record.described) else record.content_hash
             trouble = Trouble(url, "fetch", str(error) or type(error).__name__)
-            return [trouble, self._renewed(url, record, content_hash, status, {})]
+            return [trouble, self._renewed(url, record, content_hash, status, None)]
 
     def _keep(self, url: str, page: Page, kept_hash: str) -> str:
         """Write the text of a page, unless the one with this hash is there. Gives its hash. Blocking."""
@@ -361,36 +269,30 @@ class WebPages:
             raise FetchFailed("there is no text in the page")
         content_hash = hash_text(text)
         if content_hash != kept_hash:
-            files.replace(self._path(url), text.encode("utf-8", "replace"))
+            files.replace(self.path(url), text.encode("utf-8", "replace"))
         return content_hash
 
     def _renewed(
-        self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, changes: dict[str, str | None]
+        self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, answer: Validated | None
     ) -> UrlRecord:
-        """The record after a download with this result."""
-        if self._on_result is not None:
-            self._on_result(status)
+        """The record after a download with this result. `answer`: None where there was none."""
+        if self.setup.on_result is not None:
+            self.setup.on_result(status)
         at = now()
         answered = status in ANSWERED
         if record is None:
             record = UrlRecord.new(rfc3339(at), url=UrlFacts(url, None, None, None, status, rfc3339(at)))
+        validated = record.url if answer is None else answer
         facts = replace(
             record.url,
+            etag=validated.etag,
+            last_modified=validated.last_modified,
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
-            next_check_at=rfc3339(self._schedule.next(failed=not answered)),
+            next_check_at=rfc3339(self.setup.schedule.next(failed=not answered)),
             lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
-            **changes,
         )
         return replace(record, url=facts).holding(content_hash)
-
-    def _path(self, url: str) -> Path:
-        return self._cache_dir / page_name(url)
-
-
-def page_name(url: str) -> str:
-    """The name of the file that keeps a page's text."""
-    return hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
 
 
 def is_due(
@@ -403,7 +305,7 @@ def is_due(
     if record is None:
         return True
     answered = record.url.fetch_status in ANSWERED
-    if answered and bool(record.content_hash) and page_name(url) not in kept:
+    if answered and bool(record.content_hash) and stored_name(url) not in kept:
         return True
     due_at = from_rfc3339(record.url.next_check_at)
     if answered and lastmod:

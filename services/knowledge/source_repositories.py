@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.file_selection import DRAFT, PART, PathFilter, is_part, is_unpublished, with_parts
-from services.knowledge.links_file import (
-    REPOSITORY_FILES,
-    LineStates,
-    RefreshSchedule,
-    RepositoryLine,
-    no_links,
-    read_links,
-)
+from services.knowledge.file_selection import DRAFT, PART, is_part, is_unpublished, with_parts
+from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine, listed_links
+from services.knowledge.refreshed_lines import Failed, RefreshedLines
 from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import (
-    CannotList,
     LeftOut,
     LineResult,
-    LinksLine,
     Listing,
     SourceFacts,
+    SourceSetup,
     Text,
     Trouble,
-    read_inside,
+    needed,
+    note_of,
 )
-from services.knowledge.web_interface import RepositorySelection, RepositoryWeb, WebError
+from services.knowledge.web_interface import RepositorySelection
 from services.storage import files, in_thread
 
 _LARGE_FILE = "version https://git-lfs."
@@ -72,42 +64,19 @@ class RepositoryState:
     blobs: dict[str, str] = field(default_factory=dict[str, str])
     left_out: dict[str, int] = field(default_factory=dict[str, int])
 
-    @property
-    def note(self) -> str:
-        """For people: how many files were left out, and why."""
-        return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
 
-
-class Repositories:
-    """The `SourceKind` of files of git repositories. Each text is stored in `cache_dir` in a file named by a hash, so
-    that names chosen by a repository never become file names here.
-    """
+class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
+    """The `SourceKind` of files of git repositories."""
 
     noun, plural = "file", "files"
     step, record = "copy", GitRecord
     batch, concurrency = 64, 2
+    line, state = RepositoryLine, RepositoryState
+    folder, asking = "repositories", "copy"
 
-    def __init__(
-        self,
-        links_file: Path,
-        cache_dir: Path,
-        *,
-        max_bytes: int,
-        choice: PathFilter | None = None,
-        web: RepositoryWeb | None = None,
-        most_files: int = 2000,
-        at_once: int = 1,
-        schedule: RefreshSchedule = RefreshSchedule(),  # noqa: B008 (frozen)
-    ) -> None:
-        """`choice`: of the files below the folder of a line; `web`: None where they are only read; `at_once`: how many
-        repositories; `schedule`: in which each is asked for its newest commit.
-        """
-        self._links_file, self._cache_dir = links_file, cache_dir
-        self._copies = LineStates(cache_dir / "repositories", RepositoryState)
-        self._max_bytes, self._choice, self._most = max_bytes, choice or PathFilter(), most_files
-        self._web = web
-        self._turns = asyncio.Semaphore(at_once)
-        self._schedule = schedule
+    def __init__(self, setup: SourceSetup) -> None:
+        super().__init__(setup)
+        self._choice, self._max_bytes = setup.choice, setup.max_bytes
         self._blobs: dict[str, str] = {}
         """Of each file, as it was last listed."""
         self._unfit: dict[str, tuple[str, str]] = {}
@@ -123,42 +92,21 @@ class Repositories:
     def facts(self, _record: GitRecord) -> SourceFacts:
         return SourceFacts()
 
-    def line_result(self, line: LinksLine) -> LineResult | None:
-        if not isinstance(line, RepositoryLine):
-            return None
-        copy = self.copy(line)
-        if copy is None:
-            return LineResult()
-        return LineResult(len(copy.blobs) if copy.commit else None, copy.note, copy.failed)
+    def key(self, line: RepositoryLine) -> Sequence[object]:
+        chosen = map(list, (self._choice.include, self._choice.exclude))
+        return [line.url, line.branch, line.folder, *chosen, self.setup.most]
 
-    async def survey(self, at: float) -> Sequence[Trouble]:
-        try:
-            links = await in_thread(read_links, self._links_file)
-        except CannotList:
-            return ()  # the listing says so
-        if links is None:
-            return ()
-        lines = links.of(RepositoryLine)
-        await in_thread(self._copies.forget_others, map(self._key, lines))
-        found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
-        return [trouble for some in found for trouble in some]
+    def result(self, known: RepositoryState) -> LineResult:
+        return LineResult(len(known.blobs) if known.commit else None, note_of(known.left_out), known.failed)
 
     def list_sources(self, records: Mapping[str, GitRecord], _at: float) -> Listing:
-        links = read_links(self._links_file)
-        if links is None:
-            if not records:
-                return Listing()
-            raise no_links(self._links_file)
         listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
         self._blobs = {}
-        for line in links.of(RepositoryLine):
-            copy = self.copy(line)
+        for line, copy in self.listed(listed_links(self.setup.links_file, records), listing.left_out):
             if copy is None or not copy.commit:
                 unknown.append(line.prefix)
                 continue
             self._blobs |= self._pages(line, copy, listing)
-            if copy.note:
-                listing.left_out[f"a part of what {line.place} names"] = copy.note
         for source_id, blob in self._blobs.items():
             record = records.get(source_id)
             if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:
@@ -182,7 +130,7 @@ class Repositories:
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def read(self, source_id: str) -> Text:
-        text = read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
+        text = super().read(source_id)
         flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LARGE_FILE) else ""
         flaw = flaw or text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
         repository, slashes, name = source_id.rpartition("//")
@@ -196,44 +144,17 @@ class Repositories:
         if not is_part(path):
             return None
         try:
-            part = read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
+            part = super().read(source_id)
         except OSError:
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
 
-    def forget(self, source_id: str) -> None:
-        self._path(source_id).unlink(missing_ok=True)
-
-    def copy(self, line: RepositoryLine) -> RepositoryState | None:
-        """Return the stored state of a line, or None. Blocking."""
-        return self._copies.read(self._key(line))
-
-    async def _refresh(self, line: RepositoryLine, at: float) -> list[Trouble]:
-        async with self._turns:
-            copy = await in_thread(self.copy, line) or RepositoryState()
-            if not self._schedule.is_due(copy.next_check_at, at, failed=copy.failed):
-                return []
-            if self._web is None:
-                raise RuntimeError("these repositories can only be read")
-            troubles: list[Trouble] = []
-            try:
-                copy = await self._brought(line, copy, self._web)
-            except (WebError, OSError) as error:
-                message = getattr(error, "strerror", None) or str(error)
-                troubles.append(Trouble(line.url, "copy", f"{line.place}: {message}; its files stay as they are"))
-            failed = bool(troubles)
-            copy = replace(copy, failed=failed, next_check_at=self._schedule.next(failed=failed))
-            try:
-                await in_thread(self._copies.write, self._key(line), copy)
-            except OSError as error:
-                troubles.append(Trouble(str(error.filename), "copy", error.strerror or str(error)))
-            return troubles
-
-    async def _brought(self, line: RepositoryLine, before: RepositoryState, web: RepositoryWeb) -> RepositoryState:
-        """The copy as the repository is now; texts of new and changed files are written."""
-        taken = RepositorySelection(line.folder, self._choice, self._most)
+    async def ask(self, line: RepositoryLine, before: RepositoryState, _failed: Failed) -> RepositoryState:
+        """Return the copy as the repository is now; texts of new and changed files are written."""
+        taken = RepositorySelection(line.folder, self._choice, self.setup.most)
         wanted = self._wanted(line, before)
-        found = await web.files(line.url, line.branch, taken, before.commit, wanted)
+        repositories = needed(self.setup.web and self.setup.web.repositories)
+        found = await repositories.files(line.url, line.branch, taken, before.commit, wanted)
         if found is None:
             return before
         new = await in_thread(wanted, found.blobs)
@@ -249,7 +170,7 @@ class Repositories:
             return {
                 blob
                 for path, blob in blobs.items()
-                if before.blobs.get(path) != blob or not self._path(f"{line.prefix}{path}").exists()
+                if before.blobs.get(path) != blob or not self.path(f"{line.prefix}{path}").exists()
             }
 
         return wanted
@@ -257,7 +178,7 @@ class Repositories:
     def _keep(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
         for path, data in texts.items():
             # With a byte more than may be read, a file that is too large is told from one that is not.
-            files.replace_derived(self._path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
+            files.replace_derived(self.path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
 
     def _examine(self, name: str, record: GitRecord | None, at: str) -> list[GitRecord | LeftOut | Trouble]:
         facts = GitFacts(name, self._blobs.get(name, ""))
@@ -272,14 +193,6 @@ class Repositories:
         if record is None or record.gone_at is not None:
             return [LeftOut(name, found.flaw)]
         return [LeftOut(name, found.flaw), replace(record, gone_at=at)]
-
-    def _path(self, source_id: str) -> Path:
-        return self._cache_dir / hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
-
-    def _key(self, line: RepositoryLine) -> Sequence[object]:
-        """All that decides what it brings."""
-        chosen = map(list, (self._choice.include, self._choice.exclude))
-        return [line.url, line.branch, line.folder, *chosen, self._most]
 
 
 _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (

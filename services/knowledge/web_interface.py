@@ -1,15 +1,14 @@
-"""Protocols for everything the knowledge base asks of the web (pages, lists of pages, git repositories), with their
-results and errors. `services.knowledge.web` implements them.
+"""Protocols for everything the knowledge base asks of the web, with their results and errors. `services.knowledge.web`
+implements them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from services.knowledge.file_selection import PathFilter
-from services.knowledge.links_file import SiteLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,12 @@ class FetchTimedOut(WebError):
     """The answer did not come in time."""
 
 
+FetchStatus = Literal["success", "not_modified", "timeout", "error"]
+
+
 class Web(Protocol):
+    """Fetches single pages. Has to be closed at the end of a run."""
+
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
 
@@ -65,33 +69,44 @@ class Web(Protocol):
         """
         ...
 
+    async def aclose(self) -> None: ...
 
-@dataclass(frozen=True, slots=True)
-class PageList:
-    """One document of a site: the pages that it lists, or the further lists.
 
-    Attributes:
-        pages: addresses, each once, in order, with when it says that they were last changed (empty: it does not).
-        lists: addresses of further lists, likewise.
-        left_out: why others are none of them, and how many.
+class Validated(Protocol):
+    """A dataclass made of an answer, with the validators that the server gave it."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def etag(self) -> str | None: ...
+    @property
+    def last_modified(self) -> str | None: ...
+
+
+V = TypeVar("V", bound=Validated)
+
+
+def unchanged(known: V | None, answer: NotModified) -> V:
+    """Return what is known, with the validators of the newest answer. Raises FetchFailed: nothing is known that could
+    be unchanged.
     """
-
-    pages: dict[str, str] = field(default_factory=dict[str, str])
-    lists: dict[str, str] = field(default_factory=dict[str, str])
-    left_out: dict[str, int] = field(default_factory=dict[str, int])
-    etag: str | None = None
-    last_modified: str | None = None
+    if known is None:
+        raise FetchFailed("the server says that nothing has changed, although no earlier version was named")
+    etag, last_modified = answer.etag or known.etag, answer.last_modified or known.last_modified
+    return replace(known, etag=etag, last_modified=last_modified)
 
 
-class SiteWeb(Protocol):
-    """The web, as far as lists of pages are asked for, bounded in time and size. Nothing is parsed here."""
+class WebReader(Protocol):
+    """Reads anything else that an address gives (a list of pages, a feed, an API), bounded in time and size."""
 
-    async def page_list(self, line: SiteLine, url: str, known: PageList | None, robots: str, most: int) -> PageList:
-        """The list at `url`: `known` itself where the server says that it is unchanged. No more than `most` pages or
-        lists, and only those that `line` and `robots` let in.
+    async def read(self, url: str, known: V | None, parse: Callable[[bytes, str], V], max_bytes: int) -> V:
+        """Return what `parse` makes of the body at `url` and of the address at which that was found; `known`, which was
+        read before, where the server says that it is unchanged.
+
+        `parse` runs in a process of its own: it is a function of a module, or a `partial` of one with plain values.
 
         Raises:
-            WebError: it cannot be had, or not be understood.
+            WebError: it cannot be had, or not be understood; also what `parse` raises.
         """
         ...
 
@@ -155,18 +170,12 @@ class RepositoryWeb(Protocol):
         ...
 
 
-class ClosableWeb(Web, Protocol):
-    """A `Web` that has to be closed at the end of a run."""
-
-    async def aclose(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class WebFetchers:
     """The fetchers of one run. They share one client, so that each host is asked at its own pace. Used from one
     loop.
     """
 
-    pages: ClosableWeb
-    sites: SiteWeb | None = None
+    pages: Web
+    reader: WebReader | None = None
     repositories: RepositoryWeb | None = None

@@ -30,7 +30,15 @@ from services.llm.endpoint import (
     Unavailable,
     UnknownRequest,
 )
-from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
+from services.llm.images import (
+    MAX_IMAGE_BYTES,
+    AttachedImages,
+    ImageFailed,
+    ImageSource,
+    choose_images,
+    image_adapter,
+    load_images,
+)
 from services.llm.prefetching import PrefetchingAsker
 from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
 from services.llm.recording import Recording, ReplayEndpoint, UnreadableExchanges

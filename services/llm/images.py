@@ -13,6 +13,8 @@ from services.discord import AttachmentFailed, Attachments
 from services.llm.endpoint import Part
 
 MAX_IMAGE_BYTES = 10_000_000
+MAX_IMAGES, MAX_IMAGES_BYTES = 5, 10_000_000
+"""Of one call together. Each byte is held several times while a call runs, and many calls may run at once."""
 
 
 class ImageFailed(Exception):
@@ -55,6 +57,18 @@ async def load_images(source: ImageSource, attachments: Iterable[Attachment]) ->
         ImageFailed: one cannot be loaded. All are required: an answer about half of what was shown misleads.
     """
     return tuple([await source.load(attachment) for attachment in attachments if attachment.is_image])
+
+
+def choose_images(attachments: Iterable[Attachment]) -> frozenset[int]:
+    """Return the ids of the images that one call may show, of `attachments` in the order of their importance. The first
+    is always among them: whether it is too large by itself turns out when it is loaded.
+    """
+    chosen: dict[int, int] = {}
+    for attachment in attachments:
+        size = sum(chosen.values()) + attachment.size
+        if attachment.is_image and (not chosen or (len(chosen) < MAX_IMAGES and size <= MAX_IMAGES_BYTES)):
+            chosen[attachment.id] = attachment.size
+    return frozenset(chosen)
 
 
 def sniff(data: bytes) -> str | None:

@@ -18,6 +18,7 @@ from services.llm.images import ImageAdapter, openai_image
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolCalls, ToolLimits
 from services.llm.usage import Usage
+from services.storage import in_thread
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -153,10 +154,11 @@ class StructuredLLM:
         limits: ToolLimits | None = None,
     ) -> M:
         text: tuple[Part, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
+        images = await in_thread(lambda: [*map(self.image_adapter, prompt.images)]) if prompt.images else ()
         request = Request(
             step=step,
             system=prompt.system,
-            user=(*text, *map(self.image_adapter, prompt.images)),
+            user=(*text, *images),
             schema_name=model.__name__,
             schema=wire_schema(model),
             method=self.method,

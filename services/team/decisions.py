@@ -110,6 +110,16 @@ class Decision:
         """All topics that the decision names."""
         return tuple(dict.fromkeys(filter(None, (self.topic, *(piece.topic for piece in self.pieces)))))
 
+    def without_words_about(self, keys: AbstractSet[Decimal]) -> Decision:
+        """Return the decision without the words of remarks about the pairs with these keys, or made because of them."""
+
+        def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+            return tuple(
+                replace(each, what=REMOVED) if {self.key, archive.instant(each.id)} & keys else each for each in remarks
+            )
+
+        return replace(self, superseded_parts=left(self.superseded_parts), conflicts=left(self.conflicts))
+
     def with_topics(self, names: Mapping[str, str]) -> Decision:
         """Return the decision with topics renamed as `names` says."""
         topic = None if self.topic is None else names.get(self.topic, self.topic)
@@ -201,7 +211,7 @@ class DecisionLog:
         """Remove the remarks about the pairs with these keys, and those made because of them. Returns True if there
         were any.
         """
-        return self._rewrite(lambda decision: _without_words(decision, keys))
+        return self._rewrite(lambda decision: decision.without_words_about(keys))
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename topics in all decisions."""
@@ -249,15 +259,6 @@ def _changed(line: bytes, change: Callable[[Decision], Decision]) -> bytes:
         return line
     changed = change(decision)
     return render(changed).encode().removesuffix(b"\n") if changed != decision else line
-
-
-def _without_words(decision: Decision, keys: AbstractSet[Decimal]) -> Decision:
-    def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-        return tuple(
-            replace(each, what=REMOVED) if {decision.key, archive.instant(each.id)} & keys else each for each in remarks
-        )
-
-    return replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
 
 
 def why_invalid(error: ValueError) -> str:

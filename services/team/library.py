@@ -387,6 +387,7 @@ class TeamLibrary:
     time: Callable[[], float]
     # People forgotten since the start: what callers still have of them must not be used.
     _forgotten: set[int] = field(default_factory=set[int], init=False)
+    _forgotten_pairs: set[Decimal] = field(default_factory=set[Decimal], init=False)
     _renamed: dict[str, str] = field(default_factory=dict[str, str], init=False)
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
@@ -470,7 +471,7 @@ class TeamLibrary:
         """
         with self._lock:
             self._catch_up()
-            decision = decision.with_topics(self._renamed)
+            decision = decision.with_topics(self._renamed).without_words_about(self._forgotten_pairs)
             if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
                 pair = None
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
@@ -539,6 +540,7 @@ class TeamLibrary:
             # What it has in memory may be such texts: it reads everything again.
             archived = self.reader.survey(self.fold.placement.is_undecided)
             theirs = {pair.key for pair in archived if author_id in pair.author_ids}
+            self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):
                 if self.decisions.forget(theirs):
                     self.fold.placement.corrected = Placement(self.decisions.read()).corrected

@@ -14,4 +14,10 @@ from services.telemetry.connections import (
     raise_descriptor_limit,
 )
 from services.telemetry.logs import about, about_message, people
-from services.telemetry.part_outcomes import PartOutcome, ended, parse_part_outcome, render_part_outcome
+from services.telemetry.part_outcomes import (
+    QUESTION_CHARS,
+    PartOutcome,
+    ended,
+    parse_part_outcome,
+    render_part_outcome,
+)

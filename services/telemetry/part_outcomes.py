@@ -100,7 +100,7 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
         guild_id=part.place.guild_id,
         channel="" if part.place.is_thread else part.place.name,
         reply_place_id=outcome.reply_place_id,
-        question=redact("\n".join(message.text for message in part.messages)).strip() if _asks(outcome) else "",
+        question=_question(outcome, redact),
         reply=redact(outcome.reply_text or ""),
         level=outcome.level,
         sources=outcome.sources,
@@ -113,6 +113,16 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
         },
         path=outcome.decisions,
     )
+
+
+QUESTION_CHARS = 4_000
+"""Of a question, as it is recorded: as much as one message holds."""
+
+
+def _question(outcome: Outcome, redact: Callable[[str], str]) -> str:
+    if not _asks(outcome):
+        return ""
+    return redact("\n".join(message.text for message in outcome.part.messages)).strip()[:QUESTION_CHARS].rstrip()
 
 
 def _asks(outcome: Outcome) -> bool:

@@ -19,7 +19,7 @@ from reporting.cost import Price, Prices
 from reporting.reading import TimeSpan
 from services.conversations import History
 from services.knowledge import IndexEntry, Source
-from services.knowledge.source_pages import page_name
+from services.knowledge.source_kinds import stored_name
 from services.llm import StepTokens, TokenDays
 from services.team import PairLinks, corrections
 from services.telemetry import PartOutcome, render_part_outcome
@@ -130,7 +130,7 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
         json.dumps({"schema_version": 1, "generated_at": "2026-02-01T00:00:00Z", "sources": sources})
     )
     settings.kb.web_fetch_cache_dir.mkdir(parents=True)
-    (settings.kb.web_fetch_cache_dir / page_name(page)).write_text("twelve bytes")
+    (settings.kb.web_fetch_cache_dir / stored_name(page)).write_text("twelve bytes")
     entries = [IndexEntry(f"kb:{name}", "About it.") for name in ("a.md", "c.md", page)]
     held = await known_sources(settings.kb, Shelf(*entries, IndexEntry("team:t.txt", "A topic")))
     assert [(each.id.removeprefix("kb:"), each.state, each.trouble, each.size) for each in held] == [

@@ -18,7 +18,7 @@ from services.assistant.inquiry import Inquiry
 from services.discord.protocols import DryRunPoster
 from services.knowledge import LibrarySearch
 from settings import Settings, load
-from streams.wiring import AnswerRules
+from streams.chain import AnswerRules
 from tests.searching import ScriptedSearch
 
 

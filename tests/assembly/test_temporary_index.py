@@ -7,7 +7,7 @@ import pytest
 
 from app import main
 from assembly.knowledge import temporary_index
-from services.knowledge.source_pages import page_name
+from services.knowledge.source_kinds import stored_name
 from settings import Settings, load
 
 MODEL = "llm: {base_url: 'http://127.0.0.1:9/v1', api_key: none, model: mill}"
@@ -36,7 +36,7 @@ def test_there_is_an_index_of_what_lies_there_for_a_while(
     (base / "sources" / "binary.md").write_bytes(b"\0\0")
     (base / "links.txt").write_text("https://mill.example/a\nhttps://mill.example/never-fetched\n")
     (base / "web-cache").mkdir()
-    (base / "web-cache" / page_name("https://mill.example/a")).write_text("# Wages\n\nThey are paid in flour.\n")
+    (base / "web-cache" / stored_name("https://mill.example/a")).write_text("# Wages\n\nThey are paid in flour.\n")
     before = sorted(base.rglob("*"))
     configured = settings_of(tmp_path)
     with temporary_index(configured) as settings:

@@ -186,7 +186,8 @@ def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:
         return stage.words.get("thread", "")
 
     of_vera = replace(libraries.CASE_EVIDENCE, scope_of=hers)
-    patch.setattr("services.documents.tools.toolset.LIBRARIES", (of_vera, libraries.TEAM_KB, libraries.USER_KB))
+    _, *others = libraries.LIBRARIES
+    patch.setattr("assembly.documents.LIBRARIES", (of_vera, *others))
 
 
 def ids_believed(_: Stage, patch: pytest.MonkeyPatch) -> None:

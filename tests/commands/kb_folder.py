@@ -11,7 +11,8 @@ import yaml
 from app import main
 from services.knowledge import cache
 from services.knowledge.cache import Record
-from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.source_kinds import stored_name
+from services.knowledge.source_pages import UrlRecord
 from tests.loopback.web_server import Play, WebServer
 from tests.shelves import RECORDS
 
@@ -77,7 +78,7 @@ class Base:
         return record.url.fetch_status
 
     def text(self, url: str) -> str:
-        return (self.folder / "web-cache" / page_name(url)).read_text()
+        return (self.folder / "web-cache" / stored_name(url)).read_text()
 
     def stamps(self) -> set[int]:
         return {path.stat().st_mtime_ns for path in (self.folder / "web-cache").iterdir()}

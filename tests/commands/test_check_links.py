@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from commands.check import LAST_ATTEMPT_FAILED, NOT_ASKED_YET, Finding, Verdict, links_rows
+from services.knowledge import LINES
 from settings import load
 from tests.commands.kb_folder import Base, html
 from tests.commands.test_init_kb_sites import urlset
 from tests.loopback.git_server import GIT, Repository, backend
 from tests.loopback.web_server import page, status
+
+WORDS = ", ".join(f"`{form.word}:`" for form in LINES)
 
 
 def rows(base: Base) -> list[tuple[Verdict, str]]:
@@ -47,7 +50,7 @@ def test_each_line_tells_what_it_brings(base: Base) -> None:
         ),
         (
             Verdict.WARNING,
-            "links.txt, line 4: it is no http or https URL, and begins with none of `sitemap:`, `llms:`, `git:`",
+            f"links.txt, line 4: it is no http or https URL, and begins with none of {WORDS}",
         ),
     ]
 

@@ -15,7 +15,7 @@ from commands.init_kb import SourceCount
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import Discovered, Due, LeftOut, Pending, Purged, Settled, Trouble, UpdateResult
 from services.storage.data_folder import lock
-from tests.shelves import FakeDescriber
+from tests.shelves import FakeDescriber, source_setup
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ RECORD = FileRecord.new("2026-01-01T00:00:00Z", file=FileFacts("a.md", 1, 1))
 
 
 def test_progress_counts_each_source_once(tmp_path: Path) -> None:
-    kind = TextFiles(tmp_path, max_bytes=1)
+    kind = TextFiles(source_setup(tmp_path, 1))
     counts: list[str] = []
     sources = SourceCount()
     for event in (

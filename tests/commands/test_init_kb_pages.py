@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 import streams.knowledge
-from services.knowledge.source_pages import page_name
+from services.knowledge.source_kinds import stored_name
 from services.knowledge.web import exchange, fetcher
 from services.knowledge.web.client import CheckedClient
 from tests.commands.kb_folder import Base, html
@@ -110,7 +110,7 @@ def test_pages_that_misbehave_end_as_they_should_and_hold_nobody_up(
         assert base.status(url) == expected, url
         [line] = [line for line in base.err.splitlines() if f"fetch: {url}: " in line]
         assert words in line
-        assert not (base.folder / "web-cache" / page_name(url)).exists()
+        assert not (base.folder / "web-cache" / stored_name(url)).exists()
         assert f"kb:{url}\n" not in base.index
     # The files' descriptions were on disk while the slowest page was still being waited for.
     assert early

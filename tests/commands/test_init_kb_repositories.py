@@ -11,7 +11,7 @@ from services.knowledge.source_repositories import Repositories
 from tests.commands.kb_folder import Base
 from tests.loopback.git_server import GIT, Repository, backend, git
 from tests.loopback.web_server import page, redirect, status
-from tests.shelves import RECORDS
+from tests.shelves import RECORDS, source_setup
 
 pytestmark = pytest.mark.skipif(
     GIT is None, reason="git is not installed, which serves the repositories of these tests"
@@ -37,8 +37,7 @@ def served(base: Base, *, filters: bool = True) -> Repository:
 
 
 def read(base: Base, source_id: str) -> str:
-    folder = base.folder
-    return Repositories(folder / "links.txt", folder / "web-cache", max_bytes=100_000).read(source_id).text
+    return Repositories(source_setup(base.folder / "sources", 100_000)).read(source_id).text
 
 
 @pytest.mark.parametrize("filters", [True, False], ids=["parts", "whole"])

@@ -7,7 +7,7 @@ import gzip
 import pytest
 from aiohttp import web
 
-from services.knowledge.web import page_lists
+from services.knowledge import page_lists
 from tests.commands.kb_folder import Base, html
 from tests.loopback.web_server import Play, kept, page, redirect, status
 
@@ -187,7 +187,7 @@ def test_a_wrong_line_is_named_and_the_others_count(base: Base) -> None:
     base.link("sitemp: https://a.example/sitemap.xml", base.serve("/good", page(html("Mill one grinds rye."))))
     assert base.run() == 0
     assert "links.txt, line 1" in base.err
-    assert "begins with none of `sitemap:`, `llms:`, `git:`" in base.err
+    assert "begins with none of `sitemap:`" in base.err
 
 
 def test_a_pause_that_a_site_asks_for_is_kept_within_reason() -> None:

@@ -18,7 +18,7 @@ from model.servers import Servers
 from services.conversations import phrases
 from services.discord.slash import Call, CommandRefused
 from services.documents.store import protocol
-from services.documents.store.protocol import Document, State
+from services.documents.store.protocol import Document, State, StoreUnavailable
 from tests.world import (
     ANNA,
     BEN,
@@ -493,6 +493,19 @@ async def test_a_file_that_is_larger_than_announced_passes_no_limit(begin: Begin
         ("app.log", State.LEXICAL),
         ("more.log", State.FAILED),
     ]
+
+
+async def test_no_more_is_taken_in_than_the_disk_may_hold(begin: Begin) -> None:
+    """Each thread has its own limit, and one person may open many threads."""
+    stage = await begin(documents={"max_disk_bytes": 10_000})
+    question = await stage.asked()
+    stage.posts(ANNA, "more.log", f"{LOG} more", where=question.id)
+    await stage.world.wait(1)
+    assert [doc.filename for doc in await stage.held(question.id)] == ["app.log"]
+    assert any("more.log could not be kept just now" in each.text for each in stage.world.board.sent)
+    assert stage.world.documents is not None
+    with pytest.raises(StoreUnavailable, match="max_disk_bytes"):
+        await stage.world.documents.runbooks.add(BEN.id, "notes.md", b"# Notes", "Notes")
 
 
 def call(by: Author, place_id: int, *, moderator: bool = False) -> Call:

@@ -74,6 +74,17 @@ async def test_a_file_is_what_was_announced(tmp_path: Path) -> None:
     assert replied_at(world) == [15]
 
 
+@pytest.mark.parametrize(("chars", "batches"), [(10, [50, 20]), (1_900, [22, 22, 22, 4])])
+async def test_a_flood_is_no_single_question(tmp_path: Path, chars: int, batches: list[int]) -> None:
+    """One of 600 messages held the event loop for seconds, and was written down as it was."""
+    world = await World.begin(tmp_path)
+    for _ in range(70):
+        world.says(ANNA, "a" * chars)
+        await world.wait(1)
+    await world.wait(200)
+    assert [len(outcome.part.messages) for outcome in world.outcomes] == batches
+
+
 async def test_more_than_can_be_judged_waits_as_usual(tmp_path: Path) -> None:
     world = await World.begin(tmp_path)
     world.types(ANNA)

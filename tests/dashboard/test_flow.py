@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
+
+import pytest
 
 from dashboard import flow
 from dashboard.flow import cells, now_view, picture
 from dashboard.meter import STEPS_OF_PARTS, Figures, FlowMeter
-from model.steps import STEPS
+from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 from services.telemetry import about
 from tests.dashboard.made import AT, showing
 from tests.dashboard.test_meter import part_of
@@ -28,15 +31,17 @@ def metered() -> set[str]:
 
 
 def test_every_metered_operator_has_a_box_and_every_box_an_operator() -> None:
-    assert metered() == {operator.name for operator in flow.OPERATORS} == {each.name for each in STEPS}
+    assert metered() == set(STEP_NAMES)
 
 
 def test_steps_of_parts_are_operators() -> None:
-    assert {operator.name for operator in flow.OPERATORS} > STEPS_OF_PARTS
+    assert set(STEP_NAMES) > STEPS_OF_PARTS
 
 
-def test_boxes_do_not_overlap_and_stay_in_the_picture() -> None:
-    shown = picture()
+@pytest.mark.parametrize("more", [0, 1, 7], ids=lambda more: f"{more} more kinds of sources")
+def test_boxes_do_not_overlap_and_stay_in_the_picture(more: int) -> None:
+    kinds = [StepInfo(name=f"kind {at}", lane=Lane.KNOWLEDGE, title="", says="") for at in range(more)]
+    shown = picture([*STEPS, *kinds])
     boxes = [*shown.operators, *shown.fixed, *shown.ends]
     for number, box in enumerate(boxes):
         assert 0 <= box.x <= shown.width - box.width
@@ -48,8 +53,9 @@ def test_boxes_do_not_overlap_and_stay_in_the_picture() -> None:
         assert not any(box.x <= x < box.x + box.width and box.y < y < box.y + box.height for box in boxes), title
 
 
-def test_every_edge_leads_into_a_box() -> None:
-    shown = picture()
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_every_edge_leads_into_a_box(more: int) -> None:
+    shown = picture([*STEPS, *(StepInfo(name=f"{at}", lane=Lane.KNOWLEDGE, title="", says="") for at in range(more))])
     assert {edge.into for edge in shown.edges} <= {box.name for box in (*shown.operators, *shown.ends)}
     assert all(re.fullmatch(r"M[\d. ]+(?:[HV][\d.]+ ?)+", edge.path) for edge in shown.edges)
 
@@ -70,5 +76,5 @@ def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     (row,) = view.in_hand
     assert (row.kind, row.who, row.where, row.steps) == ("question", "abababab", "#channel-11", "gate 0 ms")
     assert row.link == ""
-    assert view.ends == dict.fromkeys((name for name, _, _ in flow.ENDS), 0)
+    assert view.ends == dict.fromkeys((name for name in chain.from_iterable(flow.ENDS)), 0)
     assert view.cells["gate"].done == "1"

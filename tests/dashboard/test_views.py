@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard import views
-from dashboard.display import DisplayRules, ago, link_to, plain, seconds, size
+from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size
 from dashboard.meter import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan
@@ -122,8 +122,9 @@ def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
         ("kb:restore.md", "0.90", "0.50", "1.25"),
         ("team:quota.txt", "0.70", "0.50", "1.25"),
     ]
-    assert view.hits[0].headings == "Guide › Quotas"
-    assert [hit.text[:7] for hit in view.hits] == ["Restore", ""]  # topics are made of messages
+    assert [hit.headings for hit in view.hits] == ["Guide › Quotas", ""]  # topics are made of messages
+    assert [hit.text[:7] for hit in view.hits] == ["Restore", ""]
+    assert showing().source("kb:diary-of-anna.log:7") == HIDDEN_FILE  # a file may be called so
     assert views.search_view(FOUND, showing(texts=True)).hits[1].text == "My quota is full"
     assert views.search_view(NOTHING, showing()).why == []
 

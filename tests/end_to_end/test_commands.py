@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
@@ -27,6 +28,7 @@ from tests.end_to_end.scenes import answering
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import INVOKER, DiscordServer
 from tests.loopback.interactions import Interaction
+from tests.loopback.llm_answers import plausible, wanted
 from tests.loopback.llm_server import LLMServer
 
 pytestmark = pytest.mark.real_time
@@ -322,6 +324,33 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     steps = {exchange.step for exchange in read(exchanges)}
     assert "generate" in steps, "what was asked afterwards stands in the file that took the old one's place"
     assert str(ada.id) not in (data / "state" / "usage.json").read_text()
+
+
+async def test_what_is_answered_while_its_asker_is_forgotten_leaves_nothing_behind(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfall 67."""
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def slowly(request: web.Request, body: scenes.Body) -> web.StreamResponse:
+        if wanted(body)[0] == "AnswerResult":
+            reached.set()
+            await go.wait()
+        return await scenes.saying(json.dumps(plausible(body)))(request, body)
+
+    llm_server.otherwise = slowly
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    asked = await discord_server.say(help_, ada, "how can I restore a backup of my zebra pictures?")
+    await discord_server.until(reached.is_set)
+    await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    go.set()
+    await bot.until_ended(asked)
+    assert await bot.stop() == 0
+    assert bot.results == [(OutcomeKind.CANCELLED, Reason.DELETED)]
+    assert not holding(data, "zebra")
+    assert not holding(data / "state" / "outcomes", str(ada.id))
 
 
 async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from services.knowledge import PathFilter, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
-from services.knowledge.links_file import RepositoryLine, SiteKind, SiteLine, parse_links
+from services.knowledge.links_file import LINES, RepositoryLine, SiteKind, SiteLine, parse_links
+from services.knowledge.page_lists import LONGEST_PAUSE, pause_in, read_list
 from services.knowledge.web import contents
 from services.knowledge.web.git_packs import read_pack
-from services.knowledge.web.page_lists import LONGEST_PAUSE, pause_in, read_list
 from services.knowledge.web_interface import FetchFailed, RepositorySelection
 from services.search.text import read
 from tests.fuzzing.mutations import TEXTS, THOROUGHLY, damaged, damaged_text, distorted, one_line
@@ -48,11 +48,10 @@ https://example.org/faq
 http://b.example:8080/x?y=z#f
 ftp://c.example
 sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
-llms: https://docs.example.org/llms.txt
 git: https://github.com/example/project@main docs
 https://user:pw@d.example/
 no link
-"""
+""" + "".join(f"{form.word}: {form.example.replace('…', 'e.example/f')}\n" for form in LINES).encode()
 TYPES = (
     *(
         "text/html",

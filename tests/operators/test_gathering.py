@@ -140,3 +140,22 @@ async def test_images_of_people_are_loaded_where_a_model_sees_them() -> None:
     assert source.names == ["shot.png"]
     assert [image.name for image in seen.conversation.images] == ["shot.png"]
     assert (await gathered(talk, question)).conversation.images == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(1, ["q0.png", "q1.png", "q2.png", "late0.png", "late1.png"]), (3_000_000, ["q0.png", "q1.png", "q2.png"])],
+)
+async def test_a_call_shows_few_images_those_of_the_question_first(size: int, shown: list[str]) -> None:
+    """A thread full of images would fill the memory, and with catch-up again after each restart."""
+    talk, source = Talk(), Shown()
+
+    def pictures(first: int, name: str, count: int) -> tuple[Attachment, ...]:
+        return tuple(picture(first + at, f"{name}{at}.png", size) for at in range(count))
+
+    talk.says(BEN, "Old.", place=THREAD, attachments=pictures(0, "old", 9))
+    question = talk.says(ANN, "Why?", place=THREAD, attachments=pictures(10, "q", 3))
+    talk.says(BEN, "Late.", place=THREAD, attachments=pictures(20, "late", 9))
+    seen = await gathered(talk, question, images=source)
+    assert sorted(source.names) == sorted(shown)
+    assert "[image: old0.png]" in texts(seen)[0]

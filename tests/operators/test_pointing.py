@@ -36,7 +36,7 @@ DAY = 86_400.0
 def inquiry(*, addressed: bool = False, draft: str = "", asker: int = 1, channel: int = HELP, **known: Any) -> Inquiry:
     message = Message(10, channel, Author(asker, "ada"), "How do I restore a backup?", AT)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(channel, PlaceKind.CHANNEL), AT)
-    asked = Inquiry(part, addressed, Usage(), {}, query=message.text, draft=draft)
+    asked = Inquiry(part, addressed, Usage(), {}, query=message.text, draft=draft, first_draft=draft)
     return asked._replace(**known)
 
 
@@ -53,7 +53,7 @@ def pointing(
     search, told, published = ScriptedSearch(found), repeats or RecentReplies(), addresses or Addresses()
     return in_turn(
         step("generate", add_links(search, told, published), 4),
-        step("point", point(search, told, published, rules or PointRules()), 4, passing=(Outcome, Inquiry)),
+        step("point", point(search, told, published, rules or PointRules()), 4, takes=Unanswered),
     )
 
 
@@ -111,7 +111,7 @@ async def test_an_unanswered_question_that_a_step_fails_at_ends_with_its_own_par
         raise ValueError("a bug")
 
     ends: list[Any] = []
-    failing: Step = step("point", broken, 4, passing=(Outcome,))
+    failing: Step = step("point", broken, 4, takes=Unanswered)
     asked = unanswered()
     await play("u|", failing, values={"u": asked}, show=lambda item: ends.append(item) or "o")
     assert [(each.part, each.result, each.reason) for each in ends] == [
@@ -126,7 +126,7 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
     async def broken(_: Inquiry | Unanswered) -> Inquiry:
         raise errors[0]
 
-    failing: Step = step("point", broken, 4, passing=(Outcome,))
+    failing: Step = step("point", broken, 4, takes=Unanswered)
     for traceback in (True, False):
         await play("u|", failing, values={"u": unanswered()}, show=lambda _: "o")
         (record,) = caplog.records
@@ -140,9 +140,7 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
 @pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
 async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
     search = ScriptedSearch(MAY_FIT)
-    pointing_once: Step = step(
-        "point", point(search, RecentReplies(), Addresses(), PointRules()), 4, passing=(Outcome, Inquiry)
-    )
+    pointing_once: Step = step("point", point(search, RecentReplies(), Addresses(), PointRules()), 4, takes=Unanswered)
     conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
     await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
     assert search.asked == [looked_for]

@@ -19,9 +19,8 @@ from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.retrieval import NOTHING
-from streams.answers import chain
+from streams.chain import AnswerRules, chain
 from streams.server_context import ServerContext
-from streams.wiring import AnswerRules
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer

@@ -142,7 +142,7 @@ async def test_what_every_step_lets_by_does_not_wait_for_a_turn() -> None:
     async def pointed(item: Unanswered) -> Inquiry:
         return await slow(item.inquiry)
 
-    chain = in_turn(step("gate", slow, 1), step("point", pointed, 1, passing=(Outcome, Inquiry)))
+    chain = in_turn(step("gate", slow, 1), step("point", pointed, 1, takes=Unanswered))
     assert await play("qou---|", chain, values=values, show=shown) == "-oq-q-|"
 
 
@@ -174,7 +174,7 @@ async def test_a_step_that_calls_its_own_item_off_is_the_last() -> None:
 async def test_an_item_that_was_called_off_before_ends_at_the_first_step_that_is_for_it() -> None:
     asked = Unanswered(inquiry(), Reason.UNSURE)
     asked.token.cancel(ValueError("too late"))
-    chain = in_turn(step("gate", slow, 1), step("point", slow, 1, passing=(Outcome, Inquiry)))
+    chain = in_turn(step("gate", slow, 1), step("point", slow, 1, takes=Unanswered))
     ends: list[Any] = []
     assert await play("u|", chain, values={"u": asked}, show=lambda item: ends.append(item) or "o") == "o|"
     assert [end.reason for end in ends] == ["ValueError at point"]

@@ -70,6 +70,16 @@ async def test_an_image_is_looked_at_once_however_often_its_conversation_is_capt
     assert len(curator.asked) == 2
 
 
+async def test_of_many_images_the_newest_are_looked_at_and_the_next_capture_takes_others(tmp_path: Path) -> None:
+    source = Pictures()
+    summarised = summarise_images(ScriptedCurator(), source, PendingFolder(tmp_path), Usage())
+    seven = [picture(number, index=number - 1, line=number - 8) for number in range(1, 8)]
+    await summarised(waiting(*seven))
+    capture = await summarised(waiting(*seven))
+    assert source.loaded == [3, 4, 5, 6, 7, 1, 2]
+    assert words(capture).count("in words") == len(seven)
+
+
 async def test_only_so_many_summaries_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT", 1)
     curator = ScriptedCurator()

@@ -87,6 +87,7 @@ class _Pumper:
             if head:
                 yield Pump("", head + body, "")
                 yield Pump("", head + body * 3, "\n")
+                yield Pump("", head + body * 30 + self._breaks[1], "")
         for head in self._heads(list(self._tree)):
             yield Pump("", head, "")
             yield Pump("", head + " ", "")

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from services.assistant import remove_foreign_links
+from services.documents.asking.line_values import addresses
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge import index_file
 from services.knowledge.links_file import SiteLine
+from services.knowledge.page_lists import read_list
 from services.knowledge.web.contents import read as read_page
-from services.knowledge.web.page_lists import read_list
 from services.search.text.html import read_html
 from services.search.text.reading import is_html, read
-from tests.patterns.growth import STEEP, growth
+from tests.patterns.growth import STEEP, cost, growth
 
 CHARS = 6_000
 LIMITS = FileLimits()
@@ -73,6 +75,16 @@ def test_documentation_is_read_in_linear_time(name: str, body: str) -> None:
 def test_files_are_read_in_linear_time(name: str, body: str) -> None:
     """Pitfall 64."""
     assert grown(lambda text: prepare(name, text.encode(), limits=LIMITS), body) < STEEP
+
+
+def test_what_looks_like_an_address_costs_little_more_than_other_words() -> None:
+    """It cost a thousand times as much, and "how many errors by address?" asks each line."""
+    words, lookalikes = ("word of a log " * 300)[:4_000], (f"a:a:{'a' * 28}g " * 120)[:4_000]
+    assert cost(lambda: addresses(lookalikes)) < 50 * cost(lambda: addresses(words), 5)
+
+
+def test_brackets_behind_an_address_are_taken_off_in_linear_time() -> None:
+    assert growth(lambda text: remove_foreign_links(text, ()), lambda chars: "http://a" + ")" * chars, CHARS) < STEEP
 
 
 @pytest.mark.parametrize("body", PAGES)

@@ -175,7 +175,15 @@ def test_what_is_bounded_costs_no_more_than_a_scan_of_a_file() -> None:
     assert slow == []
 
 
+@pytest.mark.slow
+def test_a_line_costs_no_more_than_a_scan_of_a_file() -> None:
+    """Pitfall 64: what is linear may still try thousands of ways at each character."""
+    judged = [each for each in found() if each.where not in BOUNDED]
+    assert [(each.where, pump) for each in judged if (pump := dear(each.pattern, each.methods, LINE.chars))] == []
+
+
 def test_a_planted_pattern_is_found_dear_at_its_bound() -> None:
+    assert dear(re.compile(r"(?:0:){2,7}(?::?[0-9a]{1,4}){1,7}(?![\w:])"), {"search"}, LINE.chars) is not None
     assert dear(re.compile(r"\s+$"), {"search"}, 8_000) is not None
     assert dear(re.compile(r"\s+$"), {"search"}, 400) is None
 

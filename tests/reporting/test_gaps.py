@@ -29,6 +29,12 @@ async def test_questions_with_the_same_words_are_one_gap() -> None:
     assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
 
 
+def test_made_up_words_fill_no_memory() -> None:
+    """With a vector of all words for each, a few hundred such questions took gigabytes."""
+    entries = [asked(" ".join(f"w{at}x{word}" for word in range(800)), author_id=at) for at in range(200)]
+    assert peak(lambda: asyncio.run(gaps(entries, None))) < 40_000_000
+
+
 async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
     async def by_first_letter(texts: Sequence[str]) -> Vectors:
         return np.array([[text.startswith("a"), text.startswith("b")] for text in texts], dtype=np.float32)

@@ -50,7 +50,7 @@ def test_every_key_is_in_the_config_below_a_comment() -> None:
 def test_examples_in_the_config_can_be_uncommented(tmp_path: Path) -> None:
     text = render_config()
     start = text.index("  llm: null\n  # llm:")
-    end = text.index("  # Show images to the LLM.")
+    end = text.index("  # Show images to the LLM")
     example = re.sub(r"^  # ", "  ", text[start:end].replace("  llm: null\n", ""), flags=re.MULTILINE)
     for name, value in (("base_url", "http://127.0.0.1/v1"), ("api_key", "x"), ("model", "m")):
         example = example.replace(f"{name}:  #", f"{name}: {value}  #")

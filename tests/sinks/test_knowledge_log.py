@@ -108,6 +108,8 @@ def test_what_is_told_of_an_update_adds_up() -> None:
 def test_a_kind_says_its_own_plural() -> None:
     kind: Any = SimpleNamespace(noun="entry", plural="entries")
     report = UpdateReport.of([kind])
-    assert report.text.startswith("0 entries: ")
+    assert report.text.startswith("no sources: ")
     report.add(Discovered({"entry": 1}))
     assert report.text.startswith("1 entry: ")
+    report.add(Discovered({"entry": 1}))
+    assert report.text.startswith("2 entries: ")

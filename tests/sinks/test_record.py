@@ -98,8 +98,13 @@ def test_who_is_forgotten_is_not_written_afterwards(tmp_path: Path) -> None:
     kept = OutcomeRecord(tmp_path, plain)
     kept.add(at(SOME_DAY))
     asyncio.run(kept.forget(at(SOME_DAY).part.author.id))
+    kept.add(at(SOME_DAY))  # the end of what they asked before comes after it
     play(kept)
     assert (days(tmp_path), list(kept.recent)) == ({}, [])
+    part = at(SOME_DAY).part
+    kept.add(replace(at(SOME_DAY), part=replace(part, messages=(replace(part.last, at=2 * SOME_DAY),))))
+    play(kept)
+    assert days(tmp_path) == {"2026-09-21.jsonl": 1}
 
 
 def test_a_run_that_leaves_nothing_writes_nothing(tmp_path: Path) -> None:

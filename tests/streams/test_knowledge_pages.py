@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.assistant.describing import NotDescribed
-from services.knowledge.source_kinds import UpdateResult
-from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.source_kinds import UpdateResult, stored_name
+from services.knowledge.source_pages import UrlRecord
 from services.knowledge.web_interface import FetchFailed, FetchTimedOut, NotModified, Page
 from tests.shelves import Shelf
 
@@ -36,7 +36,7 @@ async def test_a_page_is_fetched_kept_and_described_behind_the_files(shelf: Shel
     await shelf.update()
     assert shelf.ids == ["z.md", ONE]
     assert "About Page one" in shelf.entries
-    assert (shelf.pages / page_name(ONE)).read_text() == "Page one\n"
+    assert (shelf.pages / stored_name(ONE)).read_text() == "Page one\n"
     assert facts(shelf) == ("success", '"1"')
     assert shelf.counted == ["success"]
 
@@ -127,7 +127,7 @@ async def test_an_answer_without_text_is_an_error(shelf: Shelf, answer: Page | N
 
 async def test_a_page_whose_text_was_lost_is_fetched_whole(shelf: Shelf) -> None:
     await shelf.update()
-    (shelf.pages / page_name(ONE)).unlink()
+    (shelf.pages / stored_name(ONE)).unlink()
     shelf.web.answers[ONE] = FetchFailed("HTTP 500")
     await shelf.update()
     assert [etag for _, _, etag in shelf.web.asked] == [None]
@@ -140,7 +140,7 @@ async def test_a_page_whose_text_was_lost_is_fetched_whole(shelf: Shelf) -> None
     await asyncio.sleep(300)
     await shelf.update()
     assert shelf.describer.asked == [ONE]
-    assert (shelf.pages / page_name(ONE)).exists()
+    assert (shelf.pages / stored_name(ONE)).exists()
 
 
 async def test_what_is_pending_is_described_from_the_kept_text_while_the_page_is_away(shelf: Shelf) -> None:
@@ -205,7 +205,7 @@ async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_
     report = await shelf.update()
     assert report.settled[UpdateResult.GONE] == 1
     assert shelf.ids == []
-    assert (shelf.pages / page_name(ONE)).exists()
+    assert (shelf.pages / stored_name(ONE)).exists()
     shelf.link(ONE)
     await shelf.update()
     assert shelf.web.asked == shelf.describer.asked == []
@@ -215,7 +215,7 @@ async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_
     await asyncio.sleep(24 * HOURS)
     await shelf.update()
     assert shelf.records == {}
-    assert not (shelf.pages / page_name(ONE)).exists()
+    assert not (shelf.pages / stored_name(ONE)).exists()
 
 
 async def test_a_missing_list_is_an_error_once_there_were_pages(shelf: Shelf) -> None:
@@ -250,7 +250,7 @@ async def test_the_title_stands_above_a_text_that_does_not_open_with_it(shelf: S
     shelf.web.answers[ONE] = Page("Some text.\n", "The  title", None, None)
     shelf.web.answers[TWO] = Page("# The title\n\nSome text.\n", "The title", None, None)
     await shelf.update()
-    texts = {(shelf.pages / page_name(url)).read_text() for url in (ONE, TWO)}
+    texts = {(shelf.pages / stored_name(url)).read_text() for url in (ONE, TWO)}
     assert texts == {"# The title\n\nSome text.\n"}
 
 

@@ -411,12 +411,6 @@ async def test_a_restart_of_the_server_loses_no_count(
     assert [" no answer " in line for line in lines] == [True, False]
 
 
-@real_time
-async def test_a_bucket_that_is_not_there_is_named(processes: Processes) -> None:
-    with pytest.raises(OSError, match="the bucket nowhere cannot be read"):
-        await read(processes.streams, "nowhere")
-
-
 # Without an answer, on virtual time
 
 

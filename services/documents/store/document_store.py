@@ -21,6 +21,7 @@ from services.documents.store.protocol import (
     Origin,
     SharedNotes,
     StoredChunk,
+    StoreUnavailable,
     Unembedded,
 )
 from services.search.embedding import Vectors
@@ -75,16 +76,21 @@ class DocumentStore:
     """Keeps collections of documents. Reading a collection that does not exist gives an empty result and creates
     nothing.
     Every method raises StoreUnavailable.
+
+    Attributes:
+        has_room: tells whether more documents may be taken in. Blocking. None: they may.
     """
 
     def __init__(self, collections: Collections) -> None:
         self.collections = collections
+        self.has_room: Callable[[], bool] | None = None
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
         """Note that a document is about to come (`pending`); creates the collection if it is missing.
 
         Called again for the same attachment, it returns the same document.
         """
+        await self._look_for_room()
 
         def work(connection: sqlite3.Connection) -> Document:
             return writing.expect(connection, collection.name, origin)
@@ -204,6 +210,8 @@ class DocumentStore:
     async def _take_in(
         self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
     ) -> list[Document]:
+        if create:
+            await self._look_for_room()
         # The slow part: done before the file is locked.
         rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 
@@ -217,6 +225,10 @@ class DocumentStore:
 
         made = collection if create else None
         return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
+
+    async def _look_for_room(self) -> None:
+        if self.has_room is not None and not await in_thread(self.has_room):
+            raise StoreUnavailable("no more files and runbooks are taken in (documents.max_disk_bytes)")
 
 
 def sqlite_store(folders: Folders, *, read_only: bool = False) -> DocumentStore:

@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
@@ -386,14 +387,14 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
     """Return the head record of a document, and for each of its pieces a function that packs it when it is needed."""
     held = packed.rows[doc_id]
     body = _json({key: held[key] for key in sorted(held.keys() - {"order", "documents"})}).encode()
-    vectors = dict(_vector_pieces(packed.vectors.get(doc_id, {})))
+    vectors = {_named(blob): blob for blob in _vector_pieces(packed.vectors.get(doc_id, {}))}
     name = _named(body)
     count = len(body) // PIECE_BYTES + 1
     pieces: dict[str, Callable[[], str]] = {
         f"{name}.{at}": lambda at=at: _text(zlib.compress(body[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]))
         for at in range(count)
     }
-    pieces.update({_named(blob): lambda blob=blob: _text(blob) for blob in vectors.values()})
+    pieces.update({name: lambda blob=blob: _text(blob) for name, blob in vectors.items()})
     head = {
         "kind": "document",
         "doc_id": doc_id,
@@ -402,7 +403,7 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
         "row": _json(held["documents"]),
         "body": name,
         "count": count,
-        "vectors": " ".join(_named(vectors[group]) for group in sorted(vectors)),
+        "vectors": " ".join(vectors),
     }
     return head, pieces
 
@@ -428,14 +429,12 @@ def joined(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, b
     return rows, vectors
 
 
-def _vector_pieces(vectors: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
+def _vector_pieces(vectors: Mapping[int, bytes]) -> Iterator[bytes]:
     """Yield groups of vectors as bytes: their number, the indices of their chunks, then the vectors."""
-    groups: dict[int, list[int]] = {}
-    for index in sorted(vectors):
-        groups.setdefault(index // VECTORS_A_PIECE, []).append(index)
-    for group, indices in groups.items():
+    for _, group in groupby(sorted(vectors), lambda index: index // VECTORS_A_PIECE):
+        indices = list(group)
         numbers = np.array([len(indices), *indices], dtype="<i4").tobytes()
-        yield group, numbers + b"".join(vectors[index] for index in indices)
+        yield numbers + b"".join(vectors[index] for index in indices)
 
 
 def _vectors_in(blob: bytes) -> Iterator[tuple[int, bytes]]:

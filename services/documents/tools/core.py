@@ -288,10 +288,6 @@ FAILURES = 5
 PAUSE_SECONDS = 60.0
 
 
-class SearchFailed(Exception):
-    """The store gave no answer, even after retries."""
-
-
 class Breaker:
     """Opens after five failures in a row; after a minute one search is let through to try."""
 
@@ -431,22 +427,27 @@ class DocumentQATool:
         self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
     ) -> SearchScope | QAResult:
         """Return what may be searched, or why there is nothing. Raises ValueError as `KBConfig.get_collection_name`."""
-        try:
-            opened = await self._searched(lambda: self.shelf.open(self.config, scope_id, filters, asker))
-        except SearchFailed:
-            return no_result(self.config, Status.RETRIEVAL_ERROR)
+        opened = await self.searched(lambda: self.shelf.open(self.config, scope_id, filters, asker))
         if isinstance(opened, Status):
             return no_result(self.config, opened)
-        return unready_result(opened.visible, said) or opened
+        return opened if isinstance(opened, QAResult) else unready_result(opened.visible, said) or opened
 
     async def searched(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
-        """Run a search within this tool's time limit and retries. Returns its result, or a result that says that the
-        store does not answer.
+        """Run a search with a time limit, retries, and a pause for a store that has stopped working. Returns what
+        it gives, or a result that says that the store does not answer.
         """
-        try:
-            return await self._searched(search)
-        except SearchFailed:
-            return no_result(self.config, Status.RETRIEVAL_ERROR)
+        if not self.breaker.is_open:
+            for left in range(STORE_RETRIES, -1, -1):
+                try:
+                    async with asyncio.timeout(self.store_seconds):
+                        result = await search()
+                except (StoreUnavailable, TimeoutError) as error:
+                    log.warning("%s: search failed (%s), tries left: %d", self.config.name, type(error).__name__, left)
+                else:
+                    self.breaker.worked()
+                    return result
+            self.breaker.failed()
+        return no_result(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
         """Return a result as text for the model: the answer with its sources, cut to what the model can take."""
@@ -473,10 +474,9 @@ class DocumentQATool:
                     vectors.append(None)
             return vectors[0] if vectors else None
 
-        try:
-            found = await self._searched(lambda: asked.scope.retrieve(asked.plan, asked.resolved, asked.k, vector))
-        except SearchFailed:
-            return replace(no_result(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
+        found = await self.searched(lambda: asked.scope.retrieve(asked.plan, asked.resolved, asked.k, vector))
+        if isinstance(found, QAResult):
+            return replace(found, query_used=asked.resolved.query)
         retrieved = time.perf_counter()
         documents, visible = asked.scope.documents, asked.scope.visible
         said = self._phrases(asked.resolved.question)
@@ -520,21 +520,3 @@ class DocumentQATool:
         questions = normalised(resolved.question), normalised(resolved.query), resolved.how, understood, anchors
         settings = self.config.name, asked.k, tuple(sorted(asked.filters.items())), self.synthesiser.id, embedder
         return asked.scope.name, asked.scope.version, *questions, *settings
-
-    async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
-        """Run a search with a time limit, retries, and a pause for a store that has stopped working. Raises
-        SearchFailed.
-        """
-        if self.breaker.is_open:
-            raise SearchFailed
-        for left in range(STORE_RETRIES, -1, -1):
-            try:
-                async with asyncio.timeout(self.store_seconds):
-                    result = await search()
-            except (StoreUnavailable, TimeoutError) as error:
-                log.warning("%s: search failed (%s), tries left: %d", self.config.name, type(error).__name__, left)
-            else:
-                self.breaker.worked()
-                return result
-        self.breaker.failed()
-        raise SearchFailed

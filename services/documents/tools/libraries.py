@@ -10,7 +10,7 @@ from typing import Any, Literal
 from services.documents.results import Status, ToolContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
-from services.knowledge import LibrarySearch, SourceUnavailable, bare_name, pair_for_model, unowned
+from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, unowned
 from services.search import StoredPassage
 
 Metadata = Mapping[str, str]
@@ -161,19 +161,15 @@ class KBConfig:
 
         The wording is fixed, also for a single chunk: `(1 chunks, …)`.
         """
-        if not sources:
-            return answer
-        named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
-        more = f" (+{left} more)" if left > 0 else ""
         relevance = round(min(max(confidence, 0.0), 1.0) * 100)
-        return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
+        return self.shown(answer, sources, f" ({chunk_count} chunks, {relevance}% relevance)")
 
-    def shown(self, answer: str, sources: Sequence[str]) -> str:
+    def shown(self, answer: str, sources: Sequence[str], figures: str = "") -> str:
         """Return the answer with its sources for people: names only."""
         if not sources:
             return answer
         named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
-        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}"
+        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}{figures}"
 
     def no_result_message(self, reason: Status) -> str:
         """Return the sentence for a missing answer, without the details that the core adds."""
@@ -207,8 +203,8 @@ async def _section(search: LibrarySearch, passage: StoredPassage) -> str:
 
 def _about_article(passage: StoredPassage) -> Metadata:
     name = bare_name(passage.source_id)
-    is_page = name.startswith(("http://", "https://"))
-    category = name.split("/")[2] if is_page else name.rpartition("/")[0]  # the site, or the folder
+    url = address_in(passage.source_id)
+    category = name.rpartition("/")[0] if url is None else url.split("/")[2]  # the folder, or the site
     title = (passage.title or name.rsplit("/", 1)[-1])[:_TITLE_CHARS]
     return {"kb_article_id": name, "title": title, "category": category, "heading": " › ".join(passage.headings)}
 

@@ -105,37 +105,31 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFile:
-    """Answers line queries over the files of the case evidence tool, by that tool's rules of access."""
-
-    evidence: DocumentQATool
-
-    async def ask(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> QAResult:
-        """Answer a query. Never raises but for a cancelled call. `INVALID`: an argument is wrong, and the answer says
-        how.
-        """
-        opened = await self.evidence.scope_for(ctx)
-        if isinstance(opened, QAResult):
-            return opened
-        assert isinstance(opened, FileScope), "files are evidence"  # noqa: S101 (tells the type checker)
-        scope = opened.scope
-        try:
-            query = line_query.read(arguments, scope.documents)
-            found = await self.evidence.searched(lambda: query_lines.answer(scope, query))
-        except QueryRefused as wrong:
-            return QAResult(str(wrong), Status.INVALID)
-        if isinstance(found, QAResult):
-            return found
-        return QAResult(
-            answer=found.text,
-            status=Status.OK if found.total else Status.NOT_FOUND,
-            sources=tuple(doc.filename for doc in query.documents),
-            chunk_count=len(found.citations),
-            confidence=1.0 if found.total else 0.0,
-            citations=found.citations,
-            plan={"count": found.total},
-        )
+async def query_file(evidence: DocumentQATool, ctx: ToolContext, arguments: Mapping[str, Any]) -> QAResult:
+    """Answer a line query over the files of the case evidence tool, by that tool's rules of access. Never raises but
+    for a cancelled call. `INVALID`: an argument is wrong, and the answer says how.
+    """
+    opened = await evidence.scope_for(ctx)
+    if isinstance(opened, QAResult):
+        return opened
+    assert isinstance(opened, FileScope), "files are evidence"  # noqa: S101 (tells the type checker)
+    scope = opened.scope
+    try:
+        query = line_query.read(arguments, scope.documents)
+        found = await evidence.searched(lambda: query_lines.answer(scope, query))
+    except QueryRefused as wrong:
+        return QAResult(str(wrong), Status.INVALID)
+    if isinstance(found, QAResult):
+        return found
+    return QAResult(
+        answer=found.text,
+        status=Status.OK if found.total else Status.NOT_FOUND,
+        sources=tuple(doc.filename for doc in query.documents),
+        chunk_count=len(found.citations),
+        confidence=1.0 if found.total else 0.0,
+        citations=found.citations,
+        plan={"count": found.total},
+    )
 
 
 log = logging.getLogger(__name__)
@@ -263,7 +257,7 @@ class Toolset:
 
     async def query(self, arguments: Mapping[str, Any]) -> QAResult:
         """Run a line query on the files of the thread (`query_file`). Never raises but for a cancelled call."""
-        result = await QueryFile(self._tools[CASE]).ask(self._context, arguments)
+        result = await query_file(self._tools[CASE], self._context, arguments)
         self._found.append((QUERY_FILE, result))
         if result.status is Status.OK:
             # Lines hold what was asked for literally, also those that were only counted.

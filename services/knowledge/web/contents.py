@@ -6,9 +6,14 @@ import codecs
 import io
 import logging
 import re
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from clock import Run, WorkStopped
 from services.knowledge.web_interface import FetchFailed, PageText
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # It reports every irregularity, and most files have many.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -37,10 +42,17 @@ class Extraction:
         """Extract the text of a body, as `read` does; takes no virtual time. Raises FetchFailed: as `read`, or it was
         cut off.
         """
-        try:
-            return await self._run(read, body, content_type, self._max_bytes)
-        except WorkStopped as error:
-            raise FetchFailed(f"its text cannot be read: {error}") from None
+        return await parsed(self._run, "its text", read, body, content_type, self._max_bytes)
+
+
+async def parsed(run: Run, what: str, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Parse what a server sent in a process of its own: anybody may have made it. Raises FetchFailed: as `work`, or it
+    was cut off; `what` begins the message then.
+    """
+    try:
+        return await run(work, *args, **kwargs)
+    except WorkStopped as error:
+        raise FetchFailed(f"{what} cannot be read: {error}") from None
 
 
 def media_type(content_type: str, body: bytes) -> str:

@@ -9,8 +9,8 @@ from clock import Run
 from services.knowledge.web.client import CheckedClient, ask, content_type, validators
 from services.knowledge.web.contents import Extraction
 from services.knowledge.web.git_http import GitFetcher
-from services.knowledge.web.page_lists import PageListFetcher
-from services.knowledge.web_interface import ClosableWeb, Fetched, NotModified, Page, WebFetchers
+from services.knowledge.web.reading import CheckedReader
+from services.knowledge.web_interface import Fetched, NotModified, Page, Web, WebFetchers
 
 
 class RendererMissing(Exception):
@@ -26,8 +26,7 @@ def open_web(
     requests_per_second: float,
     private_hosts: Collection[str],
 ) -> WebFetchers:
-    """Return the fetchers of pages, lists of pages and repositories. Nothing is dialled or started yet; close `pages`
-    at the end.
+    """Return the fetchers of a run. Nothing is dialled or started yet; close `pages` at the end.
 
     `run`: where text is read out of what was fetched. The other arguments are those of `kb`: `web_fetch_renderer`,
     `web_fetch_timeout_seconds`, `max_source_bytes`, `url_requests_per_second` and `web_fetch_private_hosts`.
@@ -42,12 +41,11 @@ def open_web(
         private_hosts=private_hosts,
     )
     extraction = Extraction(run, max_bytes=max_bytes)
-    return WebFetchers(
-        _pages(renderer, client, extraction, timeout_seconds), PageListFetcher(client, run), GitFetcher(client, run)
-    )
+    pages = _pages(renderer, client, extraction, timeout_seconds)
+    return WebFetchers(pages, CheckedReader(client, run), GitFetcher(client, run))
 
 
-def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout_seconds: float) -> ClosableWeb:
+def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout_seconds: float) -> Web:
     if renderer == "http":
         return WebFetcher(client, extraction)
     try:

@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from clock import Run, WorkStopped
+from clock import Run
 from services.knowledge.web.client import CheckedClient
+from services.knowledge.web.contents import parsed
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
-
-Read = TypeVar("Read")
 
 MOST_PACK_BYTES = 64 * 1024 * 1024
 """What one answer may have: contents, packed."""
@@ -33,6 +31,7 @@ _ASKING = {
     "Content-Type": "application/x-git-upload-pack-request",
     "Accept": "application/x-git-upload-pack-result",
 }
+_SENT = "what the server sent"
 _DATA, _ERROR = 1, 3
 """Bands of an answer; the second is for people."""
 
@@ -58,14 +57,14 @@ class GitFetcher:
         from services.knowledge.web.git_packs import read_blobs, read_pack  # noqa: PLC0415 (takes a while to import)
 
         pack = await self._pack(service, [commit], can_filter=can_filter)
-        files = await self._read(read_pack, pack, commit, taken)
+        files = await parsed(self._run, _SENT, read_pack, pack, commit, taken)
         missing = wanted(files.blobs) - files.texts.keys()
         if not missing:
             return files
         if not can_filter:
             raise FetchFailed("what the server sent lacks files of the commit")
         more = await self._pack(service, sorted(missing), can_filter=False)
-        return replace(files, texts={**files.texts, **await self._read(read_blobs, more, missing)})
+        return replace(files, texts={**files.texts, **await parsed(self._run, _SENT, read_blobs, more, missing)})
 
     async def _service(self, url: str) -> tuple[str, bool]:
         """Where to ask, after redirects, and whether contents can be left out."""
@@ -74,7 +73,7 @@ class GitFetcher:
             hint = "; a private repository cannot be read" if answer.status in {401, 403, 404} else ""
             raise FetchFailed(f"the server answered HTTP {answer.status}{hint}")
         found = str(answer.url.with_query(None))
-        lines = await self._read(_lines_in, answer.body)
+        lines = await parsed(self._run, _SENT, _lines_in, answer.body)
         if not found.endswith("/info/refs") or b"version 2" not in lines:
             raise FetchFailed("there is no git repository, or its server does not speak version 2 of git's protocol")
         if b"object-format=sha256" in lines:
@@ -86,7 +85,7 @@ class GitFetcher:
         names = [f"refs/heads/{branch}", f"refs/tags/{branch}"] if branch else ["HEAD"]
         request = _request("ls-refs", [*(f"ref-prefix {name}" for name in names)])
         answer = await self._ask(service, request, _MOST_REFS_BYTES)
-        refs = await self._read(_refs_in, answer, names)
+        refs = await parsed(self._run, _SENT, _refs_in, answer, names)
         commit = next((refs[name] for name in names if name in refs), None)
         if commit is None:
             raise FetchFailed(f"it has no branch or tag {branch!r}" if branch else "there is no commit in it")
@@ -97,20 +96,13 @@ class GitFetcher:
         if can_filter:
             options.insert(0, "filter blob:none")
         answer = await self._ask(service, _request("fetch", options), MOST_PACK_BYTES)
-        return await self._read(_pack_in, answer)
+        return await parsed(self._run, _SENT, _pack_in, answer)
 
     async def _ask(self, service: str, request: bytes, most: int) -> bytes:
         answer = await self._client.post(service, request, _ASKING, max_bytes=most, seconds=PACK_SECONDS)
         if answer.status not in PAGES:
             raise FetchFailed(f"the server answered HTTP {answer.status}")
         return answer.body
-
-    async def _read(self, work: Callable[..., Read], *args: object) -> Read:
-        """Read what a server sent in another process: anybody may have made it."""
-        try:
-            return await self._run(work, *args)
-        except WorkStopped as error:
-            raise FetchFailed(f"what the server sent cannot be read: {error}") from None
 
 
 def _request(command: str, arguments: Iterable[str]) -> bytes:

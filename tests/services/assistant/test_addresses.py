@@ -7,6 +7,7 @@ import time
 import pytest
 
 from services.assistant import Addresses
+from services.knowledge import TextFiles, kinds
 from services.search import StoredPassage
 from services.search.text import SiteGenerator
 
@@ -212,12 +213,15 @@ def test_another_kind_of_source_gets_no_address_of_the_documents() -> None:
     assert SITE.absolute("See [this](other.md).", "kb:faq:ports-and-firewalls") == "See this."
 
 
-def test_a_kind_of_sources_says_where_its_own_are() -> None:
-    def address(source_id: str) -> str | None:
-        found = source_id.removeprefix("feed:")
-        return None if found == source_id else f"https://news.example/{found}"
+def test_a_kind_of_sources_says_where_its_own_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Feeds(TextFiles):
+        @staticmethod
+        def address(source_id: str) -> str | None:
+            found = source_id.removeprefix("feed:")
+            return None if found == source_id else f"https://news.example/{found}"
 
-    site = Addresses({"": "https://docs.example"}, of_kinds=[address])
+    monkeypatch.setattr(kinds, "KINDS", [Feeds])
+    site = Addresses({"": "https://docs.example"})
     kept = StoredPassage("kb:feed:may/first", "A", "", 0, ("A",), "ports", "text")
     assert site.section(kept) == "https://news.example/may/first"  # its text has no anchors
     assert site.absolute("[b](b.md)", "kb:feed:may/first") == "[b](<https://news.example/may/b.md>)"

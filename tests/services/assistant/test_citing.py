@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant.citations import cited_in, linkable_texts, links_block
+from services.assistant.citations import cited_in, linkable_texts, links_block, remove_foreign_links
 from services.knowledge.library import Source
 
 
@@ -50,6 +50,12 @@ def test_linkable_is_what_sources_the_team_and_the_asker_wrote_and_nobody_else()
     )
     texts = linkable_texts([Source("kb:https://a.example", "page"), Source("kb:b", "file")], conversation)
     assert [text for text in texts if text] == ["page", "file", "https://a.example", "team", "asker"]
+
+
+def test_an_answer_may_repeat_the_address_at_which_a_host_shows_a_file_of_a_repository() -> None:
+    url = "https://github.com/example/mill/blob/HEAD/docs/setup.md"
+    texts = linkable_texts([Source("kb:git:github.com/example/mill//docs/setup.md", "Grease it.")], Conversation(()))
+    assert remove_foreign_links(f"See <{url}>.", texts) == f"See <{url}>."
 
 
 def test_of_what_the_team_has_taught_only_its_own_words_are_linkable() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,21 @@ async def replies(talk: Talk, *messages: Message) -> Sequence[Message]:
 async def captured(talk: Talk, *messages: Message, rules: ContextRules | None = None) -> tuple[str, list[Message]]:
     name, found = await context_of(talk, rules).captured(talk.part(*messages))
     return name, list(found)
+
+
+async def test_a_long_conversation_is_freed_of_secrets_beside_the_loop() -> None:
+    talk, threads = Talk(), set[threading.Thread]()
+
+    def redact(text: str) -> str:
+        threads.add(threading.current_thread())
+        return text.upper()
+
+    context = context_of(talk, ContextRules(redact=redact))
+    short, long = [talk.says(ANN, "why?")], [talk.says(ANN, "a" * 4_000) for _ in range(9)]
+    assert [turn.text for turn in (await context.conversation(short, frozenset(), {})).turns] == ["WHY?"]
+    assert threads == {threading.current_thread()}
+    assert {turn.text for turn in (await context.conversation(long, frozenset(), {})).turns} == {"A" * 4_000}
+    assert len(threads) > 1
 
 
 # What an answer is told

@@ -8,6 +8,7 @@ import pytest
 
 from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, TextFiles
 from services.knowledge.file_selection import BUILD_FILE, LICENCE, NO_TEXT, PEOPLE, PRIVATE, SOURCE_CODE
+from tests.shelves import source_setup
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,6 @@ def test_globs_choose_and_exclusion_wins() -> None:
 def test_what_is_not_chosen_is_not_even_read(tmp_path: Path) -> None:
     for name in ("a.md", "logo.svg", "app.js"):
         (tmp_path / name).write_text("# A\n")
-    listing = TextFiles(tmp_path, max_bytes=100).list_sources({}, 0)
+    listing = TextFiles(source_setup(tmp_path, 100)).list_sources({}, 0)
     assert listing.due == ["a.md"]
     assert listing.left_out == {"app.js": SOURCE_CODE, "logo.svg": NO_TEXT}

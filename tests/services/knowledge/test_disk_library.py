@@ -18,6 +18,7 @@ from services.knowledge.library import DiskLibrary, Library, Source, SourceUnava
 from services.knowledge.source_files import TextFiles
 from services.knowledge.source_pages import WebPages
 from services.storage import confined
+from tests.shelves import source_setup
 
 PAGE = "https://example.org/faq?a=1"
 
@@ -43,8 +44,8 @@ class Shelf:
         return DiskLibrary(
             index_path=self.index,
             kinds=(
-                TextFiles(self.sources, max_bytes=max_source_bytes),
-                WebPages(self.root / "links.txt", self.web, max_bytes=max_source_bytes),
+                TextFiles(source_setup(self.sources, max_source_bytes)),
+                WebPages(source_setup(self.sources, max_source_bytes)),
             ),
             team_index_path=self.team_index,
             team_topics_dir=self.topics,

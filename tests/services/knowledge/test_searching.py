@@ -14,11 +14,12 @@ import pytest
 
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
 from services.knowledge.library_search import REFRESH_SECONDS, article_of
-from services.knowledge.source_kinds import Text
+from services.knowledge.source_kinds import SourceSetup, Text
 from services.search import NOTHING, Found, Level, PassageStore, PreparedSource, QueryVector, find, passage_store
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
+from tests.shelves import source_setup
 
 MILL = "# Mills\n\nThe wheel of the mill turns in the river.\n\n## Ice\n\nIn frost the wheel is lifted by a chain.\n"
 PRESS = "# Presses\n\nThe lever of the press is pulled twice.\n"
@@ -28,8 +29,8 @@ TOPIC = "--- QA ---\nid: qa_1\ntimestamp: t\nUser: Does the sluice freeze?\nTeam
 class CountedFiles(TextFiles):
     """Knows which files were read."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, max_bytes=2_000_000)
+    def __init__(self, setup: SourceSetup) -> None:
+        super().__init__(setup)
         self.names: list[str] = []
 
     def read(self, source_id: str) -> Text:
@@ -59,7 +60,7 @@ class Folder:
         self.root, self.sources, self.topics = root, root / "sources", root / "topics"
         for folder in (self.sources, self.topics):
             folder.mkdir()
-        self.files = CountedFiles(self.sources)
+        self.files = CountedFiles(source_setup(self.sources, 2_000_000))
         self.embedder: CountingEmbedder | PackagedEmbedder | None = None
         self.opened: list[LibrarySearch] = []
 

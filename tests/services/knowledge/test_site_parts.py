@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from services.knowledge.file_selection import (
     sphinx_excludes,
     with_parts,
 )
+from tests.shelves import source_setup
 
 
 def write(folder: Path, **texts: str) -> None:
@@ -105,7 +107,7 @@ def test_a_listing_says_why_each_file_is_no_page(tmp_path: Path) -> None:
         docs__deep__tips_DOT_rst="C\n=\n",
         docs__ports_DOT_rst_DOT_inc="Port 80.\n",
     )
-    listing = TextFiles(tmp_path, max_bytes=1_000).list_sources({}, 0)
+    listing = TextFiles(source_setup(tmp_path, 1_000)).list_sources({}, 0)
     assert listing.due == ["docs/deep/tips.rst", "docs/index.rst"]
     assert {name: listing.left_out[name] for name in ("docs/old/a.rst", "docs/tips.rst", "docs/ports.rst.inc")} == {
         "docs/old/a.rst": LEFT_OUT_BY_SPHINX,
@@ -121,7 +123,7 @@ async def test_a_draft_is_left_out_and_a_page_is_read_with_its_parts(tmp_path: P
         b_DOT_rst="B\n=\n\n.. include:: p.inc\n",
         p_DOT_inc="Port 80.\n",
     )
-    files = TextFiles(tmp_path, max_bytes=1_000)
+    files = TextFiles(source_setup(tmp_path, 1_000))
     listing = files.list_sources({}, 0)
     assert listing.due == ["a.md", "b.rst"]
     draft, page = [each for name in listing.due for each in await files.fetch({name: None})]
@@ -166,5 +168,6 @@ def test_what_is_kept_out_is_included_by_no_page(tmp_path: Path, exclude: list[s
     write(tmp_path, a_DOT_rst=f".. include:: {part}\n")
     (tmp_path / part).parent.mkdir(exist_ok=True)
     (tmp_path / part).write_text("what is in it")
-    text = TextFiles(tmp_path, max_bytes=1_000, choice=PathFilter(exclude=exclude)).read("a.rst").text
+    setup = replace(source_setup(tmp_path, 1_000), choice=PathFilter(exclude=exclude))
+    text = TextFiles(setup).read("a.rst").text
     assert ("what is in it" in text) == included

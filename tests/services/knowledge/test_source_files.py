@@ -11,10 +11,11 @@ from operators.updating import gone
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import LeftOut, Settled, Trouble
 from services.storage import confined
+from tests.shelves import source_setup
 
 
 async def test_a_file_that_is_gone_before_it_is_read_is_left_to_the_next_update(tmp_path: Path) -> None:
-    found = await TextFiles(tmp_path, max_bytes=1000).fetch({"guide.md": None})
+    found = await TextFiles(source_setup(tmp_path, 1000)).fetch({"guide.md": None})
     assert found == [LeftOut("guide.md", "it is gone")]
 
 
@@ -27,13 +28,13 @@ async def test_a_file_that_cannot_be_read_is_reported_and_changes_nothing(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(confined, "read", refuse)
-    found = await TextFiles(tmp_path, max_bytes=1000).fetch({"guide.md": None})
+    found = await TextFiles(source_setup(tmp_path, 1000)).fetch({"guide.md": None})
     assert found == [Trouble("guide.md", "read", "Permission denied")]
 
 
 @pytest.mark.parametrize(("hours", "events"), [(1, 0), (25, 1)])
 def test_what_is_gone_is_remembered_for_a_day(tmp_path: Path, hours: int, events: int) -> None:
-    files = TextFiles(tmp_path, max_bytes=1000)
+    files = TextFiles(source_setup(tmp_path, 1000))
     record = FileRecord.new(rfc3339(0), file=FileFacts("guide.md", 5, 1))
     (first,) = gone(record, files, 0.0)
     assert isinstance(first, Settled)

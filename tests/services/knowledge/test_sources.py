@@ -9,10 +9,13 @@ import pytest
 
 from clock import from_rfc3339
 from services.knowledge.cache import hash_text
-from services.knowledge.links_file import LineStates, RefreshSchedule
+from services.knowledge.links_file import SiteLine
+from services.knowledge.refreshed_lines import Failed
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
-from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due, page_name
+from services.knowledge.source_kinds import RefreshSchedule, stored_name
+from services.knowledge.source_pages import SiteState, UrlFacts, UrlRecord, WebPages, is_due
 from services.storage import OutsideFolder
+from tests.shelves import source_setup
 
 
 def test_names_and_kinds_that_are_no_sources(tmp_path: Path) -> None:
@@ -75,7 +78,7 @@ def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeyp
 
 def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes("\ufeffMany good letters and one ".encode() + b"\xe4")
-    found = TextFiles(tmp_path, max_bytes=100).read("a.md")
+    found = TextFiles(source_setup(tmp_path, 100)).read("a.md")
     assert found.text == "Many good letters and one \ufffd"
     assert not found.flaw
     assert found.signature[1] == 30
@@ -87,7 +90,7 @@ def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: P
 )
 def test_what_is_no_text_is_never_described(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "a.md").write_bytes(data)
-    assert reason in TextFiles(tmp_path, max_bytes=10).read("a.md").flaw
+    assert reason in TextFiles(source_setup(tmp_path, 10)).read("a.md").flaw
 
 
 def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
@@ -99,7 +102,7 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
     (sources / "in").symlink_to(sources / "a.md")
     (sources / "a.md").write_text("A")
     os.mkfifo(sources / "pipe")
-    files = TextFiles(sources, max_bytes=10)
+    files = TextFiles(source_setup(sources, 10))
     assert files.read("in").text == "A"
     for name in ("out", "pipe", "../secret", ".hidden"):
         with pytest.raises(OutsideFolder):
@@ -116,7 +119,7 @@ def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: 
     facts = UrlFacts(url, at, None, None, "success", "2026-01-04T00:00:00Z", "monday")
     record = UrlRecord.new(at, url=facts).holding(hash_text("Rye"))
     now = from_rfc3339(at) + days * 86_400
-    assert is_due(url, record, frozenset({page_name(url)}), now, RefreshSchedule(), lastmod) is due
+    assert is_due(url, record, frozenset({stored_name(url)}), now, RefreshSchedule(), lastmod) is due
 
 
 @pytest.mark.parametrize(
@@ -135,13 +138,19 @@ def test_what_failed_is_asked_for_at_once_where_somebody_waits(
     assert schedule.is_due(next_at, 10, failed=failed) is due
 
 
-def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None:
-    kept = LineStates(tmp_path / "lines", dict[str, int])
-    kept.forget_others([["a"]])
-    kept.write(["a", 1], {"x": 1})
-    kept.write(["a", 2], {"x": 2})
-    kept.forget_others([["a", 2]])
-    assert (kept.read(["a", 1]), kept.read(["a", 2])) == (None, {"x": 2})
-    (damaged,) = (tmp_path / "lines").iterdir()
-    damaged.write_text('{"x": "many"}')
-    assert kept.read(["a", 2]) is None
+class Asked(WebPages):
+    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+        return SiteState(robots=line.url)
+
+
+async def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None:
+    kind = Asked(source_setup(tmp_path / "sources"))
+    a, b = (SiteLine("", "llms", f"https://{name}.example/llms.txt") for name in "ab")
+    for lines in ([a], [a, b], [b]):
+        kind.setup.links_file.write_text("".join(f"{line.text}\n" for line in lines))
+        assert await kind.survey(0) == []
+    assert kind.known(a) is None
+    assert (kind.known(b) or SiteState()).robots == b.url
+    (damaged,) = (kind.setup.cache_dir / "sites").iterdir()
+    damaged.write_text('{"pause": "long"}')
+    assert kind.known(b) is None

@@ -118,6 +118,21 @@ def test_a_person_is_forgotten_in_what_was_put_off_as_well(tmp_path: Path) -> No
     assert [each.conflicts for each in noted(tmp_path)] == [(Remark(pair.id, REMOVED),)]
 
 
+def test_what_a_model_says_of_a_person_who_was_forgotten_meanwhile_is_not_noted(tmp_path: Path) -> None:
+    """Pitfall 67."""
+    theirs, others = captured(1), captured(2)
+    others = replace(others, author_ids=tuple(each + 1_000 for each in others.author_ids))
+    store(tmp_path, theirs, others)
+    library = opened(tmp_path)
+    library.decide(added(theirs, "gpu"))
+    library.forget(theirs.author_ids[0])
+    remark = Remark(theirs.id, "that she lives in Ghent")
+    library.decide(replace(added(others, "gpu"), superseded_parts=(remark,), conflicts=(remark,)), others)
+    last = noted(tmp_path)[-1]
+    assert {each.what for each in (*last.superseded_parts, *last.conflicts)} == {REMOVED}
+    assert "Ghent" not in "".join(topic.text for topic in library.topics.values())
+
+
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     store(tmp_path, ONE, TWO)
     library = opened(tmp_path)

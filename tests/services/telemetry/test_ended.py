@@ -28,6 +28,13 @@ def plain(text: str) -> str:
     return text
 
 
+def test_of_a_very_long_question_the_beginning_is_recorded_without_its_secrets() -> None:
+    asked = outcome()
+    long = replace(asked.part.last, text="word " * 2_000 + "the end")
+    entry = ended(replace(asked, part=replace(asked.part, messages=(long,))), lambda text: text.replace("word", "*"))
+    assert entry.question == ("* " * 2_000).strip()
+
+
 def test_an_outcome_is_read_as_it_was_written() -> None:
     entry = ended(
         outcome(

@@ -11,7 +11,7 @@ from services.documents.asking import line_query
 from services.documents.results import QAResult, Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoredLine
-from services.documents.tools.toolset import QueryFile, Toolset
+from services.documents.tools.toolset import Toolset, query_file
 from tests.services.documents import cases
 
 AUTH = """\
@@ -37,7 +37,7 @@ async def store(tmp_path: Path) -> DocumentStore:
 
 async def ask(store: DocumentStore, **form: Any) -> QAResult:
     evidence = cases.tools_over(store)["answer_from_case_evidence"]
-    return await QueryFile(evidence).ask(cases.context(), form)
+    return await query_file(evidence, cases.context(), form)
 
 
 def lines(result: QAResult) -> list[int]:
@@ -207,7 +207,7 @@ async def test_a_wrong_form_is_refused_in_one_sentence(store: DocumentStore, for
 async def test_who_may_ask_is_as_for_the_case_evidence(store: DocumentStore) -> None:
     evidence = cases.tools_over(store)["answer_from_case_evidence"]
     for stranger in (cases.context(guild=8), cases.context(cases.OTHER_THREAD)):
-        found = await QueryFile(evidence).ask(stranger, {"all_of": ["root"]})
+        found = await query_file(evidence, stranger, {"all_of": ["root"]})
         assert found.status in {Status.DENIED, Status.NOT_INDEXED}
         assert "root" not in found.answer
 

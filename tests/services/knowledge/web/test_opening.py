@@ -8,7 +8,7 @@ import pytest
 
 from clock import Run
 from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
-from services.knowledge.web_interface import ClosableWeb, FetchFailed
+from services.knowledge.web_interface import FetchFailed, Web
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def opened(renderer: str, run: Run = in_thread) -> ClosableWeb:
+def opened(renderer: str, run: Run = in_thread) -> Web:
     return open_web(
         run,
         renderer="browser" if renderer == "browser" else "http",

@@ -1,5 +1,5 @@
-"""Fetches and reads sitemaps, llms.txt and robots.txt. Anybody may have written them, so `read_list` and `pause_in`
-run in processes of their own (`clock.Processes`).
+"""Reads sitemaps, llms.txt and robots.txt. Anybody may have written them, so `read_list` and `pause_in` run in
+processes of their own (`clock.Processes`), and what only these need is imported there.
 """
 
 from __future__ import annotations
@@ -7,20 +7,16 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urljoin, urlsplit, urlunsplit
 from xml.parsers import expat
 
-from clock import Run, WorkStopped
 from services.knowledge.file_selection import LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
 from services.knowledge.links_file import SiteLine, site_host, unfit
-from services.knowledge.source_pages import BEYOND
-from services.knowledge.web.client import CheckedClient, ask, validators
-from services.knowledge.web.contents import decode
-from services.knowledge.web.exchange import PAGES
-from services.knowledge.web_interface import FetchFailed, NotModified, PageList
+from services.knowledge.web_interface import FetchFailed
 
+BEYOND = "beyond kb.max_pages_per_site"
 MOST_BYTES = 50 * 1024 * 1024
 """Of a sitemap, packed or not (sitemaps.org)."""
 LONGEST_PAUSE = 30.0
@@ -31,6 +27,23 @@ AGENT = "Millrace"
 _GZIP = b"\x1f\x8b"
 _AUTO = 32 + zlib.MAX_WBITS
 _LONGEST_URL, _LONGEST_TIME = 2048, 40
+
+
+@dataclass(frozen=True, slots=True)
+class PageList:
+    """One document of a site: the pages that it lists, or the further lists.
+
+    Attributes:
+        pages: addresses, each once, in order, with when it says that they were last changed (empty: it does not).
+        lists: addresses of further lists, likewise.
+        left_out: why others are none of them, and how many.
+    """
+
+    pages: dict[str, str] = field(default_factory=dict[str, str])
+    lists: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 _MADE = (".pdf", ".php", ".pl")
@@ -113,6 +126,8 @@ _Found = tuple[Literal["page", "list"], str, str]
 def _llms(body: bytes) -> Iterator[_Found]:
     from markdown_it import MarkdownIt  # noqa: PLC0415 (as above)
 
+    from services.knowledge.web.contents import decode  # noqa: PLC0415 (as above)
+
     if len(body) > MOST_BYTES:
         raise FetchFailed(_TOO_LARGE)
     text = decode(body, None)
@@ -129,6 +144,8 @@ def _llms(body: bytes) -> Iterator[_Found]:
 
 
 def _sitemap(body: bytes) -> Iterator[_Found]:
+    from services.knowledge.web.contents import decode  # noqa: PLC0415 (as above)
+
     data = _unpacked(body)
     if data.lstrip(b"\xef\xbb\xbf\xff\xfe\xfe\xff \t\r\n\0")[:1] == b"<":
         yield from _Xml().read(data)
@@ -212,50 +229,3 @@ def _local(name: str) -> str:
 
 def _refuse(*_: object) -> None:
     raise FetchFailed("it is no sitemap: it declares a document type")
-
-
-MOST_ROBOTS_BYTES = 512 * 1024
-"""RFC 9309 asks for 500 KiB at least."""
-_NONE_FROM, _NONE_TO = 400, 500
-"""Statuses that mean: there is no robots.txt, so nothing is forbidden (RFC 9309, 2.3.1.3)."""
-_TOO_MANY = 429
-
-
-class PageListFetcher:
-    """A `SiteWeb` over the checked client. `run`: runs the parsers in other processes."""
-
-    def __init__(self, client: CheckedClient, run: Run) -> None:
-        self._client, self._run = client, run
-
-    async def page_list(self, line: SiteLine, url: str, known: PageList | None, robots: str, most: int) -> PageList:
-        etag, last_modified = (None, None) if known is None else (known.etag, known.last_modified)
-        answer = await ask(self._client, url, etag, last_modified, max_bytes=MOST_BYTES)
-        if isinstance(answer, NotModified):
-            if known is None:
-                raise FetchFailed("the server says that nothing has changed, although no earlier version was named")
-            return replace(
-                known,
-                etag=answer.etag or known.etag,
-                last_modified=answer.last_modified or known.last_modified,
-            )
-        try:
-            listed = await self._run(read_list, answer.body, str(answer.url), line, robots, most)
-        except WorkStopped as error:
-            raise FetchFailed(f"it cannot be read: {error}") from None
-        etag, last_modified = validators(answer.headers)
-        return replace(listed, etag=etag, last_modified=last_modified)
-
-    async def robots(self, url: str) -> tuple[str, float]:
-        answer = await self._client.get(urljoin(url, "/robots.txt"), max_bytes=MOST_ROBOTS_BYTES)
-        if _NONE_FROM <= answer.status < _NONE_TO and answer.status != _TOO_MANY:
-            return "", 0.0
-        if answer.status not in PAGES:
-            raise FetchFailed(f"HTTP {answer.status}")
-        text = decode(answer.body, None)
-        try:
-            return text, await self._run(pause_in, text)
-        except WorkStopped as error:
-            raise FetchFailed(f"it cannot be read: {error}") from None
-
-    def pause(self, url: str, seconds: float) -> None:
-        self._client.pause(url, seconds)

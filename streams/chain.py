@@ -1,0 +1,99 @@
+"""The answer chain: its steps, under which conditions they are there, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from dataflow.metering import Gauge
+from model.outcomes import Outcome
+from model.servers import Servers
+from operators.answering import (
+    Ask,
+    announce,
+    gate,
+    generate,
+    load,
+    read_again,
+    retrieve,
+    select,
+    speculative_selection,
+    verify,
+)
+from operators.pointing import add_links, point
+from operators.step import Step, in_order, step
+from services.assistant import Inquiry, Unanswered
+from streams.server_context import ServerContext, for_server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRules:
+    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
+
+    graph_timeout_seconds: float = 200.0
+    max_concurrent_answers: int = 32
+    max_waiting_answers: int = 1000
+    max_sources: int = 3
+    max_index_entries: int = 30
+    max_source_chars: int = 24_000
+    max_answer_chars: int = 3000
+    require_citations: bool = False
+    enable_verification: bool = False
+    speculate: bool = False
+    thread_reuse_seconds: float = 900.0
+
+
+def chain(
+    servers: Servers[ServerContext],
+    rules: AnswerRules,
+    gauge: Gauge | None = None,
+    *,
+    public: bool = True,
+) -> Step:
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `steps` says which
+    there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
+
+    gathered  --q1--q2--q3-------|
+    gate      ---q1--o---q3------|      q2 was chatter
+    generate  -----q1------u-----|      the sources did not hold q3's answer: it is unanswered
+    point     -----q1------p-----|      but whoever asked the bot is told where to look
+    """
+    most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
+
+    def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
+        return step(name, for_server(make, servers), most, gauge)
+
+    def selected(at: ServerContext) -> Ask:
+        return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
+
+    def loaded(at: ServerContext) -> Ask:
+        return load(at.library, at.search, rules.max_source_chars)
+
+    def gated(at: ServerContext) -> Ask:
+        guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
+        return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
+
+    def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+        return point(at.search, at.repeats, at.addresses, at.pointing)
+
+    def generated(at: ServerContext) -> Ask:
+        finished = add_links(at.search, at.repeats, at.addresses)
+        reread = read_again(at.library, at.search, rules.max_source_chars)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, reread)
+
+    def announced(at: ServerContext) -> Ask:
+        assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
+        return announce(at.lookup, public=public)
+
+    steps = (
+        run("announce", announced) if looks_up else None,
+        run("gate", gated),
+        run("select", selected),
+        run("load", loaded),
+        step("retrieve", retrieve, most, gauge) if looks_up else None,
+        run("generate", generated),
+        step("point", for_server(pointed, servers), most, gauge, takes=Unanswered),
+        run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
+    )
+    return in_order(*(each for each in steps if each is not None))
