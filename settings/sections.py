@@ -153,7 +153,7 @@ class DiscordSettings(SettingsSection):
     )
     escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: Snowflake | None = setting(
-        None, "Where a link to an escalated thread is posted; null: nowhere."
+        None, "Where a link to an escalated thread is posted, at most once an hour; null: nowhere."
     )
 
 
