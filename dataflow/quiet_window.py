@@ -30,9 +30,9 @@ OUTDATED = 64
 class Deadlines(Generic[K, D]):
     """Things by key, the one with the earliest deadline first.
 
-    With one constant quiet time, deadlines come in the order of arrival, for which an ordered dictionary is enough. The
-    exceptions (earlier than the last one given) go to a heap, whose outdated entries are skipped, and removed when they
-    are the most of it. Nothing else is kept of a key that was popped.
+    With one constant quiet time, deadlines come in the order of arrival, for which an ordered dictionary is enough. A
+    deadline that is earlier than the latest one goes to a heap. Outdated heap entries are skipped, and swept when they
+    are the majority. Nothing else is kept of a key that was popped.
     """
 
     __slots__ = ("_heap", "_in_order", "_last", "_out_of_order", "_pushes")
@@ -103,10 +103,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Amend(Generic[K, T]):
-    """A change to what waits under `key`: each item becomes `change(item)`, or is dropped where that is None."""
+    """A change to what waits under `key`: each item becomes `edit(item)`, or is dropped where that is None."""
 
     key: K
-    change: Callable[[T], T | None]
+    edit: Callable[[T], T | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def quiet_window(
     key: Callable[[T], K],
     *,
     max_seconds: float = float("inf"),
-    settled: Callable[[Sequence[T]], float] | None = None,
+    quiet_seconds: Callable[[Sequence[T]], float] | None = None,
     at: Callable[[T], float] | None = None,
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = lambda loop: loop.time,
     gauge: Callable[[int], object] | None = None,
@@ -155,14 +155,15 @@ def quiet_window(
         ---------A----|          j, k = Keep(a, 3 seconds)
 
         -a-q----rk----|
-        [ quiet_window(5, settled=…) ]
-        -----A-------B|          q and r settle their windows in 2 seconds: A = [a, q]; k = Keep(b): r's no longer
+        [ quiet_window(5, quiet_seconds=…) ]
+        -----A-------B|          q is an item of a's key, r of b's; each gives its window a quiet time of 2 seconds:
+                                 A = [a, q]; k = Keep(b) cancels the short quiet time that r had set: B = [r]
 
     A window is half open: an item exactly on the deadline starts a new one. Completion flushes open windows, earliest
-    deadline first; dispose drops them. `settled` gives the quiet time of a window by its items; it counts until the
-    window is kept, and again from the next item on. Only an item brings a deadline forward. `at` gives the time of an
-    item (default: now) on the clock that `clock` makes of the running loop; windows of past items close by those
-    times, on the loop's next turn. `gauge` gets the number of open windows whenever it may have changed.
+    deadline first; dispose drops them. `quiet_seconds` gives the quiet time by a window's items. A `Keep` replaces it
+    by `seconds` until the next item. Only a new item can make a deadline earlier. `at` gives the time of an item
+    (default: now) on the clock that `clock` makes of the running loop; windows of past items close by those times, on
+    the loop's next turn. `gauge` gets the number of open windows whenever it may have changed.
 
     One timer, set to the earliest deadline, serves all keys. (`group_by_until` with `debounce` keeps 16.7 kB a
     window, measured with reactivex 6.1; here it is 0.3 kB.)
@@ -196,64 +197,63 @@ def quiet_window(
                 if upcoming is not None:
                     arm(upcoming[1].deadline)
 
-        def close(name: K, window: _Window[T]) -> None:
-            windows.pop(name)
+        def close(window_key: K, window: _Window[T]) -> None:
+            windows.pop(window_key)
             report()
             observer.on_next(window.items)
 
         def on_next(item: T | Amend[K, T] | Keep[K]) -> None:
             if isinstance(item, (Amend, Keep)):
-                change(cast("Amend[K, T] | Keep[K]", item))
+                apply(cast("Amend[K, T] | Keep[K]", item))
                 return
             try:
-                name = key(item)
+                window_key = key(item)
                 moment = now() if at is None else at(item)
-                earlier = windows.get(name)
-                if earlier is not None and moment < earlier.deadline:
-                    window, earlier = earlier, None
+                window, overdue = windows.get(window_key), None
+                if window is None or moment >= window.deadline:
+                    window, overdue = _Window(0.0, moment, moment, [item]), window
+                else:
                     window.items.append(item)
                     window.last = max(window.last, moment)
-                else:
-                    window = _Window(0.0, moment, moment, [item])
-                quiet = seconds if settled is None else settled(window.items)
+                quiet = seconds if quiet_seconds is None else quiet_seconds(window.items)
             except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
                 observer.on_error(error)
                 return
-            windows.put(name, window, min(window.last + quiet, window.opened + max_seconds))
+            windows.put(window_key, window, min(window.last + quiet, window.opened + max_seconds))
             if len(window.items) == 1:
                 arm(window.deadline)
                 report()
-            elif settled is not None:
+            elif quiet_seconds is not None:
                 arm(window.deadline)
-            if earlier is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
-                observer.on_next(earlier.items)
+            if overdue is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
+                observer.on_next(overdue.items)
 
-        def change(what: Amend[K, T] | Keep[K]) -> None:
+        def apply(what: Amend[K, T] | Keep[K]) -> None:
             window = windows.get(what.key)
             if window is None:
                 return
             if isinstance(what, Amend):
-                amend(what, window)
+                amend_window(what, window)
             elif what.at < window.deadline:
                 put_off(what.key, window, max(window.last + seconds, what.at + what.seconds))
 
-        def put_off(name: K, window: _Window[T], until: float) -> None:
+        def put_off(window_key: K, window: _Window[T], until: float) -> None:
             deadline = min(until, window.opened + max_seconds)
             if deadline > window.deadline:
-                windows.put(name, window, deadline)
+                windows.put(window_key, window, deadline)
 
-        def amend(change: Amend[K, T], window: _Window[T]) -> None:
+        def amend_window(amend: Amend[K, T], window: _Window[T]) -> None:
             try:
-                changed = [change.change(item) for item in window.items]
+                changed = [amend.edit(item) for item in window.items]
                 window.items = [item for item in changed if item is not None]
-                quiet = seconds if settled is None or not window.items else settled(window.items)
+                quiet = seconds if quiet_seconds is None or not window.items else quiet_seconds(window.items)
             except Exception as error:  # noqa: BLE001 (as above)
                 observer.on_error(error)
                 return
             if window.items:
-                put_off(change.key, window, window.last + quiet)
+                put_off(amend.key, window, window.last + quiet)
             else:
-                windows.pop(change.key)
+                windows.pop(amend.key)
                 report()
 
         def report() -> None:

@@ -92,7 +92,7 @@ def batches(
             log.info("discord.user_batch_wait: %g s", rules.quiet, extra=about_message(item.message))
         return (item,) if isinstance(item, Posted | Amend | Keep) else ()
 
-    def settled(window: Sequence[Posted]) -> float:
+    def quiet_seconds(window: Sequence[Posted]) -> float:
         if len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS:
             return 0.0
         finished = typists.tells(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
@@ -104,7 +104,7 @@ def batches(
             rules.quiet,
             key_of,
             max_seconds=rules.longest,
-            settled=settled,
+            quiet_seconds=quiet_seconds,
             at=lambda admitted: admitted.at,
             clock=utc_clock,
             gauge=named(gauge, "quiet_window"),

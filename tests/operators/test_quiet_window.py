@@ -87,7 +87,7 @@ async def test_a_sign_of_life_keeps_a_window_open() -> None:
 
 async def test_a_settled_window_closes_earlier_unless_it_was_kept() -> None:
     values = {"q": "aq", "r": "br", "k": Keep("b", 9, 3)}
-    operator = quiet_window(5, letter, settled=soon_after("qr"))
+    operator = quiet_window(5, letter, quiet_seconds=soon_after("qr"))
     assert await play("-a-q----rk----|", operator, values=values, show=capital) == "-----A-------B|"
 
 
@@ -125,17 +125,17 @@ async def test_signs_of_life_do_not_keep_a_window_open_for_ever() -> None:
 
 async def test_an_item_that_settles_a_window_brings_its_deadline_forward_past_others() -> None:
     values = {"q": "aq", "r": "br", "s": "cs"}
-    operator = quiet_window(8, letter, settled=soon_after("qrs", 8))
+    operator = quiet_window(8, letter, quiet_seconds=soon_after("qrs", 8))
     assert await play("abcsrq-------|", operator, values=values, show=capital) == "-----CBA-----|"
 
 
 async def test_a_settled_window_that_goes_on_is_not_settled_any_more() -> None:
-    operator = quiet_window(5, letter, settled=soon_after("q"))
+    operator = quiet_window(5, letter, quiet_seconds=soon_after("q"))
     assert await play("qa--------|", operator, values={"q": "aq"}, show=joined) == "------(aqa)---|"
 
 
 async def test_an_amendment_puts_off_what_is_settled_no_longer_and_brings_nothing_forward() -> None:
-    operator = quiet_window(5, letter, settled=soon_after("q"))
+    operator = quiet_window(5, letter, quiet_seconds=soon_after("q"))
     values = {"q": "aq", "x": edit("a", "aq", "a"), "y": edit("b", "b", "bq")}
     assert await play("qx--------|", operator, values=values, show=capital) == "-----A----|"
     assert await play("b--y------|", operator, values=values, show=capital) == "-----B----|"
@@ -147,7 +147,7 @@ async def test_a_raising_settled_ends_the_stream_and_drops_what_waits() -> None:
             raise ValueError(items)
         return 5
 
-    operator = quiet_window(5, letter, settled=refuse)
+    operator = quiet_window(5, letter, quiet_seconds=refuse)
     assert await play("a-x-|", operator, values={"x": "b!"}) == "--#"
     assert await play("a-x-|", operator, values={"x": edit("a", "a", "a!")}) == "--#"
 

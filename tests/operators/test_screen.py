@@ -149,7 +149,7 @@ def applied(items: Iterable[Screened], waiting: Posted) -> Posted | None:
     """What becomes of a waiting message."""
     (amend,) = [item for item in items if isinstance(item, Amend)]
     assert amend.key == Key(CHANNEL.id, ANN.id)
-    return amend.change(waiting)
+    return amend.edit(waiting)
 
 
 def test_an_edit_changes_what_still_waits_and_nothing_else() -> None:
