@@ -69,7 +69,7 @@ class Replies:
             WorkCancelled: the answer was no longer needed when the thread was open.
         """
         text = inquiry.draft + links_block(inquiry.links)
-        place_id = await self._place(inquiry)
+        place_id = await self._open_place(inquiry)
         if inquiry.token.error is not None:
             raise inquiry.token.error
         # Not cancelled from here on: half an answer helps nobody.
@@ -84,12 +84,12 @@ class Replies:
         still to be answered. Raises as `post`.
         """
         try:
-            there = await self._there(reply)
-            if not there:
+            posted_ids = await self._posted_ids(reply)
+            if not posted_ids:
                 await self.outbox.end(reply)
                 return None
-            log.info("a reply in %d is finished, of which %d pieces are posted", reply.place_id, len(there))
-            await self._complete(reply, there)
+            log.info("a reply in %d is finished, of which %d pieces are posted", reply.place_id, len(posted_ids))
+            await self._complete(reply, posted_ids)
         finally:
             self.outbox.settle(reply)
         return Outcome(
@@ -101,7 +101,7 @@ class Replies:
             reply_place_id=reply.place_id,
         )
 
-    async def _place(self, inquiry: Inquiry) -> int:
+    async def _open_place(self, inquiry: Inquiry) -> int:
         if inquiry.reply_place_id is not None:
             return inquiry.reply_place_id
         part = inquiry.part
@@ -135,53 +135,53 @@ class Replies:
         )
         return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 
-    async def _complete(self, reply: StartedReply, there: list[int]) -> None:
-        """Post the pieces after those that are `there`, and record the reply."""
+    async def _complete(self, reply: StartedReply, posted_ids: list[int]) -> None:
+        """Post the pieces after those of `posted_ids`, and record the reply."""
         try:
-            await self._send_rest(reply, there)
+            await self._send_rest(reply, posted_ids)
         except Undelivered:
             raise
         except PostFailed as failure:
-            await self._take_back(reply, there, failure)
+            await self._take_back(reply, posted_ids, failure)
             raise
-        last_id = there[-1]
+        last_id = posted_ids[-1]
         await self.posts.add(reply.posted(last_id))
         await self.outbox.end(reply)
         self.budgets[reply.guild_id].answered(now())
         if self.feedback:
             await self._offer_votes(reply.place_id, last_id)
 
-    async def _send_rest(self, reply: StartedReply, there: list[int]) -> None:
-        """Post piece after piece, adding to `there`. What Discord cannot take now is tried again, for a while.
+    async def _send_rest(self, reply: StartedReply, posted_ids: list[int]) -> None:
+        """Post piece after piece, adding each to `posted_ids`. What Discord cannot take now is tried again for a while.
 
         Raises:
             PostFailed: Discord refuses a piece.
             Undelivered: it could not be reached for too long.
         """
         backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), monotonic() + PATIENCE_SECONDS
-        while len(there) < len(reply.pieces):
+        while len(posted_ids) < len(reply.pieces):
             try:
-                there.append(await self._send(reply, len(there)))
+                posted_ids.append(await self._send(reply, len(posted_ids)))
             except PostFailed as failure:
                 if not failure.passing:
                     raise
-                await self._wait(reply, there, failure, backoff, until)
+                await self._wait(reply, posted_ids, failure, backoff, until)
 
     async def _wait(
-        self, reply: StartedReply, there: list[int], failure: PostFailed, backoff: Backoff, until: float
+        self, reply: StartedReply, posted_ids: list[int], failure: PostFailed, backoff: Backoff, until: float
     ) -> None:
-        """Pause after a failure until it is clear which pieces are `there`: Discord may have taken one that failed.
+        """Pause after a failure until it is clear which pieces are posted: Discord may have taken one that failed.
         Raises Undelivered.
         """
         while True:
-            done = f"{len(there)} of {len(reply.pieces)} pieces are posted"
+            done = f"{len(posted_ids)} of {len(reply.pieces)} pieces are posted"
             pause = max(backoff.pause(), failure.wait)
             if monotonic() + pause > until:
                 raise Undelivered(f"{failure}; {done}") from failure
             log.warning("%s; %s, the rest follows", failure, done)
             await asyncio.sleep(pause)
             with contextlib.suppress(LookupFailed):
-                there += (await self._there(reply))[len(there) :]
+                posted_ids += (await self._posted_ids(reply))[len(posted_ids) :]
                 return
 
     async def _send(self, reply: StartedReply, number: int) -> int:
@@ -192,40 +192,40 @@ class Replies:
         self.history.note(Message(message_id, place_id, bot, piece, snowflake_time(message_id), reply.guild_id))
         return message_id
 
-    async def _there(self, reply: StartedReply) -> list[int]:
+    async def _posted_ids(self, reply: StartedReply) -> list[int]:
         """The ids of the first pieces, as far as they have been posted. Raises LookupFailed."""
-        there: list[int] = []
+        posted_ids: list[int] = []
         after = reply.id
         for _ in range(PAGES):
             if self.fetcher is None:
                 break
             page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
             for message in page:
-                left = reply.pieces[len(there) :]
+                left = reply.pieces[len(posted_ids) :]
                 if left and self.people.is_bot_itself(message.author) and same(message.text, left[0]):
-                    there.append(message.id)
+                    posted_ids.append(message.id)
             if len(page) < PAGE:
                 break
             after = page[-1].id
-        return there
+        return posted_ids
 
-    async def _take_back(self, reply: StartedReply, there: list[int], failure: PostFailed) -> None:
+    async def _take_back(self, reply: StartedReply, posted_ids: list[int], failure: PostFailed) -> None:
         """Leave nothing of a reply that Discord refuses to take whole, and no empty thread if the bot may delete it.
 
         Raises:
             TakenBack: what had been posted is deleted.
             Undelivered: it could not be.
         """
-        refused = f"piece {len(there) + 1} of {len(reply.pieces)}: {failure}"
+        refused = f"piece {len(posted_ids) + 1} of {len(reply.pieces)}: {failure}"
         try:
-            for message_id in reversed(there):
+            for message_id in reversed(posted_ids):
                 await self.poster.delete(reply.place_id, message_id)
         except PostFailed as error:
             raise Undelivered(f"{refused}; what was posted could not be taken back: {error}") from failure
         await self.outbox.end(reply)
         if self.fetcher is not None and reply.in_thread_on_question:
             await self._drop_empty(self.fetcher, reply.place_id)
-        if there:
+        if posted_ids:
             raise TakenBack(f"{refused}; what was posted is taken back") from failure
 
     async def _drop_empty(self, fetcher: Fetcher, thread_id: int) -> None:

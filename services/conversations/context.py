@@ -34,10 +34,10 @@ class ContextRules:
 class Context:
     """Collects the messages of conversations. Methods that may ask Discord raise `LookupFailed`."""
 
-    def __init__(self, history: History, people: People, follower: ConversationTracker, rules: ContextRules) -> None:
+    def __init__(self, history: History, people: People, tracker: ConversationTracker, rules: ContextRules) -> None:
         self._history = history
         self._people = people
-        self._follower = follower
+        self._tracker = tracker
         self._rules = rules
 
     async def thread(self, place: Place) -> Sequence[Message]:
@@ -56,9 +56,9 @@ class Context:
         """
         found = {message.id: message for message in messages}
         # As a rule one: a part is of one conversation in one place.
-        conversations = {(self._follower.conversation_of(each.id), each.channel_id): None for each in found.values()}
-        for name, place_id in conversations:
-            ids = () if name is None else self._follower.messages_of(name, place_id)
+        conversations = {(self._tracker.conversation_of(each.id), each.channel_id): None for each in found.values()}
+        for conversation_id, place_id in conversations:
+            ids = () if conversation_id is None else self._tracker.messages_of(conversation_id, place_id)
             for message_id in ids:
                 if message_id not in found:
                     followed = await self._history.message(place_id, message_id)
@@ -72,22 +72,22 @@ class Context:
         message or place), and its messages in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
-        The part is as it was when its window closed: later edits have no effect. What a community user wrote is as it
-        was when the team answered it, or an edit could put the answer under another question.
+        The part is as it was when its window closed: later edits have no effect. A community user's text is taken as it
+        was when the team answered. Otherwise a later edit could change the question above the answer.
         """
-        place, name = part.place, self._follower.conversation_of(part.last.id)
+        place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
         messages = {
             each.id: each
             for each in around
-            if self._follower.conversation_of(each.id) in {None, name}
+            if self._tracker.conversation_of(each.id) in {None, conversation_id}
             and (self._history.place(each.channel_id).public or not place.public)
         }
         messages |= {each.id: each for each in part.messages}
         whole = await self._as_answered([messages[message_id] for message_id in sorted(messages)])
-        if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
+        if place.is_thread and conversation_id in {None, place.id, self._tracker.conversation_of(place.id)}:
             return ConversationKind.THREAD.make(place.id), whole
-        first = part.messages[0].id if name is None else name
+        first = part.messages[0].id if conversation_id is None else conversation_id
         while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
             if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
                 break
@@ -119,7 +119,7 @@ class Context:
             message = await self._history.message(reference.channel_id, reference.message_id)
             if message is None:
                 continue
-            known = self._follower.conversation_of(message.id) is not None
+            known = self._tracker.conversation_of(message.id) is not None
             run = [message] if known else await self._history.run(message, self._rules.grouping_seconds)
             for adjacent in run:
                 if adjacent.id not in found:

@@ -383,7 +383,7 @@ class Outbox:
                 log.error("a reply that is done will be looked at again: %s", files.why(error))  # noqa: TRY400 (as above)
 
     def settle(self, reply: StartedReply) -> None:
-        """Watermark one of `left` as finished, as far as this run can finish it."""
+        """Mark one of `left` as finished, as far as this run can finish it."""
         self._unsettled.discard(reply.id)
         if not self._unsettled:
             self._settled.set()
