@@ -77,8 +77,8 @@ def gather(
             for i, message in sorted(messages.items())
             if i in asked or i < part.last.id or message.author.id != part.author.id
         ]
-        pictures = {} if images is None else await loaded_images(images, await askers(ordered), asked)
-        conversation = await context.conversation(ordered, asked, pictures)
+        loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), asked)
+        conversation = await context.conversation(ordered, asked, loaded)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
     async def reusable_thread(inquiry: Inquiry) -> tuple[Sequence[Message], int | None]:
@@ -94,7 +94,7 @@ def gather(
                 return (), None
         return messages, place.id
 
-    async def askers(messages: Iterable[Message]) -> list[Message]:
+    async def with_user_attachments(messages: Iterable[Message]) -> list[Message]:
         return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
 
     async def loaded_images(
@@ -196,10 +196,12 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
     return tuple(pairs[-EARLIER:])
 
 
-Ask: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
+AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
 
 
-def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
+def speculative_selection(
+    selected: AnswerStep, loaded: AnswerStep
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
     """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
     with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
     reports why.
@@ -213,11 +215,11 @@ def speculative_selection(selected: Ask, loaded: Ask) -> Callable[[Inquiry], Cor
     """
 
     async def guess(inquiry: Inquiry) -> Inquiry | None:
-        # A path of its own: what the inquiry has been decided to be is up to its steps.
+        # The guess gets its own `decisions`; only the real steps write to the inquiry's.
         found: Inquiry | Unanswered | Outcome = inquiry._replace(query=inquiry.request, decisions={})
-        for ask in (selected, loaded):
+        for step in (selected, loaded):
             if isinstance(found, Inquiry):
-                found = await ask(found)
+                found = await step(found)
         return found if isinstance(found, Inquiry) and found.selected else None
 
     return guess
@@ -246,7 +248,7 @@ async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
 
 
 NOTED_PAGES = 5
-"""So many of those that the search found are noted, best first, for whoever asks why."""
+"""At most this many of the pages found are recorded in `decisions`, best first."""
 
 
 def gate(
@@ -257,8 +259,8 @@ def gate(
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Pass answerable questions, with the query to search for.
 
-    Here the chain's `chain_seconds` begin, and it is counted against the budget, which may be kept elsewhere: what that
-    takes is part of them. `guess`: is made while the gate decides.
+    The chain's `chain_seconds` begin here. They include the budget check, which may ask another process. `guess`: runs
+    while the gate decides.
     """
 
     async def gated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
@@ -399,11 +401,11 @@ def load(
     return loaded
 
 
-def read_again(
+def show_sections(
     library: Library, search: Search, max_chars: int
 ) -> Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]]:
-    """Show sections of what is loaded that its excerpts left out, by their headings. None: there are no such sections,
-    or they were shown.
+    """Show sections of what is loaded that its excerpts left out, by their headings. None: no source has such a
+    section that was not shown, or a source cannot be read.
     """
 
     async def read(inquiry: Inquiry, headings: Sequence[str]) -> Inquiry | None:
@@ -421,7 +423,7 @@ def read_again(
 
 
 MOST_HEADINGS = 3
-"""Of sections that are shown on request: what else fits the question needs room as well."""
+"""At most this many sections are shown on request, so that there is room for other passages."""
 
 
 def generate(
@@ -430,33 +432,34 @@ def generate(
     require_citations: bool,
     addresses: Addresses | None = None,
     finished: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
-    reread: Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]] | None = None,
+    show_sections: Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Draft an answer and check its length, then its citations, then its links.
 
-    Where the model misses a section that excerpts left out, it is asked once more with that section (`reread`). An
-    answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
+    Where the model misses a section that excerpts left out, it is asked once more with that section (`show_sections`).
+    An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
     quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
-    asker has given are removed. `addresses`: where the relative links of sources lead. `finished`: the last look at it.
+    asker has given are removed. `addresses`: where the relative links of sources lead. `finished`: completes the draft,
+    for example with links.
     """
     published = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
-        result = await ask(inquiry)
-        fuller = await reread(inquiry, result.to_read) if reread is not None and result.to_read else None
-        if fuller is not None:
+        result = await ask_model(inquiry)
+        with_sections = await show_sections(inquiry, result.to_read) if show_sections and result.to_read else None
+        if with_sections is not None:
             log.info("generate: asking again with the sections %.200r", result.to_read)
             try:
-                again = await ask(fuller)
+                again = await ask_model(with_sections)
             except LLMError as error:
                 log.warning("generate: the first answer stands: %s", error)
             else:
                 if text_of(again) is not None:
-                    inquiry, result = fuller, again
+                    inquiry, result = with_sections, again
         answer = text_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)
-            answer = text_of(await ask(inquiry, was_too_long=True))
+            answer = text_of(await ask_model(inquiry, was_too_long=True))
         if answer is None:
             inquiry.decisions["generate"] = {"answer": False}
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
@@ -485,7 +488,7 @@ def generate(
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
         return drafted if finished is None else await finished(drafted)
 
-    async def ask(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:
+    async def ask_model(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:
         return await assistant.generate(
             inquiry.conversation,
             inquiry.query,

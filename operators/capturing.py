@@ -43,7 +43,7 @@ class Extracted:
 
     job: CaptureJob
     capture: Capture
-    pictures: tuple[CapturedImage, ...] = ()
+    image_refs: tuple[CapturedImage, ...] = ()
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
@@ -58,17 +58,17 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         part = job.part
         name, messages = await context.captured(part)
         said: list[CapturedMessage] = []
-        pictures: list[CapturedImage] = []
+        image_refs: list[CapturedImage] = []
         for message in messages:
             speaker = SPEAKERS.get(await context.author_type(message))
             text = context.text_of(message)
             if speaker is not None and text:
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
-                pictures += captured_images(message)
+                image_refs += captured_images(message)
         capture = Capture(part, name, tuple(said))
         if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Extracted(job, capture, tuple(pictures))
+        return Extracted(job, capture, tuple(image_refs))
 
     return extracted
 
@@ -86,8 +86,8 @@ def summarise_images(
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
     """Describe a capture's images, the newest within the limits of one call, each with the whole conversation in view.
 
-    If that fails the capture is in the pending folder, with the images that could be loaded, before this raises. One
-    that succeeds is not removed from there: the caller does that once it is stored.
+    On failure the capture is saved to the pending folder, with the images loaded so far. On success the caller removes
+    it from there, once the capture is stored.
 
     Raises:
         ImageFailed: an image cannot be loaded.
@@ -145,7 +145,8 @@ def retry_pending(
     store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
     withheld: Callable[[int, str], bool],
 ) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
-    """Starts a round: a function that gives the next pair that could be stored after all; None: nothing more for now.
+    """Return a function that starts a round. A round is a function that returns the next pair stored, or None when
+    nothing more can be stored now.
 
     The longest waiting come first. While the endpoint is down, the rest is left to the next round. A capture leaves the
     folder once it is stored, or is contained in a later capture, or after a day. What `withheld` names, by author and
@@ -155,7 +156,7 @@ def retry_pending(
     def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
         left: list[PendingCapture] | None = None
 
-        async def following() -> Pair | None:
+        async def next_stored() -> Pair | None:
             nonlocal left
             if left is None:
                 left = await run_blocking(pending.all)
@@ -174,7 +175,7 @@ def retry_pending(
                     return pair
             return None
 
-        return following
+        return next_stored
 
     async def attempt(waiting: PendingCapture) -> Pair | None:
         if now() - waiting.since >= KEPT_SECONDS:

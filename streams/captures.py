@@ -64,7 +64,7 @@ def captures(
     images: Servers[Images | None] = NO_IMAGES,
     gauge: Gauge | None = None,
     *,
-    patient: bool = True,
+    may_wait: bool = True,
 ) -> Observable[Outcome | Pair]:
     """One outcome for each job, and the pairs that could only be stored long after theirs. No job is ever
     dropped, however many wait.
@@ -75,9 +75,9 @@ def captures(
     archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
 
     While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
-    catch-up brings their messages again. Unless this is `patient`, as it is not in a replay or an import: they fail.
+    catch-up brings their messages again. Without `may_wait`, as in a replay or an import, they fail at once.
     """
-    outcomes = fresh(parts, context, archive, gauge, images, patient=patient)
+    outcomes = fresh(parts, context, archive, gauge, images, may_wait=may_wait)
     described = [each for each in images.values() if each is not None]
     if not described:
         return outcomes
@@ -86,19 +86,19 @@ def captures(
 
 
 def store_remote_captures(
-    handed: Observable[Capture], archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    remote_captures: Observable[Capture], archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
 ) -> Observable[Outcome]:
     """Store captures that other processes have made, in order; one outcome for each.
 
-    handed       --c1-c2-------|
-    handed over  -----o1-o2----|
+    remote_captures  --c1-c2-------|
+    archive          -----o1-o2----|
     """
 
     def failed(capture: Capture, error: Exception) -> Outcome:
         assert capture.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
         return failure_of(capture.part, "archive", error)
 
-    return handed.pipe(map_async(archive, on_failure=failed, max_concurrent=STORED_AT_ONCE, ordered=True))
+    return remote_captures.pipe(map_async(archive, on_failure=failed, max_concurrent=STORED_AT_ONCE, ordered=True))
 
 
 def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
@@ -116,13 +116,13 @@ def fresh(
     gauge: Gauge | None,
     images: Servers[Images | None],
     *,
-    patient: bool,
+    may_wait: bool,
 ) -> Observable[Outcome]:
     async def worded(extracted: Extracted) -> Extracted | Outcome:
         here = images[extracted.job.part.guild_id]
-        if here is None or not extracted.pictures:
+        if here is None or not extracted.image_refs:
             return extracted
-        capture = await here.summarised(PendingCapture(now(), extracted.capture, extracted.pictures))
+        capture = await here.summarised(PendingCapture(now(), extracted.capture, extracted.image_refs))
         return replace(extracted, capture=capture)
 
     async def store(extracted: Extracted) -> Outcome:
@@ -134,7 +134,7 @@ def fresh(
             try:
                 return await archive(extracted.capture)
             except archive_files.ArchiveUnwritable as error:
-                if not patient:
+                if not may_wait:
                     raise
                 pause = backoff.pause()
                 log.warning("%s; tried again in %g s", error, pause)

@@ -10,14 +10,14 @@ from dataflow.metering import Gauge
 from model.outcomes import Outcome
 from model.servers import Servers
 from operators.answering import (
-    Ask,
+    AnswerStep,
     announce,
     gate,
     generate,
     load,
-    read_again,
     retrieve,
     select,
+    show_sections,
     speculative_selection,
     verify,
 )
@@ -29,7 +29,7 @@ from streams.server_context import ServerContext, for_server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRules:
-    """The limits of answering, each the key of `ai_response` with its name; but `thread_reuse_seconds`."""
+    """Limits of answering. Each field except `thread_reuse_seconds` is the `ai_response` setting of the same name."""
 
     graph_timeout_seconds: float = 200.0
     max_concurrent_answers: int = 32
@@ -61,39 +61,39 @@ def chain(
     """
     most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
-    def run(name: str, make: Callable[[ServerContext], Ask]) -> Step:
+    def run(name: str, make: Callable[[ServerContext], AnswerStep]) -> Step:
         return step(name, for_server(make, servers), most, gauge)
 
-    def selected(at: ServerContext) -> Ask:
+    def make_select(at: ServerContext) -> AnswerStep:
         return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
 
-    def loaded(at: ServerContext) -> Ask:
+    def make_load(at: ServerContext) -> AnswerStep:
         return load(at.library, at.search, rules.max_source_chars)
 
-    def gated(at: ServerContext) -> Ask:
-        guess = speculative_selection(selected(at), loaded(at)) if rules.speculate else None
+    def make_gate(at: ServerContext) -> AnswerStep:
+        guess = speculative_selection(make_select(at), make_load(at)) if rules.speculate else None
         return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
 
-    def pointed(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+    def make_point(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
         return point(at.search, at.repeats, at.addresses, at.pointing)
 
-    def generated(at: ServerContext) -> Ask:
+    def make_generate(at: ServerContext) -> AnswerStep:
         finished = add_links(at.search, at.repeats, at.addresses)
-        reread = read_again(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, reread)
+        missed = show_sections(at.library, at.search, rules.max_source_chars)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, missed)
 
-    def announced(at: ServerContext) -> Ask:
+    def make_announce(at: ServerContext) -> AnswerStep:
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
         return announce(at.lookup, public=public)
 
     steps = (
-        run("announce", announced) if looks_up else None,
-        run("gate", gated),
-        run("select", selected),
-        run("load", loaded),
+        run("announce", make_announce) if looks_up else None,
+        run("gate", make_gate),
+        run("select", make_select),
+        run("load", make_load),
         step("retrieve", retrieve, most, gauge) if looks_up else None,
-        run("generate", generated),
-        step("point", for_server(pointed, servers), most, gauge, takes=Unanswered),
+        run("generate", make_generate),
+        step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
     return in_order(*(each for each in steps if each is not None))

@@ -48,7 +48,7 @@ from streams.curation import curations, stored
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
-NOTHING_HANDED: Observable[Capture] = rx.empty()
+NO_REMOTE_CAPTURES: Observable[Capture] = rx.empty()
 
 
 def graph(
@@ -56,39 +56,40 @@ def graph(
     services: Services,
     sinks: Sinks,
     rules: Rules,
-    handed: Observable[Capture] = NOTHING_HANDED,
+    remote_captures: Observable[Capture] = NO_REMOTE_CAPTURES,
 ) -> Observable[Result]:
     """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
     What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
 
-    `handed`: what was captured elsewhere, and is to be kept here.
+    `remote_captures`: what was captured elsewhere, and is to be kept here.
     """
     s = services
-    following = follow(s.follower, s.people, s.history, rules.screen.withheld)
-    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(following, fork("events"))
+    follow_messages = follow(s.follower, s.people, s.history, rules.screen.withheld)
+    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.typists, rules.window, s.gauge)
-    pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
-    parts = pieces.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("parts"))
+    parts = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
+    routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
-    answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
+    answered = answers(routed.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
-    pictures = s.servers.map(lambda each: each.capture_images)
-    capturing = captures(jobs, s.context, sinks.archive, pictures, s.gauge, patient=patient)
-    captured = rx.merge(capturing, store_remote_captures(handed, sinks.archive)).pipe(fork("captures"))
-    sorters = s.servers.map(lambda each: each.curation)
-    curated = curations(stored(captured), sorters, rules.curation, sinks.decided)
+    jobs, may_wait = routed.pipe(only(CaptureJob)), not rules.curation.to_the_end
+    image_services = s.servers.map(lambda each: each.capture_images)
+    capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=may_wait)
+    captured = rx.merge(capturing, store_remote_captures(remote_captures, sinks.archive)).pipe(fork("captures"))
+    curation_services = s.servers.map(lambda each: each.curation)
+    curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
         unfinished(events, s.outbox, sinks.finish).pipe(supervised("unfinished")),
-        files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
+        # `files` emits no outcomes. It is merged, like curation and votes, so that the graph waits for its end.
+        files.pipe(only(Outcome)),
         captured.pipe(only(Outcome)),
         *(each.pipe(supervised("curation")) for each in curated),
         screened.pipe(only(Ignored, Removed)),
-        parts.pipe(only(Ignored, Outcome)),
+        routed.pipe(only(Ignored, Outcome)),
         votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
     )
     return released(results, s.in_flight, s.seen, sinks.results)

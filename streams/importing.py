@@ -49,7 +49,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     )
 
     results = rx.merge(
-        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, patient=False).pipe(
+        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
             supervised("captures")
         ),
         screened.pipe(only(Ignored, Removed)),

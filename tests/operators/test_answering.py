@@ -23,9 +23,9 @@ from operators.answering import (
     generate,
     load,
     offered_of,
-    read_again,
     retrieve,
     select,
+    show_sections,
     verify,
 )
 from operators.step import TookTooLong
@@ -268,7 +268,7 @@ SECTION = "## {0}\n\n{0} is turned with great care. {1}\n\n"
 LONG_PAGE = "# Valves\n\n" + "".join(SECTION.format(f"Valve {n}", "It is oiled. " * 40) for n in range(60))
 
 
-async def reread_with(script: Script, shelf: Shelf, *headings: str) -> tuple[Inquiry, Any, list[str]]:
+async def shown_with(script: Script, shelf: Shelf, *headings: str) -> tuple[Inquiry, Any, list[str]]:
     """Ask a script that wants to read `headings` first. What went in, what came out, and the texts it was shown."""
     search, shown = ScriptedSearch(NOTHING), list[str]()
 
@@ -279,13 +279,13 @@ async def reread_with(script: Script, shelf: Shelf, *headings: str) -> tuple[Inq
             return result.model_copy(update={"to_read": list(headings)})
 
     inquiry = passed(await load(shelf, search, 24_000)(asked(selected=(GUIDE,))))
-    step = generate(Reader(answers=script.answers), 1_000, False, reread=read_again(shelf, search, 24_000))
+    step = generate(Reader(answers=script.answers), 1_000, False, show_sections=show_sections(shelf, search, 24_000))
     return inquiry, await step(inquiry), shown
 
 
 async def test_a_section_that_the_excerpt_left_out_is_shown_on_request_and_the_model_asked_once_more() -> None:
     script = Script(answers=[answer(None), answer("With care.", GUIDE)])
-    before, after, shown = await reread_with(script, Shelf({GUIDE: LONG_PAGE}), "valve 37", "No such heading")
+    before, after, shown = await shown_with(script, Shelf({GUIDE: LONG_PAGE}), "valve 37", "No such heading")
     assert ["## Valve 37\n" in text for text in shown] == [False, True]
     assert all(len(text) <= 9_000 for text in shown)
     assert passed(after).draft == "With care."
@@ -294,20 +294,20 @@ async def test_a_section_that_the_excerpt_left_out_is_shown_on_request_and_the_m
 
 async def test_a_first_answer_stands_when_the_second_look_gives_none() -> None:
     script = Script(answers=[answer("Perhaps so.", GUIDE), answer(None)])
-    before, after, shown = await reread_with(script, Shelf({GUIDE: LONG_PAGE}), "Valve 37")
+    before, after, shown = await shown_with(script, Shelf({GUIDE: LONG_PAGE}), "Valve 37")
     assert (len(shown), passed(after).draft, passed(after).sources) == (2, "Perhaps so.", before.sources)
 
 
 async def test_the_model_is_not_asked_again_for_what_no_source_has_or_what_it_was_shown() -> None:
     answers = [answer("So.", GUIDE), answer("Never.", GUIDE)]
     for text, heading in ((LONG_PAGE, "No such heading"), ("# Valves\n\nTurn it.", "Valves")):
-        _, after, shown = await reread_with(Script(answers=list(answers)), Shelf({GUIDE: text}), heading)
+        _, after, shown = await shown_with(Script(answers=list(answers)), Shelf({GUIDE: text}), heading)
         assert (len(shown), passed(after).draft) == (1, "So.")
 
 
 async def test_a_first_answer_stands_when_the_model_cannot_be_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     script = Script(answers=[answer("Perhaps so.", GUIDE), Unavailable("down")])
-    before, after, shown = await reread_with(script, Shelf({GUIDE: LONG_PAGE}), "Valve 37")
+    before, after, shown = await shown_with(script, Shelf({GUIDE: LONG_PAGE}), "Valve 37")
     assert (len(shown), passed(after).draft, passed(after).sources) == (2, "Perhaps so.", before.sources)
     assert "the first answer stands" in caplog.text
 
@@ -316,7 +316,7 @@ async def test_a_source_that_has_gone_meanwhile_is_not_read_again(caplog: pytest
     shelf, search = Shelf({GUIDE: LONG_PAGE}), ScriptedSearch(NOTHING)
     inquiry = passed(await load(shelf, search, 3_000)(asked(selected=(GUIDE,))))
     shelf.missing = frozenset({GUIDE})
-    assert await read_again(shelf, search, 3_000)(inquiry, ["Valve 37"]) is None
+    assert await show_sections(shelf, search, 3_000)(inquiry, ["Valve 37"]) is None
     assert "not read again" in caplog.text
 
 
