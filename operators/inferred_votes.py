@@ -31,7 +31,7 @@ class InferredVote:
 
 
 def inferred_votes(
-    posts: Posts, follower: ConversationTracker, people: People
+    posts: Posts, tracker: ConversationTracker, people: People
 ) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
     """Emit a vote when an asker says within an hour that an answer worked or did not: in a reply to it, in its thread,
     or in the conversation in which they asked.
@@ -61,13 +61,13 @@ def inferred_votes(
         if post is None or not goes_on(message, post):
             return None
         to_another = any(user_id != people.bot_id for user_id, _ in message.mentions)
-        return None if to_another or follower.is_among_people(message.id, since_id=post.message_id) else post
+        return None if to_another or tracker.is_among_people(message.id, since_id=post.message_id) else post
 
     def goes_on(message: Message, post: Post) -> bool:
         """Return whether it is in the thread of the answer, or in the conversation of what was asked."""
         if message.channel_id == post.place_id:
             return True
-        name = follower.conversation_of(post.last_asked_id)
-        return name is not None and name == follower.conversation_of(message.id)
+        conversation_id = tracker.conversation_of(post.last_asked_id)
+        return conversation_id is not None and conversation_id == tracker.conversation_of(message.id)
 
     return concat_map_iterable(found)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def cut(
-    people: People, history: History, follower: ConversationTracker, in_flight: InFlight
+    people: People, history: History, tracker: ConversationTracker, in_flight: InFlight
 ) -> Callable[[Observable[Batch]], Observable[Part]]:
     """Cut each batch where the person turns to another conversation, and number the parts.
 
@@ -43,7 +43,7 @@ def cut(
     def parts(batch: Batch) -> list[Part]:
         author_type = people.type_of(batch.messages[0].author, history.guild_of(batch.messages[0]))
         place = history.place(batch.messages[0].channel_id)
-        pieces = itertools.groupby(batch.messages, lambda each: (follower.conversation_of(each.id), elsewhere(each)))
+        pieces = itertools.groupby(batch.messages, lambda each: (tracker.conversation_of(each.id), elsewhere(each)))
         begun = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
         for part in begun:
             in_flight.begin(part)

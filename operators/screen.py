@@ -33,9 +33,9 @@ from services.discord.wire import Decoder
 
 
 def follow(
-    follower: ConversationTracker, people: People, history: History, withheld: Callable[[Message], bool]
+    tracker: ConversationTracker, people: People, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Pass every event on after the `follower` has assigned its message to a conversation. The follower can be asked
+    """Pass every event on after the `tracker` has assigned its message to a conversation. The tracker can be asked
     about that message ever after; cutting, routing, gathering and capturing do so.
 
         --m1---m2→m1---m3---edit--|
@@ -53,7 +53,7 @@ def follow(
                 message = replace(message, reply_to=replace(reply, gone=True))
             author_type = people.type_of(message.author, history.guild_of(message))
             place = history.place(message.channel_id)
-            follower.follow(unread(message) if withheld(message) else message, author_type, place)
+            tracker.follow(unread(message) if withheld(message) else message, author_type, place)
 
     return ops.do_action(follow_event)
 
@@ -110,7 +110,7 @@ class ScreenRules:
 def screen(
     people: People,
     history: History,
-    follower: ConversationTracker,
+    tracker: ConversationTracker,
     team: TeamActivity,
     in_flight: InFlight,
     rules: ScreenRules,
@@ -161,8 +161,8 @@ def screen(
 
     def answered_by(message: Message) -> Sequence[int]:
         """The conversation that a team member goes on with; none where that is not yet sure ("good morning")."""
-        name = None if follower.is_tentative(message) else follower.conversation_of(message.id)
-        return () if name is None else follower.messages_of(name)
+        conversation_id = None if tracker.is_tentative(message) else tracker.conversation_of(message.id)
+        return () if conversation_id is None else tracker.messages_of(conversation_id)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:

@@ -68,7 +68,7 @@ class PartFacts:
 
     async def is_among_people(self) -> bool:
         """True if the part continues a conversation between people, with or without a reply."""
-        return self.router.follower.is_among_people(self.part.messages[0].id)
+        return self.router.tracker.is_among_people(self.part.messages[0].id)
 
     async def bot_takes_part(self) -> bool:
         """True if the bot owns the thread or has posted in it."""
@@ -102,7 +102,7 @@ class PartFacts:
 
     async def helps_user(self) -> bool:
         """True if the part continues a conversation with a community user without being a reply."""
-        return self.target is None and self.router.follower.helps_user(self.part.messages[0].id)
+        return self.target is None and self.router.tracker.helps_user(self.part.messages[0].id)
 
     async def team_is_answering(self) -> bool:
         place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
@@ -170,7 +170,7 @@ class Router:
     history: History
     team: TeamActivity
     posts: Posts
-    follower: ConversationTracker
+    tracker: ConversationTracker
     rules: Servers[RouteRules]
     outbox: Outbox = field(default_factory=Outbox)
 

@@ -1,8 +1,8 @@
 """Assigns each message to a conversation, in the order in which messages arrive: rules and time limits, word overlap,
 and the bounded memory of messages, conversations, people and places.
 
-`docs/conversations.md` lists the rules in their order. The result depends on the messages and their order alone: there
-is no clock and no look-up, and only the newest messages are remembered.
+`docs/conversations.md` numbers the rules in their order. The result depends on the messages and their order alone:
+there is no clock and no look-up, and only the newest messages are remembered.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class TrackingRules:
     `breath` and `leading` apply.
 
     Attributes:
-        breath: after a team member's own last message. Short, since the team serves several people in turn.
-        own: after anybody else's own last message.
-        heard: after a message to the author, or to everybody, that the author answers without replying.
-        leading: between a team member's opening line ("let me look…") and the reply that follows it. Both are in one
-            batch then, so neither was captured yet.
-        remembered: after which somebody who turns to the team again begins a new conversation. By then the old one is
-            filed (`kb.settle_minutes`).
-        named: how long a name or mention stands for what that person was talking about.
+        breath: seconds within which a team member or bot goes on with what they were saying. They are few, since the
+            team serves several people in turn.
+        own: seconds within which a community user goes on with what they were saying.
+        heard: seconds within which a message to the author, or a waiting question, is answered without a reply.
+        leading: seconds between a team member's opening line ("let me look…") and the reply that follows it. Both are
+            in one batch then, so neither was captured yet.
+        remembered: seconds after which a user who turns to the team again begins a new conversation. By then the old
+            one is filed (`kb.settle_minutes`).
+        named: seconds for which a name or mention stands for what that person was talking about.
     """
 
     breath: float = 90.0
@@ -174,9 +175,9 @@ class KnownMessages:
         conversation, place_id, author_id, author_type, at = row
         return KnownMessage(conversation, place_id, author_id, _TYPES[author_type], at)
 
-    def add(self, message_id: int, spoken: KnownMessage) -> None:
+    def add(self, message_id: int, known: KnownMessage) -> None:
         """Add a message that is not in the table."""
-        self._rows.add(message_id, *spoken[:3], _TYPES.index(spoken.author_type), spoken.at)
+        self._rows.add(message_id, *known[:3], _TYPES.index(known.author_type), known.at)
 
     def move(self, message_id: int, conversation: int) -> None:
         """Change the conversation of a message, if it is in the table."""
@@ -186,10 +187,10 @@ class KnownMessages:
 # The memory
 
 KEPT_MESSAGES = 50_000
-KEPT_TALKS = 5_000
+KEPT_CONVERSATIONS = 5_000
 KEPT_PEOPLE = 20_000  # and as many names; one person in two places counts as two
-KEPT_SCENES = 1_000
-KEPT_OF_TALK = 200  # messages: as many as are read of a thread
+KEPT_PLACES = 1_000
+KEPT_OF_CONVERSATION = 200  # messages: as many as are read of a thread
 KEPT_MEMBERS = 64
 KEPT_WORDS = 128
 KEPT_WAITING = 32
@@ -253,80 +254,84 @@ class PlaceState:
 
 
 class ConversationMemory:
-    """All that the follower remembers. What was unused for longest is dropped first; of messages, the oldest."""
+    """All that the tracker remembers. What was unused for longest is dropped first; of messages, the oldest."""
 
     def __init__(self) -> None:
-        self.spoken = KnownMessages(KEPT_MESSAGES)
-        self.talks = Bounded[int, ConversationState](KEPT_TALKS)
+        self.messages = KnownMessages(KEPT_MESSAGES)
+        self.conversations = Bounded[int, ConversationState](KEPT_CONVERSATIONS)
         self.people = Bounded[Key, PersonState](KEPT_PEOPLE)
         self.names = Bounded[tuple[int, str], int](KEPT_PEOPLE)
-        self.scenes = Bounded[int, PlaceState](KEPT_SCENES)
+        self.place_states = Bounded[int, PlaceState](KEPT_PLACES)
 
-    def scene(self, place_id: int) -> PlaceState:
-        return self.scenes.touch(place_id, PlaceState)
+    def place_state(self, place_id: int) -> PlaceState:
+        return self.place_states.touch(place_id, PlaceState)
 
     def person(self, place_id: int, user_id: int) -> PersonState:
         return self.people.touch(Key(place_id, user_id), PersonState)
 
     def takes_part(self, user_id: int, conversation: int) -> bool:
-        talk = self.talks.get(conversation)
-        return talk is not None and user_id in talk.members
+        state = self.conversations.get(conversation)
+        return state is not None and user_id in state.members
 
     def named(self, place_id: int, name: str) -> int | None:
         """Return the id of the person who lately wrote in this place under a name."""
         return self.names.get((place_id, name.casefold()))
 
     def add(
-        self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: PlaceState
+        self,
+        message: Message,
+        author_type: AuthorType,
+        conversation: int,
+        words: Iterable[str],
+        place_state: PlaceState,
     ) -> ConversationState:
-        """Add a message that was assigned to a conversation; `scene`: its place."""
+        """Add a message that was assigned to a conversation; `place_state`: that of its place."""
         author, at = message.author, message.at
-        spoken = KnownMessage(conversation, message.channel_id, author.id, author_type, at)
-        self.spoken.add(message.id, spoken)
+        self.messages.add(message.id, KnownMessage(conversation, message.channel_id, author.id, author_type, at))
         if author.name:
             self.names[message.channel_id, author.name.casefold()] = author.id
-        talk = self._joined(message.id, author.id, conversation)
-        talk.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
-        _drop_oldest(talk.words, KEPT_WORDS)
-        scene.latest = conversation
+        state = self._joined(message.id, author.id, conversation)
+        state.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
+        _drop_oldest(state.words, KEPT_WORDS)
+        place_state.latest = conversation
         if author_type is not AuthorType.BOT:
-            scene.waiting.pop(conversation, None)
+            place_state.waiting.pop(conversation, None)
         if author_type is AuthorType.COMMUNITY_USER:
-            talk.asker_id = author.id if talk.asker_id is None else talk.asker_id
-            scene.waiting[conversation] = at
-            _drop_oldest(scene.waiting, KEPT_WAITING)
+            state.asker_id = author.id if state.asker_id is None else state.asker_id
+            place_state.waiting[conversation] = at
+            _drop_oldest(place_state.waiting, KEPT_WAITING)
         elif author_type is AuthorType.TEAM_MEMBER:
-            talk.helper_id = author.id
-        return talk
+            state.helper_id = author.id
+        return state
 
     def move(self, message_id: int, conversation: int, place_id: int) -> bool:
         """Move a message to another conversation. Returns False if it is unknown or in that one already."""
-        spoken = self.spoken.get(message_id)
-        if spoken is None or spoken.conversation == conversation:
+        known = self.messages.get(message_id)
+        if known is None or known.conversation == conversation:
             return False
-        self.spoken.move(message_id, conversation)
-        self._joined(message_id, spoken.author_id, conversation)
-        self._left(message_id, spoken.conversation, self.scene(place_id))
+        self.messages.move(message_id, conversation)
+        self._joined(message_id, known.author_id, conversation)
+        self._left(message_id, known.conversation, self.place_state(place_id))
         return True
 
     def _joined(self, message_id: int, author_id: int, conversation: int) -> ConversationState:
-        talk = self.talks.touch(conversation, ConversationState)
-        insort(talk.message_ids, message_id)
-        del talk.message_ids[:-KEPT_OF_TALK]
-        talk.members.pop(author_id, None)
-        talk.members[author_id] = None
-        _drop_oldest(talk.members, KEPT_MEMBERS)
-        return talk
+        state = self.conversations.touch(conversation, ConversationState)
+        insort(state.message_ids, message_id)
+        del state.message_ids[:-KEPT_OF_CONVERSATION]
+        state.members.pop(author_id, None)
+        state.members[author_id] = None
+        _drop_oldest(state.members, KEPT_MEMBERS)
+        return state
 
-    def _left(self, message_id: int, name: int, scene: PlaceState) -> None:
+    def _left(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
         """Update a conversation that a message has left: it waits again if a community user now has the last word."""
-        talk = self.talks.get(name)
-        if talk is not None:
-            talk.message_ids = [each for each in talk.message_ids if each != message_id]
-            known = (self.spoken.get(each) for each in reversed(talk.message_ids))
+        state = self.conversations.get(conversation_id)
+        if state is not None:
+            state.message_ids = [each for each in state.message_ids if each != message_id]
+            known = (self.messages.get(each) for each in reversed(state.message_ids))
             last = next((each for each in known if each is not None), None)
             if last is not None and last.author_type is AuthorType.COMMUNITY_USER:
-                scene.waiting[name] = last.at
+                place_state.waiting[conversation_id] = last.at
 
 
 def _drop_oldest(remembered: dict[Any, Any], most: int) -> None:
@@ -370,15 +375,15 @@ class AssignedConversation(NamedTuple):
     moved: tuple[int, ...] = ()
 
 
-class _Turn(NamedTuple):
+class _Unassigned(NamedTuple):
     """A message to be assigned, with what is known about its place and author."""
 
     message: Message
     author_type: AuthorType
     place: Place
     rules: TrackingRules
-    scene: PlaceState
-    me: PersonState
+    place_state: PlaceState
+    author: PersonState
     words: frozenset[str]
     addressees: Sequence[int]
 
@@ -402,34 +407,34 @@ class ConversationTracker:
 
     def conversation_of(self, message_id: int) -> int | None:
         """Return the id of a message's conversation; None if the message is unknown or was dropped from memory."""
-        known = self._memory.spoken.get(message_id)
+        known = self._memory.messages.get(message_id)
         return None if known is None else known.conversation
 
     def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
         """Return the newest message ids of a conversation, in order of id; with `place_id`, only those in that
         place.
         """
-        talk = self._memory.talks.get(conversation)
-        ids = () if talk is None else tuple(talk.message_ids)
+        state = self._memory.conversations.get(conversation)
+        ids = () if state is None else tuple(state.message_ids)
         if place_id is None:
             return ids
-        known = ((each, self._memory.spoken.get(each)) for each in ids)
+        known = ((each, self._memory.messages.get(each)) for each in ids)
         return tuple(each for each, message in known if message is not None and message.place_id == place_id)
 
     def last_said(self, message_id: int) -> float | None:
         """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
         dropped from memory.
         """
-        name = self.conversation_of(message_id)
-        talk = None if name is None else self._memory.talks.get(name)
-        last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
+        conversation_id = self.conversation_of(message_id)
+        state = None if conversation_id is None else self._memory.conversations.get(conversation_id)
+        last = None if state is None or not state.message_ids else self._memory.messages.get(state.message_ids[-1])
         return None if last is None else last.at
 
     def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
         """True if somebody other than the author, and not a bot, had spoken in the message's conversation before it,
         after the message `since_id`.
         """
-        itself = self._memory.spoken.get(message_id)
+        itself = self._memory.messages.get(message_id)
         author_id = None if itself is None else itself.author_id
         before = self._before(message_id, since_id)
         return any(each.author_id != author_id and each.author_type is not BOT for each in before)
@@ -447,9 +452,9 @@ class ConversationTracker:
 
     def _before(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
         """Return the earlier messages in a message's conversation, those after `since_id`."""
-        spoken, name = self._memory.spoken, self.conversation_of(message_id)
-        ids = () if name is None else self.messages_of(name)
-        known = (spoken.get(each) for each in ids if since_id < each < message_id)
+        conversation_id = self.conversation_of(message_id)
+        ids = () if conversation_id is None else self.messages_of(conversation_id)
+        known = (self._memory.messages.get(each) for each in ids if since_id < each < message_id)
         return (each for each in known if each is not None)
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> AssignedConversation:
@@ -461,53 +466,53 @@ class ConversationTracker:
         known = self.conversation_of(message.id)
         if known is not None:
             return AssignedConversation(known, None)
-        turn = _Turn(
+        new = _Unassigned(
             message,
             author_type,
             place,
             self._rules_of_threads if place.is_thread else self._rules,
-            self._memory.scene(place.id),
+            self._memory.place_state(place.id),
             self._memory.person(place.id, message.author.id),
             words_of(message.text),
             self._addressees(message, place.id),
         )
-        link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
-        moved = self._led(turn, link, conversation)
-        self._remember(turn, conversation)
+        link, conversation = self._by_address(new) or self._by_time(new) or self._begun(new)
+        moved = self._led(new, link, conversation)
+        self._remember(new, conversation)
         return AssignedConversation(conversation, link, moved)
 
-    def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
-        """Find the conversation of the message replied to, or of a person mentioned or named."""
-        reply = turn.message.reply_to
-        if reply is not None and not reply.gone and reply.channel_id == turn.place.id:
-            target = self._memory.spoken.get(reply.message_id)
+    def _by_address(self, new: _Unassigned) -> tuple[Link, int] | None:
+        """Rule 1: find the conversation of the message replied to, or of a person mentioned or named."""
+        reply = new.message.reply_to
+        if reply is not None and not reply.gone and reply.channel_id == new.place.id:
+            target = self._memory.messages.get(reply.message_id)
             if target is None:
                 return Link.REPLY, reply.message_id
-            return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
-        for user_id in turn.addressees:
-            person = self._memory.people.get(Key(turn.place.id, user_id))
-            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.named:
-                return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
+            return self._turned_to(new, Link.REPLY, target.conversation, target.author_id, target.author_type)
+        for user_id in new.addressees:
+            person = self._memory.people.get(Key(new.place.id, user_id))
+            if person is not None and person.said is not None and new.at - person.said.at < new.rules.named:
+                return self._turned_to(new, Link.NAMED, person.said.conversation, user_id, person.author_type)
         return None
 
     def _turned_to(
-        self, turn: _Turn, link: Link, theirs: int, user_id: int, author_type: AuthorType
+        self, new: _Unassigned, link: Link, theirs: int, user_id: int, author_type: AuthorType
     ) -> tuple[Link, int]:
-        """Decide between the conversation that the message addresses and the author's own. A user who turns to a team
-        member or bot that is busy with somebody else's question continues their own conversation, or begins one.
+        """Rule 1: decide between the conversation that the message addresses and the author's own. A user who turns to
+        a team member or bot busy with somebody else's question continues their own conversation, or begins one.
 
-        Mentioning the bot does not refer to an answer that it gave to somebody else; replying to that answer does.
+        A mention of the bot does not join the conversation of its answer to somebody else. A reply to that answer does.
         """
-        memory, me = self._memory, turn.author_id
-        if turn.author_type is not USER or memory.takes_part(me, theirs):
+        memory = self._memory
+        if new.author_type is not USER or memory.takes_part(new.author_id, theirs):
             return link, theirs
-        last = turn.me.newest(turn.at, turn.rules.remembered, turn.rules.remembered)
+        last = new.author.newest(new.at, new.rules.remembered, new.rules.remembered)
         if last is not None and (author_type is TEAM or memory.takes_part(user_id, last.conversation)):
             return link, last.conversation
-        talk = memory.talks.get(theirs)
-        helps_others = talk is not None and talk.asker_id is not None
+        state = memory.conversations.get(theirs)
+        helps_others = state is not None and state.asker_id is not None
         if helps_others and (author_type is TEAM or (author_type is BOT and link is Link.NAMED)):
-            return Link.BEGUN, turn.message.id
+            return Link.BEGUN, new.message.id
         return link, theirs
 
     def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
@@ -519,89 +524,89 @@ class ConversationTracker:
             found.append(named)
         return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
 
-    def _by_time(self, turn: _Turn) -> tuple[Link, int] | None:
-        """Find the conversation of the author's last message, of the last message to the author, or of a waiting
-        question.
+    def _by_time(self, new: _Unassigned) -> tuple[Link, int] | None:
+        """Rules 2 to 4: find the conversation of the author's last message, of the last message to the author, or of a
+        waiting question.
         """
-        said, rules, is_user = turn.me.said, turn.rules, turn.author_type is USER
-        in_a_breath = said is not None and turn.at - said.at < rules.breath
+        said, rules, is_user = new.author.said, new.rules, new.author_type is USER
+        in_a_breath = said is not None and new.at - said.at < rules.breath
         if said is not None and in_a_breath and not is_user:
             return Link.OWN, said.conversation
-        last = turn.me.newest(turn.at, rules.own if is_user else rules.breath, rules.heard)
+        last = new.author.newest(new.at, rules.own if is_user else rules.breath, rules.heard)
         if last is None:
-            question = self._question(turn, None) if turn.author_type is TEAM else None
+            question = self._question(new, None) if new.author_type is TEAM else None
             return None if question is None else (Link.WAITING, question)
-        current = self._memory.talks.get(last.conversation)
-        helps = current is not None and current.asker_id != turn.author_id
-        question = self._question(turn, current) if helps and not in_a_breath else None
+        current = self._memory.conversations.get(last.conversation)
+        helps = current is not None and current.asker_id != new.author_id
+        question = self._question(new, current) if helps and not in_a_breath else None
         if question is not None:
             return Link.WAITING, question
         return (Link.OWN if last is said else Link.HEARD), last.conversation
 
-    def _question(self, turn: _Turn, current: ConversationState | None) -> int | None:
-        """Return the waiting question that shares most words with the message; of several, the newest.
+    def _question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
+        """Rules 3 and 4: return the waiting question that shares most words with the message; of several, the newest.
 
         If there is a `current` conversation, the question must share more words than that does.
         """
-        waiting = turn.scene.waiting
-        for name in [name for name, since in waiting.items() if turn.at - since >= turn.rules.heard]:
-            del waiting[name]
+        waiting = new.place_state.waiting
+        for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.heard]:
+            del waiting[outdated]
         found: list[tuple[float, float, int]] = []
-        for name, since in waiting.items():
-            talk = self._memory.talks.get(name)
-            if talk is not None:
-                found.append((self._rarity.shared(turn.words, talk.words), since, name))
+        for conversation_id, since in waiting.items():
+            state = self._memory.conversations.get(conversation_id)
+            if state is not None:
+                found.append((self._rarity.shared(new.words, state.words), since, conversation_id))
         best = max(found, default=None)
-        if best is None or (current is not None and best[0] <= self._rarity.shared(turn.words, current.words)):
+        if best is None or (current is not None and best[0] <= self._rarity.shared(new.words, current.words)):
             return None
         return best[2]
 
-    def _begun(self, turn: _Turn) -> tuple[Link, int]:
-        """Begin a conversation, or return that of the thread."""
-        message, place, latest = turn.message, turn.place, turn.scene.latest
+    def _begun(self, new: _Unassigned) -> tuple[Link, int]:
+        """Rule 5: begin a conversation, or return that of the thread."""
+        message, place, latest = new.message, new.place, new.place_state.latest
         if not place.is_thread:
             return Link.BEGUN, message.id
         if latest is None:
             # A thread has the id of the message that it was opened on.
             opened_on = self.conversation_of(place.id)
             return Link.THREAD, place.id if opened_on is None else opened_on
-        is_newcomer = turn.author_type is USER and not self._memory.takes_part(turn.author_id, latest)
+        is_newcomer = new.author_type is USER and not self._memory.takes_part(new.author_id, latest)
         if is_newcomer and _ASKS.search(message.text):
             return Link.BEGUN, message.id
         return Link.THREAD, latest
 
-    def _led(self, turn: _Turn, link: Link, conversation: int) -> tuple[int, ...]:
-        """Move the author's opening lines to the conversation of this message; or note that this message may be such a
-        line.
+    def _led(self, new: _Unassigned, link: Link, conversation: int) -> tuple[int, ...]:
+        """After the rules: move the author's opening lines to the conversation of this message; or note that this
+        message may be such a line.
         """
-        me = turn.me
-        led = me.leading if me.said is not None and turn.at - me.said.at < turn.rules.leading else ()
-        me.leading = ()
-        if turn.author_type is not TEAM:
+        author = new.author
+        led = author.leading if author.said is not None and new.at - author.said.at < new.rules.leading else ()
+        author.leading = ()
+        if new.author_type is not TEAM:
             return ()
         match link:
             case Link.REPLY | Link.NAMED:
-                return tuple(each for each in led if self._memory.move(each, conversation, turn.place.id))
+                return tuple(each for each in led if self._memory.move(each, conversation, new.place.id))
             case Link.OWN if led:
-                me.leading = (*led, turn.message.id)[-_MOST_LEADING:]
+                author.leading = (*led, new.message.id)[-_MOST_LEADING:]
             case Link.BEGUN | Link.WAITING | Link.THREAD:
-                me.leading = (turn.message.id,)
+                author.leading = (new.message.id,)
             case _:
                 pass
         return ()
 
-    def _remember(self, turn: _Turn, conversation: int) -> None:
-        message, here = turn.message, turn.place.id
-        last = LastMessage(turn.at, conversation)
-        talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words), turn.scene)
-        self._rarity.add(turn.words)
-        turn.me.author_type, turn.me.said = turn.author_type, last
-        listeners = set(turn.addressees)
-        target = None if message.reply_to is None else self._memory.spoken.get(message.reply_to.message_id)
+    def _remember(self, new: _Unassigned, conversation: int) -> None:
+        message, here = new.message, new.place.id
+        last = LastMessage(new.at, conversation)
+        state = self._memory.add(message, new.author_type, conversation, sorted(new.words), new.place_state)
+        self._rarity.add(new.words)
+        new.author.author_type, new.author.said = new.author_type, last
+        listeners = set(new.addressees)
+        target = None if message.reply_to is None else self._memory.messages.get(message.reply_to.message_id)
         if target is not None:
             listeners.add(target.author_id)
-        elif not listeners and turn.author_type is USER and talk.helper_id is not None:
+        elif not listeners and new.author_type is USER and state.helper_id is not None:
             # Without a word to whom, an asker speaks to who has just helped.
-            listeners.add(talk.helper_id)
-        for user_id in sorted(listeners - {turn.author_id}):
+            listeners.add(state.helper_id)
+        for user_id in sorted(listeners - {new.author_id}):
             self._memory.person(here, user_id).heard = last

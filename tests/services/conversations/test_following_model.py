@@ -102,10 +102,10 @@ def test_memory_is_bounded_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     """Two people who never stop, a thousand who come once, and as many places: what is kept does not grow."""
     kept = {
         "MESSAGES": 30,
-        "TALKS": 10,
+        "CONVERSATIONS": 10,
         "PEOPLE": 12,
-        "SCENES": 4,
-        "OF_TALK": 20,
+        "PLACES": 4,
+        "OF_CONVERSATION": 20,
         "MEMBERS": 3,
         "WORDS": 9,
         "WAITING": 5,

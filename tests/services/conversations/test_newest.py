@@ -85,12 +85,12 @@ def test_what_they_take_they_take_at_once() -> None:
 
 
 def test_a_word_is_one_string_in_all_conversations() -> None:
-    memory, scene = ConversationMemory(), ConversationMemory().scene(CHANNEL.id)
+    memory, place_state = ConversationMemory(), ConversationMemory().place_state(CHANNEL.id)
     words = ["".join(("to", "ken")) for _ in range(2)]  # noqa: FLY002 (two strings, not one constant)
     assert words[0] is not words[1]
     said = (Talk().says(ANN, second=second) for second in (1, 2))
     talks = [
-        memory.add(message, AuthorType.COMMUNITY_USER, message.id, [word], scene)
+        memory.add(message, AuthorType.COMMUNITY_USER, message.id, [word], place_state)
         for message, word in zip(said, words, strict=True)
     ]
     first, second = (next(iter(talk.words)) for talk in talks)
