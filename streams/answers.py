@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -31,7 +31,9 @@ from services.conversations import Outbox, StartedReply
 from services.llm import Usage
 from streams.chain import AnswerRules, chain
 from streams.server_context import ServerContext, for_server
-from streams.wiring import Services
+
+if TYPE_CHECKING:
+    from streams.wiring import Services
 
 log = logging.getLogger(__name__)
 

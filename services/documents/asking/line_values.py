@@ -21,7 +21,7 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ADDRESS = re.compile(
     rf"(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.\d)"
     # Nothing is given back: a run of hex digits can be cut in one way only, or a line of them would take half a second.
-    r"|(?<![\w:.])(?:[0-9a-f]{1,4}+:){2,7}+:?[0-9a-f]{1,4}+(?::[0-9a-f]{1,4}+){0,6}+(?![\w:])",
+    r"|(?<![\w:.])(?>(?:[0-9a-f]{1,4}+:){2,7}):?[0-9a-f]{1,4}+(?>(?::[0-9a-f]{1,4}+){0,6})(?![\w:])",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"[0-9]{1,2}(?::[0-9]{1,2}){1,2}")
