@@ -99,9 +99,9 @@ def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-async def test_a_rehearsal_never_writes_to_a_server(tmp_path: Path) -> None:
+async def test_what_is_stored_in_the_folder_never_goes_to_a_server(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
-    async with documents_for(settings, None, Uploads(), None, rehearsed=True) as documents:
+    async with documents_for(settings, None, Uploads(), None, store_in_folder=True) as documents:
         assert documents is not None
         assert isinstance(documents.store.collections, SqliteCollections)
 
