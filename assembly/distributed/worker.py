@@ -213,7 +213,7 @@ class PartitionWorker:
     forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
     works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
+    trial_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: PlacesFollower = field(init=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ class PartitionWorker:
             process.name,
             self.open,
             self.interact,
-            alone=self.alone,
+            trial_lock=self.trial_lock,
         )
         if not await partition.take():
             return None
