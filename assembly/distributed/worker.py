@@ -125,7 +125,7 @@ def privacy_of(settings: Settings, parts: Parts) -> Privacy:
     """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
-    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), others=archives)
+    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
 
 
 LEASES = 5
