@@ -224,15 +224,15 @@ async def documents_for(
     embedder: Embedder | None,
     models: ModelOptions = AS_CONFIGURED,
     *,
-    rehearsed: bool = False,
+    store_in_folder: bool = False,
     shared: Together | None = None,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
     `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
     `ai_response.llm`. Neither is closed here. Where `documents.synthesis_llm` is set, a client for that is opened.
-    `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `shared`: where files and
-    runbooks are kept together with other processes; not closed here, but flushed.
+    `store_in_folder`: only the data folder is touched, also if `documents.store` names a server. `shared`: where files
+    and runbooks are kept together with other processes; not closed here, but flushed.
     """
     chosen = settings.documents
     if not chosen.enabled:
@@ -244,7 +244,7 @@ async def documents_for(
             llm = chosen.synthesis_llm
             asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
-        store = shared.store if shared else store_of(folder, EMBEDDED if rehearsed else chosen.store)
+        store = shared.store if shared else store_of(folder, EMBEDDED if store_in_folder else chosen.store)
         kept_in = folder.evidence, folder.runbooks, folder.documents
         store.has_room = partial(_has_room, kept_in, chosen.max_disk_bytes)
         if chosen.embeddings is not None:

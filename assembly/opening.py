@@ -20,29 +20,33 @@ from settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BotRole:
+class RunMode:
     """What one way of running the bot opens, and what it may write.
 
     Attributes:
         answers: questions are answered: by a model, with an embedder, and from files.
-        search_updated: search is brought up to date beside the graph, and written with `search_kept`. Otherwise each
-            question sees to that by itself, in memory.
-        rehearsal: what is captured is not kept here. `to_the_end`: as in `CaptureParts`.
+        search_updated: a background task updates the search index; otherwise each question does so in memory.
+        search_kept: the index is written to disk.
+        keeps_captures: captures are archived and curated here.
+        store_in_folder: passages of files and runbooks are kept in the data folder, whatever `documents.store` says.
+        to_the_end: as in `CaptureParts`.
     """
 
     answers: bool = True
     search_updated: bool = False
     search_kept: bool = False
-    rehearsal: bool = False
+    keeps_captures: bool = True
+    store_in_folder: bool = False
     to_the_end: bool = False
 
 
-LIVE = BotRole(search_updated=True, search_kept=True)
-REHEARSAL = BotRole(search_updated=True, rehearsal=True)
-REPLAY = BotRole(to_the_end=True)
-PARTITIONS = BotRole(search_updated=True, search_kept=True, rehearsal=True)
-"""The graphs of a worker."""
-ARCHIVE = BotRole(answers=False)
+LIVE = RunMode(search_updated=True, search_kept=True)
+REHEARSAL = RunMode(search_updated=True, keeps_captures=False)
+"""A dry run: it reads files and searches them in the same store as the bot, and posts nothing."""
+REPLAY = RunMode(store_in_folder=True, to_the_end=True)
+PARTITIONS = RunMode(search_updated=True, search_kept=True, keeps_captures=False)
+"""The graphs of a worker, which sends captures to the role team."""
+ARCHIVE = RunMode(answers=False)
 """Only keeps what the team teaches."""
 
 
@@ -87,7 +91,7 @@ class Bot:
 @asynccontextmanager
 async def open_bot(
     settings: Settings,
-    role: BotRole,
+    mode: RunMode,
     state: RunState,
     discord: DiscordEnds,
     models: ModelOptions,
@@ -96,7 +100,7 @@ async def open_bot(
     shared: Together | None = None,
     captures: CaptureParts | None = None,
 ) -> AsyncGenerator[Bot]:
-    """Open everything that `role` needs until the end of the block.
+    """Open everything that `mode` needs until the end of the block.
 
     `shared`: as for `documents_for`. `captures`: keeps what is captured in all servers; None: each keeps its own.
     Raises as `open_llms` and `open_team`.
@@ -105,23 +109,30 @@ async def open_bot(
     attachments, images, documents = discord.attachments, None, None
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        answering, knowledge = await enter(open_llms(settings, models))
-        llm = answering if role.answers else None
-        embedder = await enter(open_embedder(settings.search.embeddings)) if role.answers else None
+        answer_llm, knowledge_llm = await enter(open_llms(settings, models))
+        llm = answer_llm if mode.answers else None
+        embedder = await enter(open_embedder(settings.search.embeddings)) if mode.answers else None
         if attachments is not None:
             images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
             documents = await enter(
                 documents_for(
-                    settings, llm, attachments, embedder, models, rehearsed=not role.search_updated, shared=shared
+                    settings, llm, attachments, embedder, models, store_in_folder=mode.store_in_folder, shared=shared
                 )
             )
 
         def captures_in(guild_id: int | None, server: Settings) -> CaptureParts:
-            # One operator of a name is measured, and it is that of what all share.
+            # Operators of one name would overwrite each other's figure: only those of the shared server are measured.
             measured = gauge if guild_id is None else None
-            curation = None if role.rehearsal else curation_parts(server, knowledge, state.usages[guild_id], measured)
+            curation = (
+                curation_parts(server, knowledge_llm, state.usages[guild_id], measured) if mode.keeps_captures else None
+            )
             return capture_parts(
-                server, state, curation=curation, images=images, rehearsal=role.rehearsal, to_the_end=role.to_the_end
+                server,
+                state,
+                curation=curation,
+                images=images,
+                rehearsal=not mode.keeps_captures,
+                to_the_end=mode.to_the_end,
             )
 
         servers: dict[int | None, ServerParts] = {}
@@ -132,8 +143,8 @@ async def open_bot(
                     server,
                     own,
                     embedder,
-                    read_only=not role.search_kept,
-                    alone=not role.search_updated,
+                    read_only=not mode.search_kept,
+                    alone=not mode.search_updated,
                     beside=None if guild_id is None else servers[None].search,
                 )
             )
@@ -149,7 +160,7 @@ async def open_bot(
             discord=discord,
             servers=Servers(servers),
             llm=llm,
-            knowledge_llm=knowledge,
+            knowledge_llm=knowledge_llm,
             images=images,
             documents=documents,
             gauge=gauge,

@@ -85,19 +85,19 @@ class Privacy:
     """Does what /privacy opt-out, opt-in and forget ask for.
 
     Attributes:
-        taught: by the team of each server with knowledge of its own, and by those of all others.
-        others: archives that are kept elsewhere, and tell what a person wrote.
-        settings: of the data folder, whose other files are dealt with as well; None: it holds copies of what is
-            another's besides.
+        team_files: the team knowledge of each server that has its own, and that of all others.
+        other_archives: archives that are kept elsewhere, and tell what a person wrote.
+        settings: those of the data folder, whose other files are looked through too. None in a worker, whose folder
+            holds copies of other processes' files.
     """
 
     parts: Parts
-    taught: Servers[TeamKnowledgeFiles]
+    team_files: Servers[TeamKnowledgeFiles]
     documents: Documents | None = None
-    others: Sequence[Path] = ()
+    other_archives: Sequence[Path] = ()
     settings: Settings | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _wishes: SharedCalls = field(default_factory=SharedCalls, init=False)
+    _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _begun: Counter[int] = field(default_factory=Counter[int], init=False)
 
     async def opt_out(self, call: Call) -> str:
@@ -139,9 +139,10 @@ class Privacy:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
 
-        One removal runs at a time, as each reads every file; whoever asks again joins the one of theirs that waits.
+        One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
+        removal.
         """
-        return await self._wishes.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
+        return await self._removals.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
 
     async def _remove_in_turn(self, user_id: int) -> ForgetResult:
         async with self._turn:
@@ -158,41 +159,41 @@ class Privacy:
         counted = False
         for budget in self.parts.state.budgets.values():
             counted |= await budget.forget(user_id)
-        gone, about = list[Settings](), None
+        removed_servers, folder_contents = list[Settings](), None
         if self.settings is not None:
-            gone = await in_thread(settings_of_removed_servers, self.settings)
-            about = await in_thread(surroundings, self.settings, running=True)
-        alone = [await in_thread(open_learned_of_removed, each) for each in gone]
-        shared, *servers = [*(each.learned for each in self.taught.values()), *(learned for learned, _ in alone)]
-        texts = await in_thread(collect_texts, [shared, *servers], user_id, self.others)
-        async with self._without_copies(user_id, gone):
-            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, about)
-        done.left += [line for _, lines in alone for line in lines]
+            removed_servers = await in_thread(settings_of_removed_servers, self.settings)
+            folder_contents = await in_thread(surroundings, self.settings, running=True)
+        opened = [await in_thread(open_learned_of_removed, each) for each in removed_servers]
+        shared, *servers = [*(each.learned for each in self.team_files.values()), *(learned for learned, _ in opened)]
+        texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
+        async with self._without_copies(user_id, removed_servers):
+            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, folder_contents)
+        done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
         if self.documents is not None:
             add_document_counts(done, folder, *await self.documents.forget(user_id))
-        if about is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, about, done.left)
+        if folder_contents is not None:
+            done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
         done.usage = done.usage or counted
         return done
 
     @asynccontextmanager
-    async def _without_copies(self, user_id: int, gone: Sequence[Settings]) -> AsyncGenerator[None]:
-        """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
-        before the end of the block. `gone`: servers whose topics nobody searches. Raises OSError.
+    async def _without_copies(self, user_id: int, removed_servers: Sequence[Settings]) -> AsyncGenerator[None]:
+        """Drop what is made for searching of topics that may hold words of the person; it is not made again before the
+        end of the block. `removed_servers`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
-            written = [each for each in self.taught.values() if await in_thread(has_archived_text, each.raw, user_id)]
-            await in_thread(forgotten_by_search, gone, user_id)
-            for each in written:
+            teams = [each for each in self.team_files.values() if await in_thread(has_archived_text, each.raw, user_id)]
+            await in_thread(forgotten_by_search, removed_servers, user_id)
+            for each in teams:
                 if each.search is not None:
                     await stack.enter_async_context(each.search.team_passages_dropped())
             try:
-                if written and self.documents is not None:
+                if teams and self.documents is not None:
                     self.documents.answers.purge(TEAM)
                 yield
             finally:
-                if written and self.documents is not None:
+                if teams and self.documents is not None:
                     self.documents.answers.purge(TEAM)  # those that were made of topics meanwhile
 
 
@@ -403,7 +404,7 @@ class Answerers(NamedTuple):
 
 def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
     """Make the answerers of each server. What they open is closed with `opened`."""
-    rules, beside = parts.rules.answers, None
+    rules, shared_search = parts.rules.answers, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
     libraries = server_libraries(settings, for_team=True) if internal else None
     found: dict[int | None, Answerers] = {}
@@ -412,8 +413,8 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         everybody = team = Answerer(context, rules)
         if libraries is not None:
             own, library = libraries[guild_id]
-            search = opened.enter_context(for_team(server.search, own, beside))
-            beside = beside or search
+            search = opened.enter_context(for_team(server.search, own, shared_search))
+            shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.searching(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
@@ -422,7 +423,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
     return Servers(found)
 
 
-def asking(
+def ask_callback(
     settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
 ) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
     """Make the callback of `/ask`, which runs the answer chain for the caller and counts against the budget. What it
@@ -477,7 +478,7 @@ GROUPS = {
     "kb": "Your own runbooks, which the bot answers you from.",
     "evidence": "The files of this thread that the bot can search.",
 }
-"""What is said of commands with a name of two words, by the first of them."""
+"""The description of each command group, by the first word of its commands."""
 
 Row: TypeAlias = SlashCommand[SlashServices]
 
@@ -542,8 +543,10 @@ COMMANDS: Mapping[str, Row] = {
 
 
 def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
-    """Make the function that carries a command out. Unless the row says `as_written`, it is refused to who has opted
-    out, if it takes a text; its callback gets texts without secrets, and a `Call` in the language of the texts.
+    """Make the function that carries a command out.
+
+    Commands with text are refused to people who opted out, and their callback gets texts without secrets and a `Call`
+    in the language of the text. `as_written` switches this off.
 
     Raises:
         TypeError: the callback does not take the options of the row.
@@ -591,7 +594,7 @@ async def slash_commands(
 
     with ExitStack() as opened:
         privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-        ask = asking(settings, parts, llm, opened)
+        ask = ask_callback(settings, parts, llm, opened)
         services = SlashServices(settings, parts, privacy, forget or privacy.forget, ask, documents)
         offered = {
             name: (command, callback_of(name, command, services))

@@ -81,12 +81,12 @@ def forget(settings: Settings, user_id: int) -> int:
     with data_folder_locked(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        alone = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
+        opened = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
         learned = [open_learned(each) for each in settings.servers.values()]
-        learned += [removed for removed, _ in alone]
+        learned += [removed for removed, _ in opened]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
-        done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in alone for line in lines)]
+        done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         try:
             add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:

@@ -94,8 +94,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         meters = meters_of(settings)
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
-        role, models = REHEARSAL if rehearsal else LIVE, replace(options.models, observe=meters.observe)
-        bot = await enter(open_bot(settings, role, state, discord, models, meters.gauge))
+        mode, models = REHEARSAL if rehearsal else LIVE, replace(options.models, observe=meters.observe)
+        bot = await enter(open_bot(settings, mode, state, discord, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash = None
         if not rehearsal:

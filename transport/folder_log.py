@@ -340,7 +340,7 @@ class Writer:
 
 
 def _wants_all(change: FileChange, file: KnownFile) -> bool:
-    """Whether a change is told as the whole file: there are many entries, or what it cuts off would stay in one."""
+    """True if a change is told as the whole file: there are many entries, or what it cuts off would stay in one."""
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES

@@ -75,8 +75,8 @@ class Lease:
         return self
 
     async def take(self, deliver: Callable[[Msg], Awaitable[None]] | None = None) -> bool:
-        """Whether it was free. From then on `deliver` is awaited for each message, in order; None: nothing is ever sent
-        there. Raises as the client.
+        """Take the lease. Returns False if another process has it. From then on `deliver` is awaited for each message,
+        in order; None: nothing is ever sent there. Raises as the client.
         """
 
         async def delivered(message: Msg) -> None:

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 
 
 class AckSender:
-    """The acknowledgements of one consumer. `unacknowledged` asks the server; `held`: how many are none yet.
+    """Sends the acknowledgements of one consumer. `unacknowledged` asks the server how many it waits for; `held`: the
+    number of deliveries not to be acknowledged yet.
 
     An acknowledgement that is lost while the server restarts or changes its leader would bring its message back after
     ten minutes. Awaiting the confirmation of each costs more than all other work on a message. So they are sent, and
@@ -42,7 +43,7 @@ class AckSender:
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
         self._client, self._unacknowledged, self._held = client, unacknowledged, held
         self._unconfirmed: deque[str] = deque()
-        self._asking = asyncio.Lock()
+        self._confirming = asyncio.Lock()
 
     async def send(self, replies: list[str]) -> None:
         """Acknowledge by the reply subjects of messages."""
@@ -51,29 +52,30 @@ class AckSender:
             await self._client.publish(reply, ACK)
 
     async def check(self) -> None:
-        """Until cancelled: see to it that the server has them."""
+        """Confirm now and then, until cancelled, that the server has them."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             if self._unconfirmed:
-                await self.settle()
+                await self.confirm()
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until the server has all of them, but no longer."""
+    async def wait_confirmed(self, seconds: float) -> None:
+        """Wait until the server has all of them, for at most so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    if await self.settle():
+                    if await self.confirm():
                         return
                     await asyncio.sleep(AGAIN_SECONDS)
         except TimeoutError:
             log.warning("nats: some messages will come again, and be known as done")
 
-    async def settle(self) -> bool:
-        """Return whether all that were sent until now have arrived; else they are sent again."""
-        async with self._asking:
+    async def confirm(self) -> bool:
+        """Return True if all that were sent until now have arrived; otherwise send them again and return False."""
+        async with self._confirming:
             sent = len(self._unconfirmed)
             try:
-                # On the same connection, and so after them. Not `flush`: the client cannot bear that it is given up.
+                # The request uses the same connection, so the server handles it after the acknowledgements. `flush` is
+                # not used: cancelling it breaks the client.
                 arrived = await self._unacknowledged() <= self._held()
                 if not arrived:
                     for reply in list(self._unconfirmed)[:sent]:
@@ -113,8 +115,8 @@ class ResultRecorder:
         self._file_connection, self._log, self._process = file_connection, fenced, process
         self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
         self._done: dict[int, None] = {}
-        self._settled: list[MessageResult] = []
-        self._acknowledged: list[str] = []
+        self._to_record: list[MessageResult] = []
+        self._to_acknowledge: list[str] = []
         self._more = asyncio.Event()
         self._writing = asyncio.Lock()
 
@@ -123,11 +125,11 @@ class ResultRecorder:
 
     def waiting(self) -> int:
         """How many deliveries are rightly not acknowledged yet."""
-        return len(self._acknowledged) + sum(map(len, self._held.values()))
+        return len(self._to_acknowledge) + sum(map(len, self._held.values()))
 
     def hold(self, message_id: int, reply: str) -> bool:
-        """Whether a message is new. One that came again, since its result takes long, waits for that; one that is done
-        is acknowledged. `reply`: where.
+        """Return True if the message is new. A redelivered one waits for the pending result; a finished one is
+        acknowledged. `reply`: the subject to acknowledge on.
         """
         if message_id in self._held:
             self._held[message_id].append(reply)
@@ -159,32 +161,32 @@ class ResultRecorder:
             case Outcome():
                 if result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN:
                     return  # it is left for the next owner
-                self.settle(MessageResult(result.part.place.id, list(result.part.message_ids), result.result))
+                self.finish(MessageResult(result.part.place.id, list(result.part.message_ids), result.result))
             case Ignored():
-                self.settle(MessageResult(result.channel_id, list(result.message_ids), "ignored"))
+                self.finish(MessageResult(result.channel_id, list(result.message_ids), "ignored"))
             case Removed():
-                self.settle(MessageResult(result.channel_id, [result.message_id], "removed"))
+                self.finish(MessageResult(result.channel_id, [result.message_id], "removed"))
 
-    def settle(self, settled: MessageResult) -> None:
-        """Have a result recorded, of messages that have none yet."""
-        new = [message_id for message_id in settled.message_ids if message_id not in self._done]
+    def finish(self, result: MessageResult) -> None:
+        """Have a result recorded, for those of its messages that have none yet."""
+        new = [message_id for message_id in result.message_ids if message_id not in self._done]
         if not new:
             return
         for message_id in new:
             self._done[message_id] = None
-            self._acknowledged += self._held.pop(message_id, ())
+            self._to_acknowledge += self._held.pop(message_id, ())
         while len(self._done) > REMEMBERED:
             del self._done[next(iter(self._done))]
-        self._settled.append(settled._replace(message_ids=new))
+        self._to_record.append(result._replace(message_ids=new))
         self._more.set()
 
     def acknowledge(self, reply: str) -> None:
-        """Soon, with others; nothing is recorded of it."""
-        self._acknowledged.append(reply)
+        """Acknowledge soon, together with others. Nothing is recorded."""
+        self._to_acknowledge.append(reply)
         self._more.set()
 
     async def keep_recording(self) -> None:
-        """Until cancelled, or another process has the partition."""
+        """Record results until cancelled or until another process takes the partition."""
         while not self._log.lost:
             await self._more.wait()
             await asyncio.sleep(GROUP_SECONDS)
@@ -199,14 +201,14 @@ class ResultRecorder:
         """Record what has ended; then acknowledge it. Raises Fenced, OSError."""
         async with self._writing:
             self._more.clear()
-            settled, replies = self._settled, self._acknowledged
-            self._settled, self._acknowledged = [], []
-            if settled:
-                entry = json.dumps({"by": self._process, "at": now(), "ended": settled}).encode()
+            results, replies = self._to_record, self._to_acknowledge
+            self._to_record, self._to_acknowledge = [], []
+            if results:
+                entry = json.dumps({"by": self._process, "at": now(), "ended": results}).encode()
                 try:
                     await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
                 except OSError:
-                    self._settled, self._acknowledged = settled + self._settled, replies + self._acknowledged
+                    self._to_record, self._to_acknowledge = results + self._to_record, replies + self._to_acknowledge
                     self._more.set()
                     raise
             if replies:
@@ -222,7 +224,7 @@ class ResultRecorder:
 MOST_OPEN = 20_000
 """Messages of one partition that may be open at a time: windows hold them for as long as people write."""
 AT_ONCE = 50
-"""Messages taken up before everything else has its turn."""
+"""Messages handled in a row before everything else has its turn."""
 SUSPICIOUS = 2
 """So many owners in a row were lost over the same messages: the next one tries each of them alone."""
 
@@ -249,13 +251,22 @@ Interact = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
-    """`transport.rebalancing.OwnedPartition`.
+    """Implements `transport.rebalancing.OwnedPartition`.
 
         MESSAGES ─► deliver ─► the graph ─► results ─► log.<partition>.done ─► acknowledged
                       │ unacknowledged until then      fenced
 
     Before a message is acknowledged its result is in the log, and nothing is recorded of a partition that another
     process has taken over.
+
+    Its states, in order:
+
+    - taken (`take`): it has its lease and its log, and learns what earlier owners have done;
+    - suspecting, only if owners in a row crashed over the same messages: these are tried one by one, each in a graph of
+      its own;
+    - open: one graph gets every message;
+    - closing (`release`): the graph is drained or cut, and the lease is given back;
+    - lost (`lose`), at any time: another process has it, and nothing more is taken up or recorded.
     """
 
     def __init__(
@@ -268,9 +279,9 @@ class Partition:
         open_work: Open,
         interact: Interact = lambda _payload: None,
         *,
-        alone: asyncio.Lock,
+        trial_lock: asyncio.Lock,
     ) -> None:
-        """`alone`: of the process, held while one message is tried alone."""
+        """`trial_lock`: that of the process, held while one message of any partition is tried alone."""
         self.number, self.process = number, process
         self._client, self._file_connection, self._open, self._interact = client, file_connection, open_work, interact
         subject = f"messages.{number}.>"
@@ -281,11 +292,11 @@ class Partition:
         self._results = ResultRecorder(file_connection, self._log, process)
         self._results.acks = AckSender(client, self._lease.unacknowledged, self._outstanding)
         self._ready = asyncio.Event()
-        self._alone = alone
-        self._taking = asyncio.Lock()  # a message is tried, or everything is given back
+        self._trial_lock = trial_lock
+        self._graph_lock = asyncio.Lock()  # held while `_work` is replaced or ended
         self._closing = self._lost = False
         self._tasks: list[asyncio.Task[None]] = []
-        self._taken_up = self._left_out = 0
+        self._delivered = self._left_out = 0
         self._suspecting = False
 
     @property
@@ -298,14 +309,14 @@ class Partition:
         return len(self._results)
 
     async def take(self) -> bool:
-        """Return whether it was free and is in hand now. Raises as the client."""
+        """Take the partition. Returns False if another process has it. Raises as the client."""
         if not await self._lease.take(self._deliver):
             return False
         try:
             loop = asyncio.get_running_loop()
             self._log.on_lost = lambda: loop.call_soon_threadsafe(self.lose)
             oldest = await self._oldest()
-            # The server waits for so long before it gives up an owner; one that is silent was so for longer.
+            # An owner that was lost stopped receiving at least `gone_seconds` before this lease began.
             lost = self._lease.since - self._lease.gone_seconds
             waiting = None if oldest is None else Backlog(oldest, lost)
             # From here on an earlier owner can record nothing.
@@ -332,7 +343,7 @@ class Partition:
         return True
 
     def feed(self, dispatch: Dispatch) -> None:
-        """What concerns all partitions."""
+        """Pass a dispatch that concerns all partitions to the graph."""
         if self._work is not None and not self._closing:
             self._work.feed(dispatch)
 
@@ -359,12 +370,12 @@ class Partition:
             if self._work is not None:
                 await self._work.cut()
             return
-        async with self._taking:
+        async with self._graph_lock:
             if self._work is not None:
                 await self._work.drain(seconds)
         log.debug("partition %d is at rest", self.number)
         await self._results.record()
-        await self._results.acks.settled(self._lease.seconds)
+        await self._results.acks.wait_confirmed(self._lease.seconds)
         await self._file_connection.do(self._log.hand_back(now()))
 
     def _outstanding(self) -> int:
@@ -385,12 +396,12 @@ class Partition:
         if self._suspecting:
             await self._suspect(message, got)
         else:
-            self._take_up(message, got)
-        self._taken_up += 1
-        if self._taken_up % AT_ONCE == 0:
+            self._hand_to_graph(message, got)
+        self._delivered += 1
+        if self._delivered % AT_ONCE == 0:
             await asyncio.sleep(0)
 
-    def _take_up(self, message: Msg, got: ReceivedDispatch) -> None:
+    def _hand_to_graph(self, message: Msg, got: ReceivedDispatch) -> None:
         work = self._work
         if work is None:
             return
@@ -407,30 +418,29 @@ class Partition:
         work.feed(got.dispatch)
 
     async def _suspect(self, message: Msg, got: ReceivedDispatch) -> None:
-        """Process a message by itself if the workers that crashed may have had it. The first message that they cannot
-        have had
-        ends this mode.
+        """Process a message alone if a crashed worker may have had it. The first message that none of them had ends
+        this mode; so does the last one that waits.
         """
-        place = message.metadata
-        seen = place.timestamp.timestamp() < self._epoch.seen
-        if seen:
+        metadata = message.metadata
+        may_have_crashed_owner = metadata.timestamp.timestamp() < self._epoch.seen
+        if may_have_crashed_owner:
             # One in the whole process: with several under way nobody could tell which has ended it.
-            async with self._alone, self._taking:
+            async with self._trial_lock, self._graph_lock:
                 await self._try_alone(message, got)
-        if seen and place.num_pending:
+        if may_have_crashed_owner and metadata.num_pending:
             return
-        async with self._taking:
+        async with self._graph_lock:
             if self._closing:
-                self._left_out += not seen
+                self._left_out += not may_have_crashed_owner
                 return
             await self._file_connection.do(self._log.note(Epoch(self.process, now())))
             self._work = await self._open(self.number, self._log, self._results.record_result)
             self._suspecting = False
-        if not seen:
-            self._take_up(message, got)
+        if not may_have_crashed_owner:
+            self._hand_to_graph(message, got)
 
     async def _try_alone(self, message: Msg, got: ReceivedDispatch) -> None:
-        """One message, and a graph of its own for it: whatever ends the worker now is this one."""
+        """Process one message in a graph of its own, so that a crash is known to be its fault."""
         if self._closing:
             self._left_out += 1
             return
@@ -440,13 +450,13 @@ class Partition:
             log.error("message %d has ended its worker again and again: it is given up", message_id)
             self._results.hold(message_id, message.reply)
             channel_id = int(str(got.dispatch.d.get("channel_id", 0)))
-            self._results.settle(MessageResult(channel_id, [message_id], OutcomeKind.FAILED))
+            self._results.finish(MessageResult(channel_id, [message_id], OutcomeKind.FAILED))
             await self._results.record()
             await self._file_connection.do(self._log.note(replace(self._epoch, trying=0)))
         elif new:
             await self._file_connection.do(self._log.note(replace(self._epoch, trying=message_id)))
             work = self._work = await self._open(self.number, self._log, self._results.record_result)
-            self._take_up(message, got)
+            self._hand_to_graph(message, got)
             await work.drain()
             self._work = None
             await self._results.record()

@@ -26,9 +26,11 @@ from transport.streams import SEEN, read_stream
 WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32
 KEPT_SECONDS = 30 * 86_400.0
-"""How long a place is quiet before its mark is dropped; then the one of its server counts."""
+"""A watermark is dropped after its place was quiet for so long; then that of the server counts."""
 MOST_PLACES = 10_000
-"""Of one server: they are one value of at most half a megabyte. The longest quiet ones are dropped."""
+"""At most this many places of one server are kept, since they share one value of half a megabyte at most. The longest
+quiet are dropped.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -44,22 +46,24 @@ class PublishWatermarks:
         self._kept_seconds = kept_seconds
         self._by_server: dict[int, Seen] = {}
         for guild_id, places in kept.items():
-            self._seen_in(guild_id, {place_id: Watermark(below) for place_id, below in places.items()})
+            self._seen_in(guild_id, {place_id: Watermark(through) for place_id, through in places.items()})
         self._changed: set[int] = set()
         self._failed = False
 
     def marks(self) -> Mapping[int, int]:
-        """By place, the id below which NATS has every message; by minus the id of a server, the same for places of it
-        without a mark.
+        """Return, for each place, the id up to which NATS has every message. The key -guild_id holds the watermark for
+        places of that server that have none.
         """
-        return {place_id: below for seen in self._by_server.values() for place_id, below in seen.below().items()}
+        return {place_id: through for seen in self._by_server.values() for place_id, through in seen.below().items()}
 
     def met(self, guild_id: int, at: float) -> None:
-        """A server is there. From now on none of its messages may be missed, also in places without one so far."""
+        """Note that the bot is in a server. From now on none of its messages may be missed, also in places without one
+        so far.
+        """
         self._seen_in(guild_id).met(guild_id, at)
 
     def under_way(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
-        """A message is handed on; what is given is to be called once NATS has it."""
+        """Note that a message is being published. Call the returned function once NATS has it."""
         seen = self._seen_in(guild_id)
         seen.arrived(place_id, message_id)
         return lambda: seen.close(place_id, (message_id,))
@@ -85,7 +89,7 @@ class PublishWatermarks:
                 except (Error, TimeoutError) as error:
                     self._changed.add(guild_id)
                     if not self._failed:
-                        log.warning("marks: not written (%s); trying until they are", error)
+                        log.warning("watermarks: not written (%s); trying until they are", error)
                     self._failed = away = True
                 else:
                     self._failed = False
@@ -95,7 +99,7 @@ class PublishWatermarks:
     def _rendered(self, guild_id: int) -> bytes:
         seen = self._by_server[guild_id]
         seen.forget_quiet(self._kept_seconds, MOST_PLACES)
-        text = {str(place_id): str(below) for place_id, below in seen.below().items()}
+        text = {str(place_id): str(through) for place_id, through in seen.below().items()}
         return json.dumps(text, separators=(",", ":")).encode()
 
 
@@ -107,8 +111,8 @@ async def open_watermarks(
     kept_seconds: float = KEPT_SECONDS,
     write_seconds: float = WRITE_SECONDS,
 ) -> AsyncGenerator[PublishWatermarks]:
-    """Read at the start, written soon after each change and at the end. `ours`: whether a server, by its id, belongs to
-    a shard of this process.
+    """Read the watermarks at the start; write them soon after each change and at the end. `ours`: whether a server, by
+    its id, belongs to a shard of this process.
 
     Raises:
         nats.errors.Error: NATS does not answer.
@@ -130,7 +134,9 @@ async def open_watermarks(
 
 
 async def _read(streams: JetStreamContext, ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
-    """Damage is reported and left out: that costs a second look at a few messages."""
+    """Read the watermarks of our servers. Damage is reported and left out, which costs a second look at a few
+    messages.
+    """
     kept: dict[int, dict[int, int]] = {}
     prefix = f"$KV.{SEEN}."
     try:
@@ -140,9 +146,9 @@ async def _read(streams: JetStreamContext, ours: Callable[[int], bool]) -> dict[
                 if not ours(guild_id := int(key)):
                     continue
                 read = cast("dict[str, Any]", json.loads(entry.data))
-                kept[guild_id] = {int(place_id): int(below) for place_id, below in read.items()}
+                kept[guild_id] = {int(place_id): int(through) for place_id, through in read.items()}
             except (ValueError, TypeError, AttributeError, RecursionError):
-                log.warning("marks: the entry %.40r is damaged and left out", key)
+                log.warning("watermarks: the entry %.40r is damaged and left out", key)
     except NotFoundError:
         pass
     return kept

@@ -125,7 +125,7 @@ def privacy_of(settings: Settings, parts: Parts) -> Privacy:
     """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
-    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), others=archives)
+    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
 
 
 LEASES = 5
@@ -213,7 +213,7 @@ class PartitionWorker:
     forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
     works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
+    trial_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: PlacesFollower = field(init=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ class PartitionWorker:
             process.name,
             self.open,
             self.interact,
-            alone=self.alone,
+            trial_lock=self.trial_lock,
         )
         if not await partition.take():
             return None

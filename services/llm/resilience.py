@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS = 5.0
 NOT_THIS_KEY = "does not accept the key"
-"""In what `unreachable_because` says where the endpoint is there."""
+"""Part of the text of `unreachable_because` if the endpoint answers but rejects the key."""
 LIST_BYTES = 1 << 12
 
 
 log = logging.getLogger(__name__)
 
 
-class CrynuxEndpoint:
-    """Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop."""
+class ChatEndpoint:
+    """Any OpenAI-compatible endpoint; each call is one attempt within the time limit.
+
+    Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop.
+    """
 
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
@@ -136,11 +139,11 @@ def open_endpoint(settings: EndpointSettings, at_once: int | None = None) -> End
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    return ModelEndpoint(CrynuxEndpoint(settings), settings, at_once=at_once)
+    return ModelEndpoint(ChatEndpoint(settings), settings, at_once=at_once)
 
 
 class ModelEndpoint:
-    """Asks `inner` in real time, so that calls, pauses and time-outs take no virtual time; and with patience.
+    """Calls `inner` in real time, so that calls, pauses and time-outs take no virtual time, and retries.
 
     - At most `at_once` calls are under way; the others wait in order, within the time of their answer.
     - A `Retry-After` of one call delays all calls, up to `LONGEST_PAUSE_SECONDS`.

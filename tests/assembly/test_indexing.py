@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from assembly.answering import open_embedder
+from assembly.answering import ModelOptions, open_embedder
+from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
+from assembly.graph_parts import DiscordEnds
+from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
 from assembly.search_updates import failed, search_kept_current
 from dataflow import Overflow
+from services.discord import DryRunPoster
 from services.documents.store.chroma import ChromaCollections
 from services.documents.store.collection_files import SqliteCollections
 from services.documents.store.document_store import DocumentStore
@@ -99,11 +103,23 @@ def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-async def test_a_rehearsal_never_writes_to_a_server(tmp_path: Path) -> None:
+async def test_what_is_stored_in_the_folder_never_goes_to_a_server(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
-    async with documents_for(settings, None, Uploads(), None, rehearsed=True) as documents:
+    async with documents_for(settings, None, Uploads(), None, store_in_folder=True) as documents:
         assert documents is not None
         assert isinstance(documents.store.collections, SqliteCollections)
+
+
+@pytest.mark.parametrize(("mode", "in_folder"), [(REPLAY, True), (REHEARSAL, False), (LIVE, False)])
+async def test_only_a_replay_leaves_the_server_of_documents_alone(
+    tmp_path: Path, mode: RunMode, in_folder: bool
+) -> None:
+    settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
+    discord = DiscordEnds(poster=DryRunPoster(), attachments=Uploads())
+    state = read_state(settings, durable=False)
+    async with open_bot(settings, mode, state, discord, ModelOptions()) as bot:
+        # Nothing answers at that address, so that files are left alone.
+        assert (bot.documents is not None) is in_folder
 
 
 def test_an_update_that_comes_too_soon_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:

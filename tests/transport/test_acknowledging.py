@@ -39,8 +39,8 @@ async def test_those_that_have_arrived_are_sent_once() -> None:
     line = Line()
     acks = acknowledging(line, delivered=3, held=1)
     await acks.send(["a", "b"])
-    assert await acks.settle()
-    assert await acks.settle()
+    assert await acks.confirm()
+    assert await acks.confirm()
     assert line.sent == ["a", "b"]
 
 
@@ -48,9 +48,9 @@ async def test_those_that_were_lost_are_sent_again_until_they_have_arrived() -> 
     line = Line(loses=3)
     acks = acknowledging(line, delivered=2)
     await acks.send(["a", "b"])
-    assert not await acks.settle()
-    assert not await acks.settle()
-    assert await acks.settle()
+    assert not await acks.confirm()
+    assert not await acks.confirm()
+    assert await acks.confirm()
     assert line.arrived == {"a", "b"}
 
 
@@ -58,4 +58,4 @@ async def test_two_that_ask_at_the_same_time_count_each_once() -> None:
     line = Line()
     acks = acknowledging(line, delivered=2)
     await acks.send(["a", "b"])
-    assert await asyncio.gather(acks.settle(), acks.settle()) == [True, True]
+    assert await asyncio.gather(acks.confirm(), acks.confirm()) == [True, True]

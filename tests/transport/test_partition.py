@@ -63,12 +63,13 @@ class Worker:
     at_once: bool = True
     graphs: list[Graph] = field(default_factory=list[Graph])
 
-    def partition(self, alone: asyncio.Lock | None = None) -> Partition:
+    def partition(self, trial_lock: asyncio.Lock | None = None) -> Partition:
         async def work(_number: int, _log: FencedLog, told: Callable[[Result], None]) -> Graph:
             self.graphs.append(Graph(told, self.at_once))
             return self.graphs[-1]
 
-        return Partition(self.client, self.file_connection, LAYOUT, 0, self.name, work, alone=alone or asyncio.Lock())
+        lock = trial_lock or asyncio.Lock()
+        return Partition(self.client, self.file_connection, LAYOUT, 0, self.name, work, trial_lock=lock)
 
 
 @pytest.fixture
@@ -236,9 +237,9 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
 
 async def give_back_untried(client: Client, file_connection: FileConnection) -> None:
     """Have an owner that comes and goes while another partition of its process tries something."""
-    alone = asyncio.Lock()
-    await alone.acquire()
-    partition = Worker(client, file_connection, name="between").partition(alone=alone)
+    trial_lock = asyncio.Lock()
+    await trial_lock.acquire()
+    partition = Worker(client, file_connection, name="between").partition(trial_lock=trial_lock)
     assert await partition.take()
     await partition.release(drain=True)
 

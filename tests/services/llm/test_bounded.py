@@ -17,7 +17,7 @@ from aiohttp import web
 
 from services.llm.bounded import MAX_REPLY_BYTES
 from services.llm.endpoint import BadOutput, Rejected
-from services.llm.resilience import CrynuxEndpoint, vectors_client
+from services.llm.resilience import ChatEndpoint, vectors_client
 from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
@@ -45,7 +45,7 @@ def zeros(count: int) -> bytes:
 
 
 async def test_a_reply_that_does_not_end_is_read_to_the_limit_and_no_further(
-    server: LLMServer, endpoint: CrynuxEndpoint
+    server: LLMServer, endpoint: ChatEndpoint
 ) -> None:
     """Pitfall 64."""
     sent: list[int] = []
@@ -56,7 +56,7 @@ async def test_a_reply_that_does_not_end_is_read_to_the_limit_and_no_further(
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-async def test_nor_is_one_that_unpacks_to_more(server: LLMServer, endpoint: CrynuxEndpoint, status: int) -> None:
+async def test_nor_is_one_that_unpacks_to_more(server: LLMServer, endpoint: ChatEndpoint, status: int) -> None:
     """Pitfall 64: also as an error."""
     body = zeros(5_000_000)
 
@@ -68,7 +68,7 @@ async def test_nor_is_one_that_unpacks_to_more(server: LLMServer, endpoint: Cryn
         await endpoint.complete(request_of())
 
 
-async def test_a_compressed_reply_is_read(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_a_compressed_reply_is_read(server: LLMServer, endpoint: ChatEndpoint) -> None:
     packed = gzip.compress(json.dumps(answer()).encode())
 
     async def play(request: Any, _body: Any) -> Any:
@@ -88,7 +88,7 @@ async def test_a_compressed_reply_is_read(server: LLMServer, endpoint: CrynuxEnd
     ],
 )
 async def test_a_reply_that_cannot_be_unpacked_is_no_answer(
-    server: LLMServer, endpoint: CrynuxEndpoint, body: bytes, coding: str, says: str
+    server: LLMServer, endpoint: ChatEndpoint, body: bytes, coding: str, says: str
 ) -> None:
     async def play(_: Any, _body: Any) -> Any:
         return web.Response(body=body, headers={"Content-Encoding": coding})
@@ -99,7 +99,7 @@ async def test_a_reply_that_cannot_be_unpacked_is_no_answer(
 
 
 async def test_a_header_of_gzip_that_does_not_end_is_not_read_for_ever(
-    server: LLMServer, endpoint: CrynuxEndpoint
+    server: LLMServer, endpoint: ChatEndpoint
 ) -> None:
     """Pitfall 64."""
     sent: list[int] = []
@@ -110,7 +110,7 @@ async def test_a_header_of_gzip_that_does_not_end_is_not_read_for_ever(
     assert sum(sent) < MAX_REPLY_BYTES + SOCKETS
 
 
-async def test_what_is_nested_too_deeply_is_no_answer(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_what_is_nested_too_deeply_is_no_answer(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(scenes.raw("[" * 1_000_000))
     with pytest.raises(BadOutput):
         await endpoint.complete(request_of())
@@ -118,7 +118,7 @@ async def test_what_is_nested_too_deeply_is_no_answer(server: LLMServer, endpoin
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 async def test_a_redirect_to_another_origin_takes_neither_prompt_nor_key_along(
-    server: LLMServer, endpoint: CrynuxEndpoint, code: int
+    server: LLMServer, endpoint: ChatEndpoint, code: int
 ) -> None:
     """Pitfall 64."""
     async with LLMServer() as other:
@@ -129,14 +129,14 @@ async def test_a_redirect_to_another_origin_takes_neither_prompt_nor_key_along(
     assert other.base_url not in str(caught.value)
 
 
-async def test_a_redirect_within_the_origin_is_followed(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_a_redirect_within_the_origin_is_followed(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(scenes.redirect("/v1/chat/completions"), scenes.content(GOOD))
     assert (await endpoint.complete(request_of())).text == GOOD
     assert [seen.headers["Authorization"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
     assert server.seen[0].body == server.seen[1].body
 
 
-async def test_one_that_leads_round_in_circles_ends(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_one_that_leads_round_in_circles_ends(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(*[scenes.redirect("/v1/chat/completions")] * 20)
     with pytest.raises(BadOutput, match="redirects more than 5 times"):
         await endpoint.complete(request_of())
@@ -162,7 +162,7 @@ async def test_one_that_leads_round_in_circles_ends(server: LLMServer, endpoint:
     ],
 )
 async def test_usage_that_is_no_count_is_taken_as_none_and_costs_no_answer(
-    server: LLMServer, endpoint: CrynuxEndpoint, usage: str, counted: tuple[int, int]
+    server: LLMServer, endpoint: ChatEndpoint, usage: str, counted: tuple[int, int]
 ) -> None:
     """Pitfall 66."""
     server.then(scenes.raw(json.dumps(answer())[:-1] + f', "usage": {usage}}}'))
@@ -195,12 +195,12 @@ async def test_vectors_are_bounded_as_well() -> None:
 ASK = """
 import asyncio, resource, sys
 from services.llm.endpoint import BadOutput, EndpointSettings
-from services.llm.resilience import CrynuxEndpoint, import_client
+from services.llm.resilience import ChatEndpoint, import_client
 from tests.services.llm.asking import request_of
 
 async def main():
     import_client()
-    endpoint = CrynuxEndpoint(EndpointSettings(sys.argv[1], "m", max_retries=0))
+    endpoint = ChatEndpoint(EndpointSettings(sys.argv[1], "m", max_retries=0))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         await endpoint.complete(request_of())

@@ -24,7 +24,7 @@ from services.llm.endpoint import (
     TimedOut,
     Unavailable,
 )
-from services.llm.resilience import CrynuxEndpoint
+from services.llm.resilience import ChatEndpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import GOOD, KEY, request_of, settings_of
@@ -32,7 +32,7 @@ from tests.services.llm.asking import GOOD, KEY, request_of, settings_of
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_json_schema_names_the_class_and_carries_the_limits(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_json_schema_names_the_class_and_carries_the_limits(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(scenes.content(GOOD))
     reply = await endpoint.complete(request_of(method="json_schema"))
     body = server.seen[0].body
@@ -51,7 +51,7 @@ async def test_json_schema_names_the_class_and_carries_the_limits(server: LLMSer
 
 
 async def test_function_calling_names_the_class_and_requires_the_call(
-    server: LLMServer, endpoint: CrynuxEndpoint
+    server: LLMServer, endpoint: ChatEndpoint
 ) -> None:
     server.then(scenes.tool_call(GOOD))
     reply = await endpoint.complete(request_of(method="function_calling"))
@@ -65,25 +65,25 @@ async def test_function_calling_names_the_class_and_requires_the_call(
 
 @pytest.mark.parametrize("model", ["o1-mini", "gpt-5", "gpt-5-pro", "gpt-6"])
 async def test_no_model_name_leads_to_another_api(server: LLMServer, model: str) -> None:
-    endpoint = CrynuxEndpoint(settings_of(server.base_url, model=model))
+    endpoint = ChatEndpoint(settings_of(server.base_url, model=model))
     assert (await endpoint.complete(request_of())).text
     await endpoint.aclose()
 
 
-async def test_arguments_that_are_no_json_come_through_as_written(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_arguments_that_are_no_json_come_through_as_written(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(scenes.tool_call('{"good": tr', finish="length"))
     reply = await endpoint.complete(request_of(method="function_calling"))
     assert (reply.text, reply.finish_reason) == ('{"good": tr', "length")
 
 
-async def test_a_reply_without_usage_counts_nothing(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_a_reply_without_usage_counts_nothing(server: LLMServer, endpoint: ChatEndpoint) -> None:
     server.then(scenes.content(GOOD, usage=False))
     reply = await endpoint.complete(request_of())
     assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
 
 
 async def test_images_go_along_in_their_order_and_empty_text_does_not(
-    server: LLMServer, endpoint: CrynuxEndpoint
+    server: LLMServer, endpoint: ChatEndpoint
 ) -> None:
     pictures = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{n}"}} for n in "AB"]
     await endpoint.complete(request_of(user=({"type": "text", "text": ""}, *pictures)))
@@ -121,7 +121,7 @@ async def test_images_go_along_in_their_order_and_empty_text_does_not(
     ],
 )
 async def test_each_failure_has_its_kind_and_a_remedy(
-    server: LLMServer, endpoint: CrynuxEndpoint, method: Method, scene: scenes.Scene, kind: type[LLMError], says: str
+    server: LLMServer, endpoint: ChatEndpoint, method: Method, scene: scenes.Scene, kind: type[LLMError], says: str
 ) -> None:
     server.then(scene)
     with pytest.raises(LLMError) as caught:
@@ -135,7 +135,7 @@ async def test_each_failure_has_its_kind_and_a_remedy(
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    endpoint = CrynuxEndpoint(settings_of("http://127.0.0.1:9/v1"))
+    endpoint = ChatEndpoint(settings_of("http://127.0.0.1:9/v1"))
     with pytest.raises(Unavailable, match="cannot be reached"):
         await endpoint.complete(request_of())
     await endpoint.aclose()
@@ -152,7 +152,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     ],
 )
 async def test_retry_after_is_read(
-    server: LLMServer, endpoint: CrynuxEndpoint, header: str, seconds: float | None
+    server: LLMServer, endpoint: ChatEndpoint, header: str, seconds: float | None
 ) -> None:
     server.then(scenes.status(429, headers={"Retry-After": header}))
     with pytest.raises(Unavailable) as caught:
@@ -160,7 +160,7 @@ async def test_retry_after_is_read(
     assert caught.value.retry_after == seconds
 
 
-async def test_retry_after_may_be_a_date(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_retry_after_may_be_a_date(server: LLMServer, endpoint: ChatEndpoint) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     server.then(scenes.status(503, headers={"Retry-After": date}))
     with pytest.raises(Unavailable) as caught:
@@ -170,7 +170,7 @@ async def test_retry_after_may_be_a_date(server: LLMServer, endpoint: CrynuxEndp
 
 @pytest.mark.parametrize("scene", [scenes.hang(), scenes.drip()], ids=["hang", "drip"])
 async def test_a_call_ends_at_its_time_limit(server: LLMServer, scene: scenes.Scene) -> None:
-    endpoint = CrynuxEndpoint(settings_of(server.base_url, timeout_seconds=0.2))
+    endpoint = ChatEndpoint(settings_of(server.base_url, timeout_seconds=0.2))
     server.then(scene)
     begun = asyncio.get_running_loop().time()
     with pytest.raises(TimedOut, match=r"no answer within 0\.2 s"):
@@ -188,7 +188,7 @@ async def test_the_clients_own_time_limit_is_a_time_out_too(server: LLMServer) -
 
 
 async def test_closing_one_client_leaves_the_other_usable(server: LLMServer) -> None:
-    one, other = (CrynuxEndpoint(settings_of(server.base_url)) for _ in range(2))
+    one, other = (ChatEndpoint(settings_of(server.base_url)) for _ in range(2))
     await one.complete(request_of())
     await other.complete(request_of())
     await one.aclose()
@@ -198,7 +198,7 @@ async def test_closing_one_client_leaves_the_other_usable(server: LLMServer) -> 
 
 
 async def test_a_closed_endpoint_asks_nothing(server: LLMServer) -> None:
-    endpoint = CrynuxEndpoint(settings_of(server.base_url))
+    endpoint = ChatEndpoint(settings_of(server.base_url))
     await endpoint.aclose()
     with pytest.raises(Unavailable, match="closed"):
         await endpoint.complete(request_of())
@@ -207,7 +207,7 @@ async def test_a_closed_endpoint_asks_nothing(server: LLMServer) -> None:
 
 @pytest.mark.parametrize("code", [400, 401, 500])
 async def test_pitfall_22_no_key_and_no_prompt_in_errors(
-    server: LLMServer, endpoint: CrynuxEndpoint, code: int, caplog: pytest.LogCaptureFixture
+    server: LLMServer, endpoint: ChatEndpoint, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """22: a server that echoes the key and the prompt puts neither of them into an error, nor the key into a log."""
     caplog.set_level(logging.DEBUG)
@@ -229,7 +229,7 @@ async def test_pitfall_22_settings_do_not_print_their_key() -> None:
 
 
 async def test_no_key_is_fine_where_none_is_wanted(server: LLMServer) -> None:
-    endpoint = CrynuxEndpoint(settings_of(server.base_url, api_key=""))
+    endpoint = ChatEndpoint(settings_of(server.base_url, api_key=""))
     server.then(scenes.status(401))
     with pytest.raises(Rejected):
         await endpoint.complete(request_of())
@@ -244,7 +244,7 @@ async def test_no_variable_turns_tracing_on(
         monkeypatch.setenv(switch, "true")
         monkeypatch.setenv("LANGSMITH_API_KEY", "invented")
         monkeypatch.setenv("LANGSMITH_ENDPOINT", spy.base_url)
-        endpoint = CrynuxEndpoint(settings_of(server.base_url))
+        endpoint = ChatEndpoint(settings_of(server.base_url))
         assert (await endpoint.complete(request_of())).text
         await endpoint.aclose()
         assert spy.seen == []
@@ -261,7 +261,7 @@ async def test_importing_the_package_imports_no_langchain() -> None:
     assert printed.strip() == b"[]"
 
 
-async def test_what_the_sdk_does_does_not_grow_with_the_messages(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_what_the_sdk_does_does_not_grow_with_the_messages(server: LLMServer, endpoint: ChatEndpoint) -> None:
     """It would hold each against every kind that it knows: a seventh of a call, and more with each round."""
     calls: Counter[bool] = Counter()
 

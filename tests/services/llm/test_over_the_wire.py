@@ -7,7 +7,7 @@ import pytest
 from services.assistant.answering import GatingResult, SelectionResult
 from services.llm.endpoint import BadOutput, CallOptions, Method
 from services.llm.prompting import Prompt
-from services.llm.resilience import CrynuxEndpoint
+from services.llm.resilience import ChatEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="module")]
     ids=["prose", "nothing", "null", "wrong types", "cut"],
 )
 async def test_a_bad_reply_is_repaired_or_is_bad_output(
-    server: LLMServer, endpoint: CrynuxEndpoint, method: Method, scene: scenes.Scene
+    server: LLMServer, endpoint: ChatEndpoint, method: Method, scene: scenes.Scene
 ) -> None:
     llm, usage = StructuredLLM(endpoint, method), Usage()
     server.then(scene, scenes.saying(GOOD))
@@ -57,7 +57,7 @@ async def test_a_bad_reply_is_repaired_or_is_bad_output(
     ids=["as asked", "content", "tool call", "fence", "fence in prose"],
 )
 async def test_a_good_reply_is_taken_however_it_comes(
-    server: LLMServer, endpoint: CrynuxEndpoint, method: Method, scene: scenes.Scene
+    server: LLMServer, endpoint: ChatEndpoint, method: Method, scene: scenes.Scene
 ) -> None:
     server.then(scene)
     usage = Usage()
@@ -66,7 +66,7 @@ async def test_a_good_reply_is_taken_however_it_comes(
     assert usage.calls["judge"] == 1
 
 
-async def test_the_server_answers_plausibly(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+async def test_the_server_answers_plausibly(server: LLMServer, endpoint: ChatEndpoint) -> None:
     llm, usage = StructuredLLM(endpoint, "function_calling"), Usage()
     gated = await llm.ask("gate", Prompt("Gate.", "How do I restore?"), GatingResult, usage)
     assert gated.is_question
@@ -76,7 +76,7 @@ async def test_the_server_answers_plausibly(server: LLMServer, endpoint: CrynuxE
 
 @pytest.mark.parametrize("method", ["function_calling", "json_schema"])
 async def test_one_call_may_be_asked_in_a_manner_of_its_own(
-    server: LLMServer, endpoint: CrynuxEndpoint, method: Method
+    server: LLMServer, endpoint: ChatEndpoint, method: Method
 ) -> None:
     server.then(scenes.saying(GOOD), scenes.saying(GOOD))
     llm = StructuredLLM(endpoint, method)

@@ -14,7 +14,7 @@ import pytest
 from services.llm.endpoint import BadOutput, Endpoint, Method, Reply, Request, RequestedCall, Unavailable
 from services.llm.prompting import Prompt, parse
 from services.llm.recording import ReplayEndpoint, as_recorded
-from services.llm.resilience import CrynuxEndpoint
+from services.llm.resilience import ChatEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
@@ -313,7 +313,7 @@ def test_a_conversation_replays_whatever_ids_the_calls_had(tmp_path: Path) -> No
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("method", ["function_calling", "json_schema"])
 async def test_over_the_wire_tools_are_functions_whatever_the_method(
-    server: LLMServer, endpoint: CrynuxEndpoint, method: Method
+    server: LLMServer, endpoint: ChatEndpoint, method: Method
 ) -> None:
     log = Log()
     server.then(
@@ -341,7 +341,7 @@ async def test_over_the_wire_tools_are_functions_whatever_the_method(
 @pytest.mark.real_time
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_good_model_of_the_loopback_server_calls_a_tool_and_then_answers(
-    server: LLMServer, endpoint: CrynuxEndpoint
+    server: LLMServer, endpoint: ChatEndpoint
 ) -> None:
     log = Log()
     await converse(endpoint, log)
