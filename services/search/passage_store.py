@@ -24,7 +24,7 @@ import numpy as np
 
 from services.search.chunking import Passage
 from services.search.embedding import Vectors
-from services.search.scoring import Floats, Places, Postings
+from services.search.scoring import Floats, Positions, Postings
 from services.search.text.article import Section
 from services.search.tokenizer import terms
 from services.storage import files
@@ -325,12 +325,12 @@ class Frame(NamedTuple):
         vectors: one row for each of `embedded`, the places of the passages that have a vector.
     """
 
-    numbers: Places
+    numbers: Positions
     source_ids: Sequence[str]
     languages: frozenset[str]
     lengths: Floats
     vectors: Vectors
-    embedded: Places
+    embedded: Positions
 
 
 class PassageStore:

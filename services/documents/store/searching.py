@@ -23,7 +23,7 @@ from services.documents.store.protocol import (
     StoredLine,
     Weights,
 )
-from services.search import Floats, Places, Postings, scoring, tokenizer
+from services.search import Floats, Positions, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
 
 Mask = NDArray[np.bool_]
@@ -132,7 +132,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     if len(literal) > asked.depth:
         # Too many: those that fit the rest of the question best.
         literal = scoring.best(share * 1000 + keywords, literal, asked.depth, positive=True)
-    union: Places = np.unique(np.concatenate([*chosen, literal]))
+    union: Positions = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
     weight = (~_unembedded(frame, union)).astype(np.float32) if by_meaning else weights_of(frame, union, weights, found)
     vector_scores = None if cosines is None else cosines[union]
@@ -167,7 +167,7 @@ def match_of(words: Sequence[str]) -> str:
     return " AND ".join(f'"{word}"' for word in dict.fromkeys(words))
 
 
-def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Places:
+def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Positions:
     if doc_ids is None:
         numbers = [number for (number,) in connection.execute(CURRENT)]
     else:  # they may be older revisions
@@ -184,13 +184,13 @@ def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:
     return cosines
 
 
-def _unembedded(frame: ChunkFrame, places: Places) -> Mask:
+def _unembedded(frame: ChunkFrame, places: Positions) -> Mask:
     """Return a mask of the chunks whose documents have no vectors yet."""
     return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
 
 
 def _verbatim(
-    connection: sqlite3.Connection, frame: ChunkFrame, identifiers: tuple[str, ...], allowed: Places
+    connection: sqlite3.Connection, frame: ChunkFrame, identifiers: tuple[str, ...], allowed: Positions
 ) -> Floats:
     share = np.zeros(len(frame.rows), dtype=np.float32)
     ok = np.zeros(len(frame.rows), dtype=bool)
@@ -211,7 +211,7 @@ def _verbatim(
     return share
 
 
-def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) -> dict[int, schema.StoredChunk]:
+def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, schema.StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
@@ -222,7 +222,7 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) ->
     return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}
 
 
-def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
+def weights_of(frame: ChunkFrame, places: Positions, weights: Weights, verbatim: Floats) -> Floats:
     """Return for each chunk how much the vector score counts."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
