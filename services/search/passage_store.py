@@ -322,7 +322,7 @@ class Frame(NamedTuple):
     Attributes:
         source_ids: of each passage's source; `languages`: those of all sources.
         lengths: in words.
-        vectors: one row for each of `embedded`, the places of the passages that have a vector.
+        vectors: one row for each of `embedded`, the positions of the passages that have a vector.
     """
 
     numbers: Positions
@@ -553,7 +553,7 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
         frozenset(row[4] for row in table),
         np.array([row[2] for row in table], dtype=np.float32),
         vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
-        np.array([place for place, row in enumerate(table) if row[3] is not None], dtype=np.int64),
+        np.array([position for position, row in enumerate(table) if row[3] is not None], dtype=np.int64),
     )
 
 

@@ -46,18 +46,18 @@ class ChunkFrame:
     version: int
     rows: NDArray[np.int64]
     documents: NDArray[np.int64]  # the number of the document each belongs to
-    kinds: NDArray[np.int8]  # places in `KINDS`
+    kinds: NDArray[np.int8]  # positions in `KINDS`
     lengths: NDArray[np.float32]  # in tokens
     vectors: Vectors  # of those that have one
-    embedded: NDArray[np.int64]  # the places of the chunks whose vectors these are
+    embedded: NDArray[np.int64]  # the positions of the chunks whose vectors these are
     postings: OrderedDict[str, Postings] = field(default_factory=OrderedDict[str, Postings])
-    """For words asked for before: the places of the chunks that hold them, and how often."""
+    """For words asked for before: the positions of the chunks that hold them, and how often."""
 
     @property
     def n_bytes(self) -> int:
         return int(self.vectors.nbytes + self.rows.nbytes * 4)
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.searchsorted(self.rows, rows)
 
     def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
@@ -68,7 +68,7 @@ class ChunkFrame:
         return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> Postings:
-        """Return the places of the chunks that hold a word, and how often each does."""
+        """Return the positions of the chunks that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
             self.postings.move_to_end(word)
@@ -77,7 +77,7 @@ class ChunkFrame:
             "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
         ).fetchall()
         table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = Postings(self.places(table[:, 0]), table[:, 1].astype(np.float32))
+        held = Postings(self.positions(table[:, 0]), table[:, 1].astype(np.float32))
         self.postings[word] = held
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)
@@ -142,10 +142,10 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     chunks = _chunks(connection, frame, union)
     hits: list[ChunkHit] = []
     for at in order:
-        place = int(union[at])
+        position = int(union[at])
         cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
-        scores = (ranks[at], keywords[place], found[at], coverage[place])
-        hits.append(ChunkHit(chunks[place], cosine, *map(float, scores)))
+        scores = (ranks[at], keywords[position], found[at], coverage[position])
+        hits.append(ChunkHit(chunks[position], cosine, *map(float, scores)))
     return hits
 
 
@@ -184,9 +184,9 @@ def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:
     return cosines
 
 
-def _unembedded(frame: ChunkFrame, places: Positions) -> Mask:
+def _unembedded(frame: ChunkFrame, positions: Positions) -> Mask:
     """Return a mask of the chunks whose documents have no vectors yet."""
-    return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
+    return ~np.isin(frame.documents[positions], frame.documents[frame.embedded])
 
 
 def _verbatim(
@@ -205,9 +205,9 @@ def _verbatim(
             (match_of(words),),
         )
         for row, text in rows:
-            place = int(frame.places(np.array([row]))[0])
-            if ok[place] and pattern.search(text):
-                share[place] += 1 / len(identifiers)
+            position = int(frame.positions(np.array([row]))[0])
+            if ok[position] and pattern.search(text):
+                share[position] += 1 / len(identifiers)
     return share
 
 
@@ -219,14 +219,14 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions)
         wanted,
     ).fetchall()
     by_row = {row[0]: schema.chunk_of(row[1:]) for row in rows}
-    return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}
+    return {int(position): by_row[int(row)] for position, row in zip(union, frame.rows[union], strict=True)}
 
 
-def weights_of(frame: ChunkFrame, places: Positions, weights: Weights, verbatim: Floats) -> Floats:
+def weights_of(frame: ChunkFrame, positions: Positions, weights: Weights, verbatim: Floats) -> Floats:
     """Return for each chunk how much the vector score counts."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
-    return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[places]]).astype(np.float32)
+    return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[positions]]).astype(np.float32)
 
 
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
