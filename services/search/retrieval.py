@@ -354,9 +354,9 @@ def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[st
 
 def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
     some = min(len(scores), 10 * _NEAR)
-    near = np.argpartition(-scores, some - 1)[:some]
+    candidates = np.argpartition(-scores, some - 1)[:some]
     first: dict[str, None] = {}
-    for position in near[np.lexsort((near, -scores[near]))]:
+    for position in candidates[np.lexsort((candidates, -scores[candidates]))]:
         first[source_ids[int(position)]] = None
         if len(first) == _NEAR:
             break

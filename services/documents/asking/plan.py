@@ -353,7 +353,7 @@ class Aggregate(StrEnum):
 class Plan:
     """The parts of a question about files: a field for each one that a question may have, most of them empty.
 
-        the last three ERROR entries       severity ERROR, position LAST, how_many 3
+        the last three ERROR entries       severity ERROR, start_position LAST, position LAST, how_many 3
         the 5 lines after the second WARN  severity WARN, start_position FIRST, ordinal 2, position NEXT, lines_beside 5
         how many timeouts per hour?        words timeouts, aggregate COUNT, grouped_by hour
 
@@ -361,7 +361,8 @@ class Plan:
         doc_ids: the documents that it names; `file`: as it names them; `unknown_file`: a name that no document has.
         how_many: 3 for "the last three errors". `ordinal`: 2 for "the second error", from the end if negative.
         lines_beside: 5 for "the 5 lines after it".
-        start_position: in "what came after the first error": FIRST, the entry that `position` is relative to.
+        start_position: the "first" or "last" that the question says. In "what came after the first error": FIRST, the
+            entry that `position` is relative to.
         grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
             values, as in "how many components".
     """
