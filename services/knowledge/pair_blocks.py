@@ -14,8 +14,8 @@ from model.words import encodable
 MARKER = "--- QA ---"
 INDENT = "  "
 """Before the further lines of a message: only structure begins in column 0, so no text can imitate it."""
-_DAY = 10
-"""Characters of a time stamp."""
+_DAY_CHARS = 10
+"""So many characters of a time stamp are its day."""
 
 
 class Speaker(StrEnum):
@@ -52,7 +52,7 @@ class Correction(NamedTuple):
 
     @property
     def day(self) -> str:
-        return self.said_at[:_DAY]
+        return self.said_at[:_DAY_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,12 @@ class TopicBlock:
                             (an empty line ends the block)
 
     Each correction has a line `superseded`. Where several users wrote, a line before these names a label for each turn:
-    `speakers: User A, Team (to User A), User B`. Where no question is needed this line has the bare words, as in
-    `speakers: Team`: so it can be told from an answer whose asker was forgotten. Turns of forgotten people are omitted.
+    `speakers: User A, Team (to User A), User B`. A pair that needs no question has `speakers: Team`, without labels.
+    This distinguishes it from an answer whose asker was forgotten. Turns of forgotten people are omitted.
 
     Attributes:
-        said_at: None in a file of the earlier form.
+        timestamp: when the pair was stored, which its id repeats.
+        said_at: when the conversation took place; None in a file of the earlier form.
         speakers: a label for each turn; empty where only one user wrote and a question is needed.
         corrections: those in force, oldest first.
     """
@@ -99,7 +100,7 @@ class TopicBlock:
     @property
     def day(self) -> str:
         """The day on which it was said; empty if the file does not tell."""
-        return (self.said_at or "")[:_DAY]
+        return (self.said_at or "")[:_DAY_CHARS]
 
     @property
     def text(self) -> str:
@@ -119,7 +120,7 @@ def block_texts(text: str) -> list[str]:
 
 def topic_blocks(text: str) -> Iterator[TopicBlock]:
     """Yield the blocks of a topic file, or of a piece of one. Lines that belong to no turn, and blocks without a turn,
-    are left out: a text is that of a topic file if its blocks have the same text again.
+    are left out. So a text is a valid topic file if rendering its blocks gives the same text.
     """
     for block in block_texts(text):
         headers: dict[str, str] = {}

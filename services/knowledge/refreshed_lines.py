@@ -1,4 +1,4 @@
-"""Lines of the links file that are asked for again by a schedule, and what each has brought, on disk."""
+"""Lines of the links file that are requested again on a schedule, and what each has brought, on disk."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ class LineState(Protocol):
 L = TypeVar("L", bound=LinksLine)
 S = TypeVar("S", bound=LineState)
 
-Failed = Callable[[Exception, str], None]
-"""Notes what could not be had of a line, and which part of it that is; empty: the line itself."""
+NoteFailure = Callable[[Exception, str], None]
+"""Records an error and the part of the line that it concerns; an empty part means the whole line."""
 
 
 class RefreshedLines(ABC, Generic[L, S]):
-    """What kinds of sources have in common that lines of the links file bring: each line is asked for again by a
-    schedule; its state, and the texts of the sources, are kept on disk. A kind is a subclass.
+    """Base class of the kinds whose sources come from lines of the links file. Each line is requested again on a
+    schedule; its state, and the texts of the sources, are kept on disk.
 
     Attributes:
         plural: what people call several of the sources.
         line: the class of its lines.
         state: the class of their state, which can be made without arguments.
         folder: where the states are, below the folder of fetched texts.
-        asking: what troubles call the asking for a line.
+        phase: that of the troubles of this kind, such as `list` or `copy`.
     """
 
     plural: str
     line: type[L]
     state: type[S]
     folder: str
-    asking: str
+    phase: str
 
     def __init__(self, setup: SourceSetup) -> None:
         self.setup = setup
@@ -72,7 +72,7 @@ class RefreshedLines(ABC, Generic[L, S]):
         """Return all that decides what a line brings: with another key it counts as a new line."""
 
     @abstractmethod
-    async def ask(self, line: L, known: S, failed: Failed, /) -> S:
+    async def ask(self, line: L, known: S, note_failure: NoteFailure, /) -> S:
         """Ask for a line, and return what is known of it then. Raises WebError, OSError: nothing could be had."""
 
     @abstractmethod
@@ -141,10 +141,10 @@ class RefreshedLines(ABC, Generic[L, S]):
     async def _refresh(self, line: L, at: float) -> list[Trouble]:
         troubles: list[Trouble] = []
 
-        def failed(error: Exception, part: str) -> None:
+        def note_failure(error: Exception, part: str) -> None:
             where = f"{line.place}, {part}" if part else line.place
             reason = getattr(error, "strerror", None) or str(error)
-            troubles.append(Trouble(line.url, self.asking, f"{where}: {reason}; its {self.plural} stay as they are"))
+            troubles.append(Trouble(line.url, self.phase, f"{where}: {reason}; its {self.plural} stay as they are"))
 
         async with self._turns:
             state = await in_thread(self.known, line) or self.state()
@@ -152,15 +152,15 @@ class RefreshedLines(ABC, Generic[L, S]):
             if not self.setup.schedule.is_due(state.next_check_at, at, failed=state.failed):
                 return []
             try:
-                state = await self.ask(line, state, failed)
+                state = await self.ask(line, state, note_failure)
             except (WebError, OSError) as error:
-                failed(error, "")
+                note_failure(error, "")
             state.failed = bool(troubles)
             state.next_check_at = self.setup.schedule.next(failed=state.failed)
             try:
                 await in_thread(files.replace, self._file(line), self._json.dump_json(state))
             except OSError as error:
-                troubles.append(Trouble(str(error.filename), self.asking, error.strerror or str(error)))
+                troubles.append(Trouble(str(error.filename), self.phase, error.strerror or str(error)))
             return troubles
 
     def _forget_others(self, lines: Sequence[L]) -> None:

@@ -164,8 +164,8 @@ class SourceFacts:
 class SourceKind(Protocol[R]):
     """A kind of source, such as files or web pages: everything that the rest of the program needs to know about it.
 
-    Its sources have ids, which are their names in the index behind `kb:`. One object serves a whole run, but for
-    `read`, which the answering side also calls on an object of its own. It is registered in `services.knowledge.kinds`.
+    The index names a source `kb:<id>`. One object serves a whole run; the answering side calls `read` on another
+    object. A kind is registered in `services.knowledge.kinds`.
 
     Attributes:
         noun: what people call one source of it, such as `file`; kinds with the same are counted together.
@@ -184,15 +184,15 @@ class SourceKind(Protocol[R]):
     concurrency: int
 
     def owns(self, source_id: str) -> bool:
-        """Return whether an id has the form of this kind. If two kinds say yes, the later one in the table owns it:
-        files, whose names take any form, come first.
+        """Return whether an id has the form of this kind. If several kinds match, the last in `KINDS` wins. Files match
+        any id, so they come first.
         """
         ...
 
     @staticmethod
     def address(source_id: str, /) -> str | None:
-        """Return where people find a source on the web, by its id alone; None where that does not say, or is of another
-        kind. Its sections have no addresses of their own there, but for files of repositories.
+        """Return where people find a source on the web, by its id alone; None if the id does not tell, or is of another
+        kind. Only files of repositories have addresses for single sections.
         """
         ...
 
@@ -226,8 +226,9 @@ class SourceKind(Protocol[R]):
         """Fetch the text of these sources to where `read` finds it. `due`: the record of each, None for new ones.
 
         Gives for each its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is none:
-        `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may come with either. What there is
-        nothing about is left to the next update. Blocking work goes through `in_thread`.
+        `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may be returned together with one of
+        these. A source for which nothing is returned is left to the next update. Blocking work goes through
+        `in_thread`.
         """
         ...
 

@@ -17,7 +17,7 @@ from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
 from services.knowledge.page_lists import BEYOND, MOST_BYTES, PageList, read_list
-from services.knowledge.refreshed_lines import Failed, RefreshedLines
+from services.knowledge.refreshed_lines import NoteFailure, RefreshedLines
 from services.knowledge.source_kinds import (
     LeftOut,
     LineResult,
@@ -141,7 +141,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
     step, record = "fetch", UrlRecord
     batch = 1
     line, state = SiteLine, SiteState
-    folder, asking = "sites", "list"
+    folder, phase = "sites", "list"
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
@@ -176,7 +176,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
         if known.pause:
             self.reader.pause(line.url, known.pause)
 
-    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+    async def ask(self, line: SiteLine, known: SiteState, note_failure: NoteFailure) -> SiteState:
         reader = self.reader
         # What fails leaves `known` as it is: it names what was had before.
         found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
@@ -185,7 +185,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
                 found.robots, found.pause = await reader.robots(line.url)
                 found.robots_at = now()
             except WebError as error:
-                failed(error, "its robots.txt, which says what may be fetched")
+                note_failure(error, "its robots.txt, which says what may be fetched")
                 return known
             reader.pause(line.url, found.pause)
         same_rules = found.robots == known.robots
@@ -206,7 +206,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
                     document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
                 found.seen[url] = lastmod
             except WebError as error:
-                failed(error, "" if url == line.url else url)
+                note_failure(error, "" if url == line.url else url)
                 document = before
             if document is None:
                 found.complete = False

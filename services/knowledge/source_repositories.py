@@ -13,7 +13,7 @@ from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.file_selection import DRAFT, PART, is_part, is_unpublished, with_parts
 from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine, listed_links
-from services.knowledge.refreshed_lines import Failed, RefreshedLines
+from services.knowledge.refreshed_lines import NoteFailure, RefreshedLines
 from services.knowledge.source_files import text_flaw
 from services.knowledge.source_kinds import (
     LeftOut,
@@ -72,7 +72,7 @@ class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
     step, record = "copy", GitRecord
     batch, concurrency = 64, 2
     line, state = RepositoryLine, RepositoryState
-    folder, asking = "repositories", "copy"
+    folder, phase = "repositories", "copy"
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
@@ -149,7 +149,7 @@ class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
 
-    async def ask(self, line: RepositoryLine, before: RepositoryState, _failed: Failed) -> RepositoryState:
+    async def ask(self, line: RepositoryLine, before: RepositoryState, _note_failure: NoteFailure) -> RepositoryState:
         """Return the copy as the repository is now; texts of new and changed files are written."""
         taken = RepositorySelection(line.folder, self._choice, self.setup.most)
         wanted = self._wanted(line, before)

@@ -24,7 +24,7 @@ import numpy as np
 
 from services.search.chunking import Passage
 from services.search.embedding import Vectors
-from services.search.scoring import Floats, Places, Postings
+from services.search.scoring import Floats, Positions, Postings
 from services.search.text.article import Section
 from services.search.tokenizer import terms
 from services.storage import files
@@ -322,15 +322,15 @@ class Frame(NamedTuple):
     Attributes:
         source_ids: of each passage's source; `languages`: those of all sources.
         lengths: in words.
-        vectors: one row for each of `embedded`, the places of the passages that have a vector.
+        vectors: one row for each of `embedded`, the positions of the passages that have a vector.
     """
 
-    numbers: Places
+    numbers: Positions
     source_ids: Sequence[str]
     languages: frozenset[str]
     lengths: Floats
     vectors: Vectors
-    embedded: Places
+    embedded: Positions
 
 
 class PassageStore:
@@ -553,7 +553,7 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
         frozenset(row[4] for row in table),
         np.array([row[2] for row in table], dtype=np.float32),
         vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
-        np.array([place for place, row in enumerate(table) if row[3] is not None], dtype=np.int64),
+        np.array([position for position, row in enumerate(table) if row[3] is not None], dtype=np.int64),
     )
 
 

@@ -16,7 +16,7 @@ from services.search import scoring
 from services.search.embedding import Match, Vectors
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_store import Frame, PassageStore, StoredPassage
-from services.search.scoring import Floats, Places, Postings
+from services.search.scoring import Floats, Positions, Postings
 from services.search.tokenizer import terms
 
 
@@ -37,8 +37,8 @@ class Signals(NamedTuple):
         agreement: how many sources are among the first five by words and by meaning, 0 to 5.
         coverage: the share of the query's words that the best passage holds, rare ones counting more.
         size: the natural logarithm of how many passages there are: the more, the better the best one fits by chance.
-        length: the natural logarithm of how many words the query has and one more, up to 40: who writes a whole
-            sentence asks, and many words are harder to cover than few.
+        length: log(1 + words of the query), the sum at most 40. A whole sentence is more likely a question, and many
+            words are harder to cover.
         stranger: whether it names something, in a capital letter, that occurs nowhere.
     """
 
@@ -56,13 +56,13 @@ class Signals(NamedTuple):
 _ANSWER_FROM, _POINT_FROM = 0.5, 0.12
 """From which probability on."""
 FEW = 500
-"""Fewer passages count as so many for confidence, which was fitted to larger documentations. On the scenes of
+"""Smaller collections count as so many passages, since the fit was made on larger ones. On the scenes of
 tests/services/assistant/extractive/marlstow.py: 75 right, 1 wrong and 1 where it should have been silent; with 200 82
 and 3, with 1,000 71 and 1.
 """
 NEAREST = 0.04
-"""Below this nothing is near enough to be named. Of the questions that find what answers them 4 in 1,000 have less, of
-those about something else half."""
+"""Below this nothing is near enough to be named. 0.4 % of the questions that find their answer fall below it, and half
+of those about something else."""
 
 # Fitted by logistic regression to what people ask about ten documentations: 290 questions that these answer, 194 that
 # they do not, all of the former asked of the other documentations too, and messages of chats about other things.
@@ -229,7 +229,10 @@ class QueryVector(NamedTuple):
 
 
 def find(
-    stores: Sequence[PassageStore], query: str, meaning: QueryVector | None, allowed: Collection[str] | None = None
+    stores: Sequence[PassageStore],
+    query: str,
+    query_vector: QueryVector | None,
+    allowed: Collection[str] | None = None,
 ) -> Found:
     """Search all `stores` as if they were one; `allowed`: the sources that may be found, None for all. Blocking."""
     own = language_of(query)
@@ -239,27 +242,27 @@ def find(
         said.update(dict.fromkeys(query_terms(query, languages, own)))
         return ()
 
-    embedder_id = "" if meaning is None else meaning.embedder_id
+    embedder_id = "" if query_vector is None else query_vector.embedder_id
     for store in stores:  # each adds the words of its languages, so that all are asked for the same ones
         store.look(embedder_id, add_words)
     words = list(said)
-    looked = [store.look(embedder_id, lambda _: words) for store in stores]
-    frames = [frame for frame, _ in looked]
+    looked_up = [store.look(embedder_id, lambda _: words) for store in stores]
+    frames = [frame for frame, _ in looked_up]
     count = sum(len(frame.numbers) for frame in frames)
     if not count or not words:
         return NOTHING
     offsets = np.cumsum([0, *(len(frame.numbers) for frame in frames)])
-    held = [_joined([holders[at] for _, holders in looked], offsets) for at in range(len(words))]
+    postings = [_joined([holders[at] for _, holders in looked_up], offsets) for at in range(len(words))]
     lengths = np.concatenate([frame.lengths for frame in frames])
-    keywords, coverage = scoring.bm25(held, lengths, imagined=scoring.IMAGINED)
+    keywords, coverage = scoring.bm25(postings, lengths, imagined=scoring.IMAGINED)
     keywords = keywords / scoring.rarity(0, count + scoring.IMAGINED)
-    cosines = _cosines(frames, offsets, meaning, count)
+    cosines = _cosines(frames, offsets, query_vector, count)
     scores = _both(keywords, cosines, MEANING if own == ENGLISH else MEANING_ELSEWHERE)
     source_ids = [source_id for frame in frames for source_id in frame.source_ids]
     order = _order(scores, source_ids, allowed)
     if not len(order):
         return NOTHING
-    nowhere = {word for word, holders in zip(words, held, strict=True) if not len(holders.places)}
+    nowhere = {word for word, holders in zip(words, postings, strict=True) if not len(holders.positions)}
     signals = Signals(
         best_cosine=None if cosines is None else float(cosines.max()),
         mean_cosine=None if cosines is None else float(cosines.mean()),
@@ -269,27 +272,27 @@ def find(
         coverage=float(coverage[order[0]]),
         size=float(np.log(max(count, FEW))),
         length=float(np.log(min(MOST_WORDS, 1 + len(_WORD.findall(query))))),
-        stranger=count >= FEW and own == ENGLISH and _names_a_stranger(query, nowhere),
+        stranger=count >= FEW and own == ENGLISH and _names_unknown_thing(query, nowhere),
     )
-    calibrated = meaning is not None and meaning.calibrated
+    calibrated = query_vector is not None and query_vector.calibrated
     confidence, level = judge_pages(signals, calibrated=calibrated)
-    kept = _passages_at(stores, frames, offsets, order)
+    passages = _passages_at(stores, frames, offsets, order)
     hits = tuple(
         Hit(
-            kept[place],
-            float(scores[place]),
-            None if cosines is None else float(cosines[place]),
-            float(keywords[place]),
-            float(coverage[place]),
+            passages[position],
+            float(scores[position]),
+            None if cosines is None else float(cosines[position]),
+            float(keywords[position]),
+            float(coverage[position]),
         )
-        for place in map(int, order)
-        if place in kept
+        for position in map(int, order)
+        if position in passages
     )
     near = is_worth_naming(confidence, signals, calibrated=calibrated)
     return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
 
 
-def _names_a_stranger(query: str, nowhere: Collection[str]) -> bool:
+def _names_unknown_thing(query: str, nowhere: Collection[str]) -> bool:
     """Whether `query` names something of which every word occurs `nowhere`: a product, a person, a type of another
     language.
     """
@@ -305,39 +308,41 @@ def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:
     return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
 
 
-def _joined(held: Sequence[Postings], offsets: Places) -> Postings:
-    if len(held) == 1:
-        return held[0]
-    places = [each.places + offset for each, offset in zip(held, offsets, strict=False)]
-    return Postings(np.concatenate(places), np.concatenate([each.times for each in held]))
+def _joined(postings: Sequence[Postings], offsets: Positions) -> Postings:
+    if len(postings) == 1:
+        return postings[0]
+    positions = [each.positions + offset for each, offset in zip(postings, offsets, strict=False)]
+    return Postings(np.concatenate(positions), np.concatenate([each.times for each in postings]))
 
 
-def _cosines(frames: Sequence[Frame], offsets: Places, meaning: QueryVector | None, count: int) -> Floats | None:
+def _cosines(
+    frames: Sequence[Frame], offsets: Positions, query_vector: QueryVector | None, count: int
+) -> Floats | None:
     """Of every passage; of those without a vector the mean of all. None where too few have one."""
     embedded = sum(len(frame.embedded) for frame in frames)
-    if meaning is None or embedded < _WITH_VECTORS * count:
+    if query_vector is None or embedded < _WITH_VECTORS * count:
         return None
     cosines = np.full(count, np.nan, dtype=np.float32)
     for frame, offset in zip(frames, offsets, strict=False):
         if len(frame.embedded):
-            cosines[frame.embedded + offset] = frame.vectors @ meaning.vector.reshape(-1)
+            cosines[frame.embedded + offset] = frame.vectors @ query_vector.vector.reshape(-1)
     return np.where(np.isnan(cosines), np.nanmean(cosines), cosines).astype(np.float32)
 
 
-def _both(keywords: Floats, cosines: Floats | None, meaning: float) -> Floats:
+def _both(keywords: Floats, cosines: Floats | None, cosine_weight: float) -> Floats:
     words = keywords / max(float(keywords.max()), 1e-9)
-    return words if cosines is None else meaning * scoring.spread(cosines) + (1 - meaning) * words
+    return words if cosines is None else cosine_weight * scoring.spread(cosines) + (1 - cosine_weight) * words
 
 
-def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] | None) -> Places:
-    """The best places; on a tie what the team said, then the earlier passage."""
+def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] | None) -> Positions:
+    """The best positions; on a tie what the team said, then the earlier passage."""
     if allowed is not None:
         scores = np.where([source_id in allowed for source_id in source_ids], scores, 0)
     depth = min(len(scores), DEPTH)
-    near = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-    places = np.flatnonzero((scores >= near) & (scores > 0))
-    team = np.array([not source_ids[place].startswith("team:") for place in map(int, places)], dtype=bool)
-    return places[np.lexsort((places, team, -scores[places]))][:DEPTH]
+    cutoff = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+    positions = np.flatnonzero((scores >= cutoff) & (scores > 0))
+    not_team = np.array([not source_ids[position].startswith("team:") for position in map(int, positions)], dtype=bool)
+    return positions[np.lexsort((positions, not_team, -scores[positions]))][:DEPTH]
 
 
 def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[str]) -> int:
@@ -349,24 +354,24 @@ def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[st
 
 def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
     some = min(len(scores), 10 * _NEAR)
-    near = np.argpartition(-scores, some - 1)[:some]
+    candidates = np.argpartition(-scores, some - 1)[:some]
     first: dict[str, None] = {}
-    for place in near[np.lexsort((near, -scores[near]))]:
-        first[source_ids[int(place)]] = None
+    for position in candidates[np.lexsort((candidates, -scores[candidates]))]:
+        first[source_ids[int(position)]] = None
         if len(first) == _NEAR:
             break
     return set(first)
 
 
 def _passages_at(
-    stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Places, order: Places
+    stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Positions, order: Positions
 ) -> dict[int, StoredPassage]:
     found: dict[int, StoredPassage] = {}
     for store, frame, start in zip(stores, frames, map(int, offsets), strict=False):
-        mine = [int(place) for place in order if start <= place < start + len(frame.numbers)]
+        mine = [int(position) for position in order if start <= position < start + len(frame.numbers)]
         if mine:
-            numbers = {int(frame.numbers[place - start]): place for place in mine}
-            found |= {numbers[number]: kept for number, kept in store.passages(list(numbers)).items()}
+            numbers = {int(frame.numbers[position - start]): position for position in mine}
+            found |= {numbers[number]: passage for number, passage in store.passages(list(numbers)).items()}
     return found
 
 
@@ -413,12 +418,12 @@ def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Te
         others = [rank for other, rank in enumerate(ranks) if other != at and not _alike(asked[at], asked[other])]
         ahead = ranks[at] - max(others, default=0.0)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
-        confidence = probability(signals) if hit.kept.quotable else 0.0
+        confidence = team_probability(signals) if hit.kept.quotable else 0.0
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
     return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.kept.helped, -each.confidence))
 
 
-def probability(signals: TeamAnswerSignals) -> float:
+def team_probability(signals: TeamAnswerSignals) -> float:
     weights, total = (_TEAM_BY_WORDS, _TEAM_BY_WORDS_OFFSET) if signals.near is None else (_MATCHED, _MATCHED_OFFSET)
     total += sum(weight * float(getattr(signals, name)) for name, weight in weights.items())
     return 1 / (1 + math.exp(-total))

@@ -15,7 +15,7 @@ from services.search.languages import language_of
 from services.search.tokenizer import terms
 
 Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 
 K1, B = 1.2, 0.75
 """The usual values (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
@@ -28,7 +28,7 @@ the texts, and would weigh next to nothing.
 class Postings(NamedTuple):
     """The postings of a word: the positions of the texts that hold it, and how often each does."""
 
-    places: Places
+    positions: Positions
     times: Floats
 
 
@@ -38,7 +38,7 @@ def rarity(holders: int, texts: int) -> float:
 
 
 def bm25(
-    held: Sequence[Postings], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
+    postings: Sequence[Postings], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
 ) -> tuple[Floats, Floats]:
     """Return for each text its BM25 score, and the share of the query's words that it holds, rare ones counting
     more.
@@ -49,11 +49,11 @@ def bm25(
     mean = float(lengths.mean()) if count else 1.0
     norms = k1 * (1 - b + b * lengths / max(mean, 1.0))
     whole = 0.0
-    for places, times in held:
-        weight = rarity(len(places), count + imagined)
+    for positions, times in postings:
+        weight = rarity(len(positions), count + imagined)
         whole += weight
-        scores[places] += weight * times * (k1 + 1) / (times + norms[places])
-        covered[places] += weight
+        scores[positions] += weight * times * (k1 + 1) / (times + norms[positions])
+        covered[positions] += weight
     return scores, covered / whole if whole else covered
 
 
@@ -68,13 +68,13 @@ def spread(scores: Floats) -> Floats:
     return np.nan_to_num((scores - low) / (high - low), nan=0.0).astype(np.float32)
 
 
-def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Places:
-    """The places, among the allowed ones, of the `depth` highest scores; on a tie the earlier one."""
+def best(scores: Floats, allowed: Positions, depth: int, *, positive: bool) -> Positions:
+    """The positions, among the allowed ones, of the `depth` highest scores; on a tie the earlier one."""
     if positive:
         allowed = allowed[scores[allowed] > 0]
     if len(allowed) > depth:
-        near = np.partition(scores[allowed], len(allowed) - depth)[len(allowed) - depth]
-        allowed = allowed[scores[allowed] >= near]
+        cutoff = np.partition(scores[allowed], len(allowed) - depth)[len(allowed) - depth]
+        allowed = allowed[scores[allowed] >= cutoff]
     order = np.lexsort((allowed, -scores[allowed]))
     return allowed[order][:depth]
 
@@ -90,11 +90,11 @@ def ranked(texts: Sequence[str], query: str) -> list[int]:
         return []
     language = language_of(query)
     counted = [Counter(terms(text, language)) for text in texts]
-    held: list[Postings] = []
+    postings: list[Postings] = []
     for word in dict.fromkeys(terms(query, language)[:MOST_TERMS]):
-        places = [place for place, counts in enumerate(counted) if word in counts]
-        times = np.array([counted[place][word] for place in places], dtype=np.float32)
-        held.append(Postings(np.array(places, dtype=np.int64), times))
+        positions = [position for position, counts in enumerate(counted) if word in counts]
+        times = np.array([counted[position][word] for position in positions], dtype=np.float32)
+        postings.append(Postings(np.array(positions, dtype=np.int64), times))
     lengths = np.array([counts.total() for counts in counted], dtype=np.float32)
-    scores, _ = bm25(held, lengths, imagined=IMAGINED)
-    return [int(place) for place in np.lexsort((np.arange(len(texts)), -scores))]
+    scores, _ = bm25(postings, lengths, imagined=IMAGINED)
+    return [int(position) for position in np.lexsort((np.arange(len(texts)), -scores))]

@@ -49,24 +49,24 @@ class Overview:
     failed: int
 
 
-def overview(places: TeamPaths, configured_cursor: str, now: float) -> Overview:
+def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
     """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
-    start = start_cursor(places, read_state(places.state), configured_cursor, now)
-    decisions = DecisionLog(places.decisions).read()
+    start = start_cursor(paths, read_state(paths.state), configured_cursor, now)
+    decisions = DecisionLog(paths.decisions).read()
     placement = Placement(decisions, start)
     active: list[Pair] = []
     removed: list[tuple[str, str | None]] = []
     captured = undecided = 0
-    for pair in ArchiveReader(places.raw).survey(lambda _pair: False):
+    for pair in ArchiveReader(paths.raw).survey(lambda _pair: False):
         captured += 1
         undecided += placement.is_undecided(pair)
         if pair.key in placement.topic_of:
             active.append(pair)
         elif pair.key in placement.withdrawn:
             removed.append((pair.id, placement.last_topic.get(pair.key)))
-    count_missing(places.raw, placement, active)
+    count_missing(paths.raw, placement, active)
     topics = fold(active, placement)
-    index = TeamIndex(places.index, places.cache, "")
+    index = TeamIndex(paths.index, paths.cache, "")
     index.load(topics)
     descriptions = {entry.id.removeprefix("team:").removesuffix(".txt"): entry.description for entry in index.entries}
     in_force = {pair.key: pair for topic in topics.values() for pair in topic.pairs}
@@ -144,5 +144,5 @@ def _pair(library: TeamLibrary, pair_id: str) -> Pair:
     except archive.BadId as error:
         raise CorrectionRefused(str(error)) from None
     if pair is None:
-        raise CorrectionRefused(f"{library.places.raw} holds no conversation {pair_id}; --kb show TOPIC shows the ids")
+        raise CorrectionRefused(f"{library.paths.raw} holds no conversation {pair_id}; --kb show TOPIC shows the ids")
     return pair

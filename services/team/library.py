@@ -57,8 +57,8 @@ class TeamState:
 
         {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
 
-    While a rebuilt library is swapped in, topic files are overwritten, whatever they contain, once the announced
-    decisions file is in place.
+    While a rebuilt library is swapped in, `announced` is set. Once that decisions file is in place, all topic files
+    are overwritten, whatever they contain.
 
     Attributes:
         last_processed_qa_id: the newest id with a decision.
@@ -107,20 +107,20 @@ def render_state(state: TeamState) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def start_cursor(places: TeamPaths, state: TeamState, configured: str, now: float) -> Decimal | None:
+def start_cursor(paths: TeamPaths, state: TeamState, configured: str, now: float) -> Decimal | None:
     """Return the start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no
     decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
     or is more than a day newer than the newest pair, or decisions have been lost.
     """
-    if state.filed_bytes > 0 and not DecisionLog(places.decisions).length and not state.announces(b""):
+    if state.filed_bytes > 0 and not DecisionLog(paths.decisions).length and not state.announces(b""):
         raise LibraryUnusable(
-            f"{places.decisions} is missing or empty, and {places.state} says that there were decisions; "
+            f"{paths.decisions} is missing or empty, and {paths.state} says that there were decisions; "
             "put it back, or delete the state file and have all captured conversations filed again"
         )
-    newest = archive_files.last_timestamp(places.raw)
+    newest = archive_files.last_timestamp(paths.raw)
     limit = MOST_AHEAD + (Decimal(now) if newest is None else archive.timestamp_instant(newest))
-    found = state.start(begun=places.decisions.exists())
-    cursors = {"kb.qa_raw_last_processed_id": configured, f"{places.state}: last_processed_qa_id": found}
+    found = state.start(begun=paths.decisions.exists())
+    cursors = {"kb.qa_raw_last_processed_id": configured, f"{paths.state}: last_processed_qa_id": found}
     keys = {where: key for where, pair_id in cursors.items() if (key := _cursor_instant(pair_id, where)) is not None}
     for where, key in keys.items():
         if key > limit:
@@ -151,9 +151,9 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
     """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins
     `held`.
 
-    Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic with `pair` counted:
-    one of one or two, two of three or four. Earlier captures of the same conversation do not count: the model has not
-    seen them. The others are logged.
+    Only pairs of the topic that are older than `pair`; at most 1 if the topic has 1 or 2 other pairs, 2 if it has 3 or
+    4, else 3. Earlier captures of the same conversation do not count: the model has not seen them. The others are
+    logged.
     """
     if not remove_ids:
         return ()
@@ -229,21 +229,21 @@ def _is_exchange(pair: Pair) -> bool:
 
 def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
     """Merge the decisions about the `parts` of a pair, one for each part, into one decision about the pair. It is
-    `complete_added` with those parts that are.
+    `added` if at least one part was added; it then names only those parts.
     """
-    complete_added = [
+    added = [
         (part, decision)
         for part, decision in zip(parts.values(), decisions, strict=True)
         if decision.action is Action.ADDED
     ]
-    whole = len(complete_added) == 1 and complete_added[0][0] == pair
-    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in complete_added)
+    whole = len(added) == 1 and added[0][0] == pair
+    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in added)
     return replace(
-        complete_added[0][1] if complete_added else decisions[0],
+        added[0][1] if added else decisions[0],
         remove_ids=_each_once(each.remove_ids for each in decisions),
-        replaces=_each_once(each.replaces for _, each in complete_added),
-        superseded_parts=_each_once(each.superseded_parts for _, each in complete_added),
-        conflicts=_each_once(each.conflicts for _, each in complete_added),
+        replaces=_each_once(each.replaces for _, each in added),
+        superseded_parts=_each_once(each.superseded_parts for _, each in added),
+        conflicts=_each_once(each.conflicts for _, each in added),
         pieces=() if whole else tuple(pieces),
     )
 
@@ -303,16 +303,16 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
     have left.
     """
     leaving = {archive.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
-    room: dict[str, int] = {}
+    freed: dict[str, int] = {}  # characters of each file that leave with them
     for held in (fold.active[key] for key in leaving if key in fold.active):
         for name, messages in fold.placement.parts(held.key).items():
-            room[name] = room.get(name, 0) + _rendered_length(part_of(held, messages))
+            freed[name] = freed.get(name, 0) + _rendered_length(part_of(held, messages))
 
     def file_for(topic: str, part: Pair | None) -> str:
         there = topic_files(fold.topics, topic)
         for name in there:
-            left = len(fold.topics[name].text) - room.get(name, 0)
-            if left <= 0 or left + _rendered_length(part) <= max_chars:
+            remaining = len(fold.topics[name].text) - freed.get(name, 0)
+            if remaining <= 0 or remaining + _rendered_length(part) <= max_chars:
                 return name
         if not there:
             return _safe(topic)
@@ -346,7 +346,9 @@ def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> 
 
 
 def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
-    """Return whether a word of a topic's name merely contains one of these words, which has so many letters."""
+    """Return whether a word of the topic's name contains one of `words` as a shorter part of at least `least_chars`
+    letters.
+    """
     for word in map(name_word, topic.split("-")):
         parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
         if any(part in words for part in parts):
@@ -377,7 +379,7 @@ class TeamLibrary:
     it. All methods block, and may be called from any thread, also at the same time.
     """
 
-    places: TeamPaths
+    paths: TeamPaths
     reader: ArchiveReader
     decisions: DecisionLog
     fold: TopicFold
@@ -392,7 +394,8 @@ class TeamLibrary:
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
-    _unnoted: list[Decision] = field(default_factory=list[Decision], init=False)  # those of the decisions
+    # Decisions that were put off and are not in the log yet.
+    _unnoted: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     @property
@@ -461,8 +464,8 @@ class TeamLibrary:
 
         A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
         noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
-        not, and is skipped if there is a later one. `pair` saves searching for it. `put_off`: it is written with
-        the next ones, of at most `MOST_PUT_OFF`, and so is what follows from them, after it; a crash may undo it.
+        not, and is skipped if there is a later one. `pair` saves searching for it. `put_off`: the decision and its
+        files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses it.
 
         Raises:
             UnknownPair: it is to go into a topic, and is not in the archive.
@@ -478,7 +481,7 @@ class TeamLibrary:
                 pair = self._find(decision.key)
             if decision.action is Action.ADDED:
                 if pair is None:
-                    raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
+                    raise UnknownPair(f"{decision.qa_id} is not in {self.paths.raw}")
                 decision = complete_added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
@@ -558,7 +561,7 @@ class TeamLibrary:
             with _reporting_write_errors("Topics keep their names until this is done again"):
                 # First: a file whose name no decision has would be taken for somebody's own.
                 for name in names:
-                    files.remove(self.places.topics / f"{name}.txt")
+                    files.remove(self.paths.topics / f"{name}.txt")
                 self.decisions.rename(names)
             self.fold.rename(names)
             self._renamed.update(names)
@@ -578,7 +581,7 @@ class TeamLibrary:
                 self._note()
         with _reporting_write_errors("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
-                path = self.places.topics / f"{name}.txt"
+                path = self.paths.topics / f"{name}.txt"
                 topic = self.fold.topics.get(name)
                 if topic is None:
                     files.remove(path)
@@ -589,7 +592,7 @@ class TeamLibrary:
             newest = self.fold.placement.newest or self.state.last_processed_qa_id
             state = TeamState(newest, self.state.start_qa_id, self.decisions.length)
             if newest and state != self.state:
-                files.replace_derived(self.places.state, render_state(state))
+                files.replace_derived(self.paths.state, render_state(state))
                 self.state = state
             self._state_written = True
 
@@ -598,7 +601,7 @@ class TeamLibrary:
         return self._state_written and self.team_index.written and not self._unwritten and not self._unnoted
 
     def _note(self, *decisions: Decision) -> None:
-        """On the disk, those that were put off first."""
+        """Write decisions to the log, those that were put off first."""
         self.decisions.append(*self._unnoted, *decisions)
         self._unnoted.clear()
 

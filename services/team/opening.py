@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def open_library(
-    places: TeamPaths,
+    paths: TeamPaths,
     *,
     configured_cursor: str = "",
     max_topic_chars: int = 40_000,
@@ -45,19 +45,19 @@ def open_library(
     described_in: Path | None = None,
     time: Callable[[], float],
 ) -> TeamLibrary:
-    """The library in `places`, repaired.
+    """The library in `paths`, repaired.
 
     `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
     must come from; `described_in` is the cache of another library, whose descriptions of the same content are used;
     `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
-    noted = DecisionLog(places.decisions)
-    known = read_state(places.state)
-    start = start_cursor(places, known, configured_cursor, time())
-    begun = places.decisions.exists()
+    noted = DecisionLog(paths.decisions)
+    known = read_state(paths.state)
+    start = start_cursor(paths, known, configured_cursor, time())
+    begun = paths.decisions.exists()
     found = known.start(begun=begun)
-    for folder in {places.raw, *(file.parent for file in (noted.path, places.index, places.cache, places.state))}:
+    for folder in {paths.raw, *(file.parent for file in (noted.path, paths.index, paths.cache, paths.state))}:
         if folder.is_dir():
             files.clear_leftovers(folder)
     if begun:
@@ -65,21 +65,21 @@ def open_library(
     elif found != known.start_qa_id:
         # From now on the state file names the newest decided id, and this besides.
         known = TeamState(known.last_processed_qa_id, found)
-        files.replace(places.state, render_state(known))
-    reader = ArchiveReader(places.raw)
+        files.replace(paths.state, render_state(known))
+    reader = ArchiveReader(paths.raw)
     content = noted.content()
     filed, since = _split(content, str(noted.path), known.filed_bytes)
     placement = Placement((*filed, *since), start)
     active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
-    if missing := count_missing(places.raw, placement, active):
-        log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
+    if missing := count_missing(paths.raw, placement, active):
+        log.warning("%s: %d filed conversations are not there, and left out of their topics", paths.raw, missing)
     folded = TopicFold(placement, active)
     held = folded.topics
-    _repair(places.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
-    index = TeamIndex(places.index, places.cache, describer_key)
+    _repair(paths.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
+    index = TeamIndex(paths.index, paths.cache, describer_key)
     index.load(held, described_in)
     library = TeamLibrary(
-        places=places,
+        paths=paths,
         reader=reader,
         decisions=noted,
         fold=folded,
@@ -92,13 +92,13 @@ def open_library(
     return library
 
 
-def check_library(places: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
+def check_library(paths: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
-    start = start_cursor(places, read_state(places.state), configured_cursor, now)
-    noted = DecisionLog(places.decisions)
+    start = start_cursor(paths, read_state(paths.state), configured_cursor, now)
+    noted = DecisionLog(paths.decisions)
     placement = Placement(decisions.parse(noted.content(), str(noted.path)), start)
-    pairs = ArchiveReader(places.raw).survey(placement.is_undecided)
-    count_missing(places.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
+    pairs = ArchiveReader(paths.raw).survey(placement.is_undecided)
+    count_missing(paths.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
 
 
 def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> int:

@@ -27,7 +27,7 @@ class Names:
 
 def query_of(plan: Plan, documents: Sequence[Document], names: Names, components: tuple[str, ...] = ()) -> LineQuery:
     """Compile a plan to the query for the lines that it is about."""
-    level = plan.severity if plan.level_counts else None
+    level = plan.severity if plan.level_is_condition else None
     return LineQuery(
         documents=tuple(documents),
         all_of=() if plan.either else names.found,
@@ -97,10 +97,10 @@ async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
             missing.append(mention)
         # A name that is everywhere is a condition only where nothing else is asked for, or where entries are counted or
         # put in order: then it says which of them.
-        elif mention.text in telling_names or not plan.words or counted or plan.asks_for_end:
+        elif mention.text in telling_names or not plan.words or counted or plan.asks_first_or_last:
             asked.append(mention.text)
             found += form
-    needed = [mention for mention in missing if mention.hard or _is_all_that_is_asked(plan, mention, documents)]
+    needed = [mention for mention in missing if mention.required or _is_all_that_is_asked(plan, mention, documents)]
     lacking = tuple([mention.text for mention in needed if not await _is_path(scope, mention, documents)])
     if lacking and not found:
         return Names(absent=lacking)
@@ -138,7 +138,7 @@ async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """Return the names that are selective: ids and codes, and other names that few chunks hold."""
     logs = any(doc.kind in RECORDS for doc in scope.documents)
-    certain = {mention.text for mention in plan.mentions if mention.hard and logs}
+    certain = {mention.text for mention in plan.mentions if mention.required and logs}
     counts, whole = await scope.store.holders(scope.name, [name for name in plan.identifiers if name not in certain])
     few = max(RARE_COUNT, RARE_SHARE * whole)
     return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)

@@ -38,12 +38,12 @@ async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Docu
     """Count lines, rows, columns or keys, or return the ends of files. None: the question asks for nothing of the
     kind.
     """
-    if plan.period or plan.mentions or plan.level_counts or plan.grouped_by or plan.counted_by:
+    if plan.period or plan.mentions or plan.level_is_condition or plan.grouped_by or plan.counted_by:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
     others = not logs_of(documents)
     if plan.aggregate is None:
-        return await _end(scope, plan, documents[:k]) if plan.asks_for_end and not words and others else None
+        return await _end(scope, plan, documents[:k]) if plan.asks_first_or_last and not words and others else None
     configs = [doc for doc in documents if doc.kind is DocumentKind.CONFIG]
     if configs and (plan.unit == "keys" or not (plan.unit or plan.counts_lines)):
         return await _keys(scope, plan, words, configs, k)
@@ -78,7 +78,7 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
     if plan.period is None or not tables:
         return None
     query = await resolve(scope, LineQuery(documents=tuple(tables), period=plan.period))
-    limit = plan.wanted if plan.asks_for_end else k
+    limit = plan.how_many if plan.asks_first_or_last else k
     lines = await scope.lines(query.where, limit, last=plan.position is Position.LAST, by_time=True)
     if not lines.total:
         return None
@@ -140,8 +140,8 @@ async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retri
     passages: list[CitedPassage] = []
     for doc in documents:
         last = plan.position is Position.LAST
-        some = await scope.lines(LineWhere((doc.doc_id,)), 2 * plan.wanted + 2, last=last)
-        numbers = [line.line_no for line in some.lines if line.text.strip()][: plan.wanted]
+        some = await scope.lines(LineWhere((doc.doc_id,)), 2 * plan.how_many + 2, last=last)
+        numbers = [line.line_no for line in some.lines if line.text.strip()][: plan.how_many]
         if numbers:
             passages.append(await scope.around(doc.doc_id, sorted(numbers)))
     return Retrieved(tuple(passages), exact=True) if passages else None
@@ -193,7 +193,7 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
         return None
     if plan.unknown_file:
         found = _elsewhere_than_asked(scope, plan, found)
-    return found if found.searched or not found.missing else replace(found, searched=names_of(documents))
+    return found if found.searched_files or not found.missing else replace(found, searched_files=names_of(documents))
 
 
 async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
@@ -203,8 +203,8 @@ async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
     name = plan.unknown_file
     if name is None or not await conditions.is_held(scope, name, scope.documents):
         return plan
-    place = () if plan.lines is None else (NameMention(f"line {plan.lines[0]}", hard=False),)
-    mentions = (*plan.mentions, NameMention(name, hard=True), *place)
+    place = () if plan.lines is None else (NameMention(f"line {plan.lines[0]}", required=False),)
+    mentions = (*plan.mentions, NameMention(name, required=True), *place)
     return replace(plan, unknown_file=None, lines=None, mentions=mentions)
 
 
@@ -214,7 +214,7 @@ def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retriev
     """
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
-        return Retrieved(missing=none, searched=names_of(scope.documents))
+        return Retrieved(missing=none, searched_files=names_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
 
@@ -233,7 +233,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
             )
         elif plan.goes_beside:
             start = last if plan.position is Position.NEXT else first
-            found = await scope.neighbours(doc.doc_id, start, plan.position, plan.steps)
+            found = await scope.neighbours(doc.doc_id, start, plan.position, plan.lines_beside)
             passages += found.passages
             notes += found.notes
             beyond += [found.missing] if found.missing else []
@@ -270,8 +270,8 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         elsewhere = await conditions.names_elsewhere(scope, plan, documents)
         if elsewhere is None or counted:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
-            missing = f"no entry mentions {', '.join(named.absent)}"
-            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched=names_of(searched))
+            missing, names = f"no entry mentions {', '.join(named.absent)}", names_of(searched)
+            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
@@ -280,7 +280,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         # Where entries of a level are put in order or counted, and there are no entries.
         level = plan.severity if plan.position or plan.aggregate else None
         none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
-        return Retrieved(missing=none, count=0 if counted else None) if level and level.hard else None
+        return Retrieved(missing=none, count=0 if counted else None) if level and level.explicit else None
     plan, components = await _written_by(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
@@ -302,8 +302,8 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
-    wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by or plan.counted_by
+    wants_order = (plan.asks_first_or_last or plan.aggregate is not None) and not plan.words
+    conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.counted_by
     return bool(conditions_set or counts_words or wants_order)
 
 
@@ -318,7 +318,7 @@ async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document])
 
 async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
     """Return the plan without the name of a component, and the component that entries are asked of."""
-    if plan.aggregate is not Aggregate.COUNT and not plan.asks_for_end:
+    if plan.aggregate is not Aggregate.COUNT and not plan.asks_first_or_last:
         return plan, ()
     for name in plan.writers:
         if await scope.total(LineWhere(ids_of(logs), components=(name,))):
@@ -335,7 +335,7 @@ async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Retri
     """
     total = await scope.total(asked.where)
     # Beside which of them?
-    if not total or (plan.goes_beside and total > k and not plan.anchor):
+    if not total or (plan.goes_beside and total > k and not plan.start_position):
         return None
     return await (scope.beside(asked.where, plan) if plan.goes_beside else _in_order(scope, plan, asked, k, ()))
 
@@ -358,7 +358,7 @@ async def _from(
         narrower = conditions.with_words(kept, plan)
         if await scope.total(narrower.where):
             kept = narrower
-        elif not sure and not (plan.goes_beside and plan.level_counts):
+        elif not sure and not (plan.goes_beside and plan.level_is_condition):
             return None  # its words say more than its conditions: rank
     found = await _in_order(scope, plan, kept, k, notes)
     if not dropped:
@@ -370,19 +370,19 @@ async def _from(
 
 async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
-    if plan.asks_for_end:
+    if plan.asks_first_or_last:
         limited = plan.by_time or len(asked.documents) > 1 or where != LineWhere(where.doc_ids)
         order: Order = "time" if limited else "file"  # the first line of a file is its first
         mode: Mode = "last" if plan.position is Position.LAST else "first"
-        found = await find(scope, replace(asked, mode=mode, order=order, limit=abs(plan.which or plan.wanted)))
+        found = await find(scope, replace(asked, mode=mode, order=order, limit=abs(plan.ordinal or plan.how_many)))
         lines, notes = found.chosen, (*notes, *found.notes)
         if found.by_place is not None and len(lines) == 1 and not plan.by_time:
             # Who says "the last one" of a file may mean either: both are shown, that of the file first.
             lines = (found.by_place, *lines)
-        if plan.which and found.lines < abs(plan.which):
+        if plan.ordinal and found.lines < abs(plan.ordinal):
             return Retrieved(missing=f"there are only {found.lines} {asked.described}", notes=notes)
-        return await scope.shown(lines[-1:] if plan.which else lines, k, notes)
-    if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
+        return await scope.shown(lines[-1:] if plan.ordinal else lines, k, notes)
+    if plan.goes_beside and (where.holding or where.severities or plan.period or plan.start_position):
         return await scope.beside(where, plan, notes)
     some = await scope.lines(where, MANY)
     lines = some.lines
@@ -405,7 +405,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
         narrower = conditions.with_words(asked, plan)
         if await scope.total(narrower.where):
             asked = narrower
-        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by or plan.counted_by:
+        elif not counted or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.counted_by:
             notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
@@ -422,7 +422,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
     if counted and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
-        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
+        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched_files=names)
     return replace(await scope.shown(found.chosen, k, notes), facts="\n".join(facts), count=total)
 
 

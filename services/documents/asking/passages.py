@@ -67,7 +67,7 @@ class Retrieved:
     notes: tuple[str, ...] = ()  # what the reader has to know: what was not there, what was dropped
     missing: str = ""  # why nothing was found, where that is certain: `line 900 is beyond the end of app.log`
     exact: bool = False  # whether everything was found by exact conditions
-    searched: tuple[str, ...] = ()  # the files that were searched in vain, where that were not all
+    searched_files: tuple[str, ...] = ()  # names of those that were searched; empty: all, or the passages tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,13 @@ class Scope:
 
     async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
         """Return the lines after or before those that fit, or after or before the first or last of them
-        (`plan.anchor`).
+        (`plan.start_position`).
         """
-        latest = (plan.anchor or plan.position) in {Position.LAST, Position.NEXT}
+        latest = (plan.start_position or plan.position) in {Position.LAST, Position.NEXT}
         found = (await self.lines(where, 1, last=latest)).lines
         if not found:
             return Retrieved(missing="there is no such entry", notes=notes)
-        beside = await self.neighbours(found[0].doc_id, found[0].line_no, plan.position, plan.steps)
+        beside = await self.neighbours(found[0].doc_id, found[0].line_no, plan.position, plan.lines_beside)
         return replace(beside, notes=(*notes, *beside.notes))
 
     async def neighbours(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Retrieved:

@@ -114,17 +114,17 @@ class Severity:
 
     Attributes:
         levels: the worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
-        hard: whether a level is named as one. A plain "errors" counts only where entries are counted, listed or put in
-            order.
+        explicit: whether a level is named as one. A plain "errors" counts only where entries are counted, listed or put
+            in order.
     """
 
     levels: tuple[str, ...]
-    hard: bool
+    explicit: bool
     text: str  # as the question says it
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], ...]:
-        """Return the levels in groups; those of a group mean the same in logs that have but one of them."""
+        """Return the levels in groups. Levels of one group are synonyms in a log that uses only one of them."""
         return (self.levels,) if set(self.levels) == {"FATAL", "CRITICAL"} else tuple((level,) for level in self.levels)
 
 
@@ -142,7 +142,7 @@ def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
         refused = False
         for item in items:
             refused = refused or bool(item["not"])
-            (unwanted if refused else wanted).update(_meant(item, hard=bool(named)))
+            (unwanted if refused else wanted).update(_meant(item, explicit=bool(named)))
     said = [item for _, items in chosen for item in items]
     text = " or ".join(dict.fromkeys(_core(item) for item in said))
     if unwanted:
@@ -174,10 +174,10 @@ def _is_named(item: re.Match[str]) -> bool:
     return _core(item).isupper() or item["named"] is not None or item["entry"] is not None
 
 
-def _meant(item: re.Match[str], *, hard: bool) -> tuple[str, ...]:
+def _meant(item: re.Match[str], *, explicit: bool) -> tuple[str, ...]:
     levels = LEVELS[_word(item)]
     places = [_ORDER.index(level) for level in levels]
-    if item["above"] or item["least"] or (levels == ("ERROR",) and not hard):
+    if item["above"] or item["least"] or (levels == ("ERROR",) and not explicit):
         return _ORDER[: max(places) + 1]
     if item["below"] or item["most"]:
         return _ORDER[min(places) :]
@@ -238,7 +238,7 @@ class NameMention:
     """
 
     text: str  # as the question writes it
-    hard: bool  # whether nothing else will do: when it is nowhere, there is no answer
+    required: bool  # whether nothing else will do: when it is nowhere, there is no answer
     path: bool = False  # whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is
     forms: tuple[tuple[str, ...], ...] = ()
 
@@ -246,9 +246,9 @@ class NameMention:
 def read_mention(piece: Phrase) -> NameMention | None:
     """Return the name that a phrase is; None: it is no name."""
     if piece.kind == "quoted":
-        return NameMention(piece.text[1:-1].strip(), hard=True)
+        return NameMention(piece.text[1:-1].strip(), required=True)
     if piece.kind == "name":
-        return NameMention(piece.text, hard=True)
+        return NameMention(piece.text, required=True)
     if piece.kind == "numbered":
         return _numbered(piece)
     return _name(piece) if piece.kind in {"word", "file"} else None
@@ -263,7 +263,7 @@ def _numbered(piece: Phrase) -> NameMention:
     # A long number is hardly there by chance; one that was filled up with zeros may be.
     alone = len(number) >= _LONG or (label.lower() in _COLUMN_WORDS and len(number) >= _TELLING_DIGITS)
     forms += [(number,)] if alone and not number.startswith("0") else []
-    return NameMention(" ".join(piece.text.split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
+    return NameMention(" ".join(piece.text.split()), required=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
 
 
 def _name(piece: Phrase) -> NameMention | None:
@@ -278,9 +278,9 @@ def _name(piece: Phrase) -> NameMention | None:
     text = plural[0] if plural else text
     if text.isdigit():
         exact = asked_for and len(text) > _TELLING_DIGITS
-        return NameMention(text, hard=exact) if asked_for or len(text) >= _TELLING_DIGITS else None
+        return NameMention(text, required=exact) if asked_for or len(text) >= _TELLING_DIGITS else None
     if _looks_exact(text) or (_ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)):
-        return NameMention(text, hard=True)
+        return NameMention(text, required=True)
     # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
     inner = text.strip("/@#$+-")
     camel, joined = bool(_CAMEL.search(inner)), asked_for and "-" in inner.strip("-")
@@ -289,7 +289,7 @@ def _name(piece: Phrase) -> NameMention | None:
         return None
     path = "." in inner
     sure = path or "_" in inner or camel
-    return NameMention(text, hard=(asked_for and sure) or (path and bool(_HOST.fullmatch(text))), path=path)
+    return NameMention(text, required=(asked_for and sure) or (path and bool(_HOST.fullmatch(text))), path=path)
 
 
 def _looks_exact(text: str) -> bool:
@@ -300,7 +300,7 @@ def _looks_exact(text: str) -> bool:
     return bool(_EXACT.fullmatch(text)) or (digits > 0 and len(text) > _TELLING_DIGITS)
 
 
-_MOST_STEPS = 50
+_MOST_LINES_BESIDE = 50
 _MOST_DIGITS = 15  # a longer number is that of no line, and none that a store could compare
 _UNITS = {
     "lines": "lines",
@@ -353,10 +353,16 @@ class Aggregate(StrEnum):
 class Plan:
     """The parts of a question about files: a field for each one that a question may have, most of them empty.
 
+        the last three ERROR entries       severity ERROR, start_position LAST, position LAST, how_many 3
+        the 5 lines after the second WARN  severity WARN, start_position FIRST, ordinal 2, position NEXT, lines_beside 5
+        how many timeouts per hour?        words timeouts, aggregate COUNT, grouped_by hour
+
     Attributes:
         doc_ids: the documents that it names; `file`: as it names them; `unknown_file`: a name that no document has.
-        wanted: 3 for "the last three errors". `which`: 2 for "the second error", from the end if negative. `steps`: 5
-            for "the 5 lines after it".
+        how_many: 3 for "the last three errors". `ordinal`: 2 for "the second error", from the end if negative.
+        lines_beside: 5 for "the 5 lines after it".
+        start_position: the "first" or "last" that the question says. In "what came after the first error": FIRST, the
+            entry that `position` is relative to.
         grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
             values, as in "how many components".
     """
@@ -371,15 +377,15 @@ class Plan:
     severity: Severity | None = None
     mentions: tuple[NameMention, ...] = ()
     position: Position | None = None
-    wanted: int = 1
-    which: int | None = None
-    steps: int = 1
+    how_many: int = 1
+    ordinal: int | None = None
+    lines_beside: int = 1
     by_time: bool = False  # whether first and last go by time, as in "the earliest", and not by place
     aggregate: Aggregate | None = None
     grouped_by: tuple[str, ...] = ()
     distinct: bool = False
     unit: str | None = None  # what is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`
-    anchor: Position | None = None  # of "what came after the first error": from where `position` is to be taken
+    start_position: Position | None = None
     writers: tuple[str, ...] = ()  # names that may be those of components
     counts_lines: bool = False  # whether lines are counted and nothing else is asked: not "where is X, and how often"
     counts_mentions: bool = False  # whether the word that is counted is meant as it is: "how often does X show up"
@@ -396,16 +402,16 @@ class Plan:
         return self.position in {Position.NEXT, Position.PREVIOUS}
 
     @property
-    def asks_for_end(self) -> bool:
+    def asks_first_or_last(self) -> bool:
         return self.position in {Position.FIRST, Position.LAST}
 
     @property
-    def level_counts(self) -> bool:
+    def level_is_condition(self) -> bool:
         """Whether the level is a condition. A plain "errors" is one only where entries are counted, listed, put in
         order or taken from a time, or where nothing else is asked for.
         """
         level = self.severity
-        if level is None or level.hard:
+        if level is None or level.explicit:
             return level is not None
         return bool(self.position or self.aggregate or self.period) or not (self.words or self.mentions)
 
@@ -450,8 +456,8 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
     read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
     unread = [piece for piece in reading.pieces if piece.start not in read]
-    which = next(map(_which, reading.of("nth")), None)
-    end = _end(reading) or (which and (Position.FIRST if which > 0 else Position.LAST)) or None
+    ordinal = next(map(_ordinal, reading.of("nth")), None)
+    end = _end(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
     columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
     keys = tuple(_other_groups(reading.text))
     units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
@@ -462,15 +468,15 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         severity=severity,
         mentions=tuple({name.text.casefold(): name for name in names.values()}.values()),
         position=_beside(reading, period) or end,
-        wanted=_some(reading.of("first", "last")),
-        which=which,
-        steps=min(_some(reading.of("steps_next", "steps_previous")), _MOST_STEPS),
+        how_many=_some(reading.of("first", "last")),
+        ordinal=ordinal,
+        lines_beside=min(_some(reading.of("steps_next", "steps_previous")), _MOST_LINES_BESIDE),
         by_time=any(_BY_TIME.match(piece.text) for piece in reading.of("first", "last")),
         aggregate=_aggregate(reading),
         grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
         distinct=reading.has("distinct"),
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
-        anchor=end,
+        start_position=end,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
@@ -482,7 +488,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
 def around(reading: Reading) -> int:
     """Return 2 for "2 lines before and after it"; 0 if one side or none is asked for."""
     said = reading.of("around")
-    return min(_some(said), _MOST_STEPS) if said else 0
+    return min(_some(said), _MOST_LINES_BESIDE) if said else 0
 
 
 def _some(pieces: Sequence[Phrase]) -> int:
@@ -536,7 +542,7 @@ def _end(reading: Reading) -> Position | None:
     return Position.FIRST if asked[0].kind in {"began", "first"} else Position.LAST
 
 
-def _which(piece: Phrase) -> int:
+def _ordinal(piece: Phrase) -> int:
     backwards = piece.match["backwards"] or piece.match["ordinal"].lower() == "penultimate"
     return number_of(piece.match["ordinal"]) * (-1 if backwards else 1)
 

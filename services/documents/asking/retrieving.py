@@ -93,7 +93,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
 def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[str, ...]]:
     """Keep the hits of a level that the question names; hits without levels may stay."""
     level = plan.severity
-    if level is None or not level.hard:
+    if level is None or not level.explicit:
         return hits, ()
     kept = [hit for hit in hits if not hit.chunk.severities or not set(level.levels).isdisjoint(hit.chunk.severities)]
     if any(hit.chunk.severities for hit in kept):

@@ -77,7 +77,7 @@ class Resolved:
     refused: bool = False  # whether a rewrite was rejected
     anchors: tuple[Citation, ...] = ()  # the lines that the question starts from
     position: Position | None = None  # on which side of them
-    steps: int = 1  # how many lines of that side
+    lines_beside: int = 1  # how many lines of that side
 
 
 class _FollowUp:
@@ -151,7 +151,7 @@ def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
         )
         return replace(at_cited, how="around the cited lines", anchors=tuple(wider))
     if plan.goes_beside:
-        return replace(at_cited, how="beside the cited line", position=plan.position, steps=plan.steps)
+        return replace(at_cited, how="beside the cited line", position=plan.position, lines_beside=plan.lines_beside)
     # "And WARN?" asks for other lines, "was it an error?" about these.
     about_them = plan.severity is None or asked.points_back
     return at_cited if about_them and not plan.position and not plan.aggregate and asked.is_about_it else None

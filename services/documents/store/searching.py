@@ -23,7 +23,7 @@ from services.documents.store.protocol import (
     StoredLine,
     Weights,
 )
-from services.search import Floats, Places, Postings, scoring, tokenizer
+from services.search import Floats, Positions, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
 
 Mask = NDArray[np.bool_]
@@ -46,18 +46,18 @@ class ChunkFrame:
     version: int
     rows: NDArray[np.int64]
     documents: NDArray[np.int64]  # the number of the document each belongs to
-    kinds: NDArray[np.int8]  # places in `KINDS`
+    kinds: NDArray[np.int8]  # positions in `KINDS`
     lengths: NDArray[np.float32]  # in tokens
     vectors: Vectors  # of those that have one
-    embedded: NDArray[np.int64]  # the places of the chunks whose vectors these are
+    embedded: NDArray[np.int64]  # the positions of the chunks whose vectors these are
     postings: OrderedDict[str, Postings] = field(default_factory=OrderedDict[str, Postings])
-    """For words asked for before: the places of the chunks that hold them, and how often."""
+    """For words asked for before: the positions of the chunks that hold them, and how often."""
 
     @property
     def n_bytes(self) -> int:
         return int(self.vectors.nbytes + self.rows.nbytes * 4)
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.searchsorted(self.rows, rows)
 
     def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
@@ -68,7 +68,7 @@ class ChunkFrame:
         return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> Postings:
-        """Return the places of the chunks that hold a word, and how often each does."""
+        """Return the positions of the chunks that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
             self.postings.move_to_end(word)
@@ -77,7 +77,7 @@ class ChunkFrame:
             "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
         ).fetchall()
         table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = Postings(self.places(table[:, 0]), table[:, 1].astype(np.float32))
+        held = Postings(self.positions(table[:, 0]), table[:, 1].astype(np.float32))
         self.postings[word] = held
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)
@@ -132,7 +132,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     if len(literal) > asked.depth:
         # Too many: those that fit the rest of the question best.
         literal = scoring.best(share * 1000 + keywords, literal, asked.depth, positive=True)
-    union: Places = np.unique(np.concatenate([*chosen, literal]))
+    union: Positions = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
     weight = (~_unembedded(frame, union)).astype(np.float32) if by_meaning else weights_of(frame, union, weights, found)
     vector_scores = None if cosines is None else cosines[union]
@@ -142,10 +142,10 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     chunks = _chunks(connection, frame, union)
     hits: list[ChunkHit] = []
     for at in order:
-        place = int(union[at])
+        position = int(union[at])
         cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
-        scores = (ranks[at], keywords[place], found[at], coverage[place])
-        hits.append(ChunkHit(chunks[place], cosine, *map(float, scores)))
+        scores = (ranks[at], keywords[position], found[at], coverage[position])
+        hits.append(ChunkHit(chunks[position], cosine, *map(float, scores)))
     return hits
 
 
@@ -167,7 +167,7 @@ def match_of(words: Sequence[str]) -> str:
     return " AND ".join(f'"{word}"' for word in dict.fromkeys(words))
 
 
-def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Places:
+def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Positions:
     if doc_ids is None:
         numbers = [number for (number,) in connection.execute(CURRENT)]
     else:  # they may be older revisions
@@ -184,13 +184,13 @@ def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:
     return cosines
 
 
-def _unembedded(frame: ChunkFrame, places: Places) -> Mask:
+def _unembedded(frame: ChunkFrame, positions: Positions) -> Mask:
     """Return a mask of the chunks whose documents have no vectors yet."""
-    return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
+    return ~np.isin(frame.documents[positions], frame.documents[frame.embedded])
 
 
 def _verbatim(
-    connection: sqlite3.Connection, frame: ChunkFrame, identifiers: tuple[str, ...], allowed: Places
+    connection: sqlite3.Connection, frame: ChunkFrame, identifiers: tuple[str, ...], allowed: Positions
 ) -> Floats:
     share = np.zeros(len(frame.rows), dtype=np.float32)
     ok = np.zeros(len(frame.rows), dtype=bool)
@@ -205,13 +205,13 @@ def _verbatim(
             (match_of(words),),
         )
         for row, text in rows:
-            place = int(frame.places(np.array([row]))[0])
-            if ok[place] and pattern.search(text):
-                share[place] += 1 / len(identifiers)
+            position = int(frame.positions(np.array([row]))[0])
+            if ok[position] and pattern.search(text):
+                share[position] += 1 / len(identifiers)
     return share
 
 
-def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) -> dict[int, schema.StoredChunk]:
+def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, schema.StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
@@ -219,14 +219,14 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) ->
         wanted,
     ).fetchall()
     by_row = {row[0]: schema.chunk_of(row[1:]) for row in rows}
-    return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}
+    return {int(position): by_row[int(row)] for position, row in zip(union, frame.rows[union], strict=True)}
 
 
-def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
+def weights_of(frame: ChunkFrame, positions: Positions, weights: Weights, verbatim: Floats) -> Floats:
     """Return for each chunk how much the vector score counts."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
-    return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[places]]).astype(np.float32)
+    return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[positions]]).astype(np.float32)
 
 
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:

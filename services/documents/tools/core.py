@@ -130,12 +130,12 @@ def no_result(config: KBConfig, status: Status) -> QAResult:
     return QAResult(config.no_result_message(status), status)
 
 
-def unready_result(documents: Sequence[Document], said: Phrases) -> QAResult | None:
+def unready_result(documents: Sequence[Document], wording: Phrases) -> QAResult | None:
     """Return why there is nothing to search: all documents are pending or unreadable. None: there is something."""
     if not documents or any(doc.state.searchable for doc in documents):
         return None
     if is_pending(documents):
-        return _indexing(documents, said)
+        return _indexing(documents, wording)
     return QAResult("\n".join(f"{unreadable(doc)}." for doc in documents), Status.NOT_INDEXED)
 
 
@@ -157,16 +157,16 @@ async def judge(
     resolved: Resolved,
     documents: Sequence[Document],
     visible: Sequence[Document],
-    said: Phrases,
+    wording: Phrases,
 ) -> QAResult:
-    """Make the result. `documents`: those that were searched. `visible`: all that the asker may see. `said`: phrases in
-    the asker's language.
+    """Make the result. `documents`: those that were searched. `visible`: all that the asker may see. `wording`: phrases
+    in the asker's language.
     """
     pending = is_pending(visible)
     if not found.passages and not found.facts:
         if pending:
-            return _indexing(visible, said, f" {said.nothing_so_far}")
-        return _not_found(documents, found, resolved.question, said)
+            return _indexing(visible, wording, f" {wording.nothing_so_far}")
+        return _not_found(documents, found, resolved.question, wording)
     if _too_far(config, found):
         return no_result(config, Status.REFUSED_IRRELEVANT)
     notes = [f"{_pending(visible)} still being indexed"] if pending else []
@@ -183,16 +183,16 @@ def _pending(documents: Sequence[Document]) -> str:
     return f"{sum(doc.state is State.PENDING for doc in documents)} of {number_of(len(documents), 'file')}"
 
 
-def _indexing(documents: Sequence[Document], said: Phrases, also: str = "") -> QAResult:
+def _indexing(documents: Sequence[Document], wording: Phrases, also: str = "") -> QAResult:
     pending = sum(doc.state is State.PENDING for doc in documents)
-    return QAResult(f"{said.indexing(pending, len(documents))}{also}", Status.INDEXING)
+    return QAResult(f"{wording.indexing(pending, len(documents))}{also}", Status.INDEXING)
 
 
-def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, said: Phrases) -> QAResult:
-    names = found.searched or tuple(doc.filename for doc in documents)
+def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, wording: Phrases) -> QAResult:
+    names = found.searched_files or tuple(doc.filename for doc in documents)
     listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
     if not found.missing and not found.notes and found.count is None:
-        return QAResult(said.searched(f"{said.files(len(names))}{listed}", asked), Status.NOT_FOUND)
+        return QAResult(wording.searched(f"{wording.files(len(names))}{listed}", asked), Status.NOT_FOUND)
     # What is missing is told in English: it was understood from English words.
     text = f'Searched {number_of(len(names), "file")}{listed} for "{asked}": {found.missing or "no entry matched"}.'
     text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
@@ -237,7 +237,7 @@ async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieve
         answer="\n".join(part for part in (extra, checked.answer.strip(), *noted) if part),
         status=status,
         sources=tuple(dict.fromkeys(config.extract_source_name(_metadata(passage)) for passage in found.passages))
-        or found.searched,
+        or found.searched_files,
         chunk_count=len(found.passages),
         confidence=min(max(confidence, 0.0), 1.0),
         citations=checked.cited or tuple(passage.citation for passage in found.passages),
@@ -289,7 +289,7 @@ PAUSE_SECONDS = 60.0
 
 
 class Breaker:
-    """Opens after five failures in a row; after a minute one search is let through to try."""
+    """Opens after five failures in a row. After a minute searches are tried again; the next failure opens it again."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -326,6 +326,8 @@ class DocumentQATool:
     Attributes:
         shelf: where the library is kept.
         cache, breaker: shared by all tools over one store.
+        reply_language: `question`: fixed phrases are in the language of the question; otherwise the code of a fixed
+            language.
     """
 
     config: KBConfig
@@ -336,7 +338,7 @@ class DocumentQATool:
     synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
     rewriter: Rewriter | None = None  # rewrites follow-up questions; None: they are joined to the question before
     store_seconds: float = STORE_SECONDS  # the time limit of one try of a search
-    reply_language: str = "question"  # what is said where nothing was found; else the code of a fixed language
+    reply_language: str = "question"
     _calls: SharedCalls = field(default_factory=SharedCalls, init=False)
 
     def __call__(self, *_args: object, **_named: object) -> str:
@@ -371,8 +373,8 @@ class DocumentQATool:
         """As `run`, with everything that is known about the answer. Who may ask is checked first."""
         result = no_result(self.config, Status.DENIED)
         if self.config.admits(ctx):
-            said = ctx.conversation if conversation_context is None else conversation_context
-            result = await self.answer_question(question, self.config.scope_of(ctx), k, said, asker=ctx)
+            conversation = ctx.conversation if conversation_context is None else conversation_context
+            result = await self.answer_question(question, self.config.scope_of(ctx), k, conversation, asker=ctx)
         if result.status is Status.DENIED:
             # Ids, no content: and nothing in the answer says whether there is anything.
             where = (ctx.asker_id, ctx.guild_id, ctx.thread_id, ctx.execution_id)
@@ -400,8 +402,8 @@ class DocumentQATool:
         scope = await self._opened(scope_id or "", filters, asker, self._phrases(question))
         if isinstance(scope, QAResult):
             return scope
-        said = with_citations(conversation_context, scope.documents)
-        resolved = await rewriting.resolve(question.strip(), said, self.rewriter)
+        conversation = with_citations(conversation_context, scope.documents)
+        resolved = await rewriting.resolve(question.strip(), conversation, self.rewriter)
         asked = _Asked(
             scope=scope,
             resolved=resolved,
@@ -424,15 +426,15 @@ class DocumentQATool:
             return no_result(self.config, Status.INVALID)
 
     async def _opened(
-        self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
+        self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, wording: Phrases
     ) -> SearchScope | QAResult:
         """Return what may be searched, or why there is nothing. Raises ValueError as `KBConfig.get_collection_name`."""
-        opened = await self.searched(lambda: self.shelf.open(self.config, scope_id, filters, asker))
+        opened = await self.with_retries(lambda: self.shelf.open(self.config, scope_id, filters, asker))
         if isinstance(opened, Status):
             return no_result(self.config, opened)
-        return opened if isinstance(opened, QAResult) else unready_result(opened.visible, said) or opened
+        return opened if isinstance(opened, QAResult) else unready_result(opened.visible, wording) or opened
 
-    async def searched(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
+    async def with_retries(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
         """Run a search with a time limit, retries, and a pause for a store that has stopped working. Returns what
         it gives, or a result that says that the store does not answer.
         """
@@ -462,7 +464,7 @@ class DocumentQATool:
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
     async def _fresh(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
-        searched = time.perf_counter()
+        search_began = time.perf_counter()
         vectors: list[tuple[Vectors, str] | None] = []  # made once, and only if it is wanted; None: that failed
 
         async def vector() -> tuple[Vectors, str] | None:
@@ -474,15 +476,15 @@ class DocumentQATool:
                     vectors.append(None)
             return vectors[0] if vectors else None
 
-        found = await self.searched(lambda: asked.scope.retrieve(asked.plan, asked.resolved, asked.k, vector))
+        found = await self.with_retries(lambda: asked.scope.retrieve(asked.plan, asked.resolved, asked.k, vector))
         if isinstance(found, QAResult):
             return replace(found, query_used=asked.resolved.query)
         retrieved = time.perf_counter()
         documents, visible = asked.scope.documents, asked.scope.visible
-        said = self._phrases(asked.resolved.question)
-        result = await judge(self.config, self.synthesiser, found, asked.resolved, documents, visible, said)
+        wording = self._phrases(asked.resolved.question)
+        result = await judge(self.config, self.synthesiser, found, asked.resolved, documents, visible, wording)
         done = time.perf_counter()
-        spans = {"retrieval": (searched, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
+        spans = {"retrieval": (search_began, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
         result = replace(
             result,
             query_used=asked.resolved.query,

@@ -151,7 +151,7 @@ class PublishedScope:
         words_only = bool(hits) and all(hit.cosine is None for hit in hits)
         names = tuple(source.partition(":")[2] for source in self.sources)
         notes = (KEYWORDS_ONLY,) if words_only else ()
-        return Retrieved(tuple(in_order_of_scores(plan, passages)), notes=notes, searched=names)
+        return Retrieved(tuple(in_order_of_scores(plan, passages)), notes=notes, searched_files=names)
 
     async def _passage(self, hit: Hit, *, verbatim: bool) -> CitedPassage:
         metadata = {"team_name": self.scope_id, **self.published.about(hit.kept)}
@@ -224,4 +224,4 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
         return Retrieved(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.steps)
+    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.lines_beside)

@@ -116,7 +116,7 @@ async def query_file(evidence: DocumentQATool, ctx: ToolContext, arguments: Mapp
     scope = opened.scope
     try:
         query = line_query.read(arguments, scope.documents)
-        found = await evidence.searched(lambda: query_lines.answer(scope, query))
+        found = await evidence.with_retries(lambda: query_lines.answer(scope, query))
     except QueryRefused as wrong:
         return QAResult(str(wrong), Status.INVALID)
     if isinstance(found, QAResult):

@@ -60,7 +60,7 @@ def lead(state: StateBlock, line: int, title: str) -> None:
 
 
 def end_lead(state: StateBlock) -> None:
-    """Watermark the end of what stands below the last title."""
+    """Mark the end of what stands below the last title."""
     state.push("lead_end", "", 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from clock import from_rfc3339
 from services.knowledge.cache import hash_text
 from services.knowledge.links_file import SiteLine
-from services.knowledge.refreshed_lines import Failed
+from services.knowledge.refreshed_lines import NoteFailure
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_kinds import RefreshSchedule, stored_name
 from services.knowledge.source_pages import SiteState, UrlFacts, UrlRecord, WebPages, is_due
@@ -139,7 +139,7 @@ def test_what_failed_is_asked_for_at_once_where_somebody_waits(
 
 
 class Asked(WebPages):
-    async def ask(self, line: SiteLine, known: SiteState, failed: Failed) -> SiteState:
+    async def ask(self, line: SiteLine, known: SiteState, note_failure: NoteFailure) -> SiteState:
         return SiteState(robots=line.url)
 
 

@@ -15,8 +15,8 @@ from services.search.retrieval import (
     TeamAnswerSignals,
     judge_team_answers,
     level_of,
-    probability,
     team_candidates,
+    team_probability,
 )
 from tests.services.quickly import QUICKLY
 
@@ -41,12 +41,12 @@ def test_it_is_a_probability_and_grows_with_what_speaks_for_an_answer(
     keywords: float, ahead: float, near: float | None, missing: float
 ) -> None:
     signals = TeamAnswerSignals(keywords, ahead, near, None if near is None else missing)
-    likely = probability(signals)
+    likely = team_probability(signals)
     assert 0 <= likely <= 1
     more = [signals._replace(keywords=keywords + 1), signals._replace(ahead=ahead + 0.1)]
     if near is not None:
         more += [signals._replace(near=near + 0.1), signals._replace(missing=0.0)]
-    assert all(probability(each) >= likely for each in more)
+    assert all(team_probability(each) >= likely for each in more)
 
 
 def test_an_answer_that_is_ahead_of_all_others_is_quoted_and_rivals_are_not() -> None:

@@ -53,7 +53,7 @@ def test_levels_are_a_set(question: str, wanted: set[str]) -> None:
 def test_levels_are_named_as_other_programs_write_them(question: str, levels: tuple[str, ...]) -> None:
     severity = planned(question).severity
     assert severity is not None
-    assert (severity.levels, severity.hard) == (levels, True)
+    assert (severity.levels, severity.explicit) == (levels, True)
 
 
 @pytest.mark.parametrize("question", ['lines with "ERROR: disk is full"', "what happened?", "see `FATAL flaw` there"])

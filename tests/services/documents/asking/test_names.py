@@ -28,7 +28,7 @@ from tests.services.documents.asking.planning import planned
 )
 def test_a_name_is_asked_for_in_many_ways(question: str, name: str) -> None:
     """Each may turn out to be nowhere, and then there is no answer: none is a mere hint."""
-    assert [(mention.text, mention.hard) for mention in planned(question).mentions] == [(name, True)]
+    assert [(mention.text, mention.required) for mention in planned(question).mentions] == [(name, True)]
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_name_is_asked_for_in_many_ways(question: str, name: str) -> None:
 )
 def test_a_spelt_name_that_is_asked_after_is_meant_letter_by_letter(question: str) -> None:
     found = planned(question).mentions
-    assert [mention.hard for mention in found] == [True]
+    assert [mention.required for mention in found] == [True]
 
 
 def test_the_same_name_in_passing_may_be_a_way_of_speaking() -> None:
     found = planned("How did the PoolManager restart?").mentions
-    assert [mention.hard for mention in found] == [False]
+    assert [mention.required for mention in found] == [False]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_the_same_name_in_passing_may_be_a_way_of_speaking() -> None:
 )
 def test_what_a_thing_is_called_is_its_name_also_without_digits(question: str, names: list[str]) -> None:
     found = planned(question).mentions
-    assert [mention.text for mention in found if mention.hard] == names
+    assert [mention.text for mention in found if mention.required] == names
 
 
 @pytest.mark.parametrize(("question", "text"), [("what about RID 4711", "RID 4711"), ("pid 471?", "pid 471")])
 def test_a_label_and_its_number_belong_together(question: str, text: str) -> None:
     found = planned(question).mentions
-    assert [(mention.text, mention.hard) for mention in found] == [(text, True)]
+    assert [(mention.text, mention.required) for mention in found] == [(text, True)]
     label, number = text.split()
     assert (label, number) in found[0].forms
     assert (number,) not in found[0].forms, "a short number alone stands anywhere by chance"
@@ -79,7 +79,7 @@ def test_a_label_and_its_number_belong_together(question: str, text: str) -> Non
 @pytest.mark.parametrize("name", ["id-00005", "order-00007", "node-12", "task_00009", "session-1234567"])
 def test_a_number_that_is_joined_to_a_label_is_part_of_the_name(name: str) -> None:
     found = planned(f"What happened to {name}?").mentions
-    assert [(mention.text, mention.hard, mention.forms) for mention in found] == [(name, True, ())]
+    assert [(mention.text, mention.required, mention.forms) for mention in found] == [(name, True, ())]
 
 
 @pytest.mark.parametrize(("number", "alone"), [("00012345", False), ("12345", False), ("1234567", True)])
@@ -91,7 +91,7 @@ def test_only_a_long_number_is_looked_for_without_its_label(number: str, alone: 
 @pytest.mark.parametrize("question", ["event id 7034?", "who got status 502?", "exit code 137", "http 404 where"])
 def test_numbers_that_stand_in_a_column_are_looked_for_by_themselves(question: str) -> None:
     found, *_ = planned(question).mentions
-    assert found.hard
+    assert found.required
     assert any(form == (part,) for form in found.forms for part in form if part.isdigit())
 
 
@@ -103,7 +103,7 @@ def test_a_port_is_no_number_by_itself() -> None:
 @pytest.mark.parametrize("name", ["gone.example.net", "com.example.app"])
 def test_hosts_and_packages_are_meant_letter_by_letter(name: str) -> None:
     (found,) = planned(f"{name} - did it crash?").mentions
-    assert (found.text, found.hard) == (name, True)
+    assert (found.text, found.required) == (name, True)
 
 
 def test_an_ordinal_is_no_name() -> None:

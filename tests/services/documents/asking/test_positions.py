@@ -82,7 +82,7 @@ def test_the_first_error_is_asked_for_in_many_ways(question: str) -> None:
     assert understood.position is Position.FIRST
     assert understood.severity is not None
     assert understood.severity.levels == ("ERROR",)
-    assert understood.severity.hard
+    assert understood.severity.explicit
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_how_a_log_ends_asks_for_its_last_line(question: str, position: Position
 )
 def test_one_of_several_is_told_by_its_number(question: str, which: int, position: Position) -> None:
     understood = planned(question)
-    assert (understood.which, understood.position) == (which, position)
+    assert (understood.ordinal, understood.position) == (which, position)
 
 
 def test_a_second_is_a_time_as_well() -> None:
-    assert planned("Which request took a second?").which is None
+    assert planned("Which request took a second?").ordinal is None
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_whether_it_has_happened_before_asks_for_no_neighbour() -> None:
 
 def test_what_came_after_the_first_error_starts_from_there() -> None:
     understood = planned("What came right after the first ERROR entry?")
-    assert (understood.position, understood.anchor) == (Position.NEXT, Position.FIRST)
+    assert (understood.position, understood.start_position) == (Position.NEXT, Position.FIRST)
 
 
 @pytest.mark.parametrize(
@@ -217,4 +217,4 @@ def test_what_came_after_the_first_error_starts_from_there() -> None:
 )
 def test_steps_are_counted(question: str, steps: int, position: str) -> None:
     understood = planned(question)
-    assert (understood.steps, understood.position) == (steps, position)
+    assert (understood.lines_beside, understood.position) == (steps, position)
