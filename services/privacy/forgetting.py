@@ -221,7 +221,7 @@ def forget(
     done.left += _damaged_decisions(folder.decisions)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
-        rejected = sorted(team.places.topics.glob("*.rejected*"))
+        rejected = sorted(team.paths.topics.glob("*.rejected*"))
         done.left += [f"{path}: a topic that somebody changed by hand" for path in rejected]
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
         done.left.append(f"{folder.team_topics}: not looked through")

@@ -246,7 +246,7 @@ def test_a_crash_while_a_topic_is_renamed_leaves_it_to_the_next_run(
     folder: DataFolder, called_by_her: TeamLibrary, tmp_path: Path
 ) -> None:
     """The power is cut at every system call; no file of the old name is kept as if somebody had made it."""
-    library = called_by_her.places.topics.parent
+    library = called_by_her.paths.topics.parent
     whole = {path.relative_to(folder.root): path.read_bytes() for path in library.rglob("*") if path.is_file()}
 
     def cut_at(last: int) -> bool:
