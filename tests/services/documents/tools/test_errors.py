@@ -15,9 +15,12 @@ from services.documents.store.protocol import CollectionSummary, Origin, StoreUn
 from services.documents.tools import libraries
 from services.documents.tools.core import Breaker, DocumentQATool
 from services.documents.tools.toolset import build
+from services.knowledge import LibrarySearch
 from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder
+from tests.searching import by_words
 from tests.services.documents import cases
+from tests.world import Shelf
 
 SECRET = "disk sda1 is on fire"
 
@@ -209,6 +212,22 @@ async def test_a_store_that_stays_down_is_left_alone_for_a_minute(tmp_path: Path
     store.failures = 0
     await asyncio.sleep(61)
     assert (await ask(tools, "What happened?")).status is Status.NOT_INDEXED
+
+
+async def test_files_are_read_while_what_is_published_cannot_be_brought_up_to_date(
+    store: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(_: LibrarySearch) -> None:
+        await asyncio.sleep(3600)
+
+    search = by_words(Shelf())
+    monkeypatch.setattr(LibrarySearch, "refresh", late)
+    await cases.post(store, "shop.log", cases.LOG)
+    tools = build(store=store, search=search)
+    for _ in range(6):
+        failed = await ask(tools, "How are backups restored?", tool=libraries.GLOBAL)
+        assert failed.status is Status.RETRIEVAL_ERROR
+    assert (await ask(tools, "What is on line 3 of shop.log?")).status is Status.OK
 
 
 async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
