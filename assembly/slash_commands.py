@@ -448,7 +448,7 @@ def ask_callback(
 
 @dataclass(frozen=True, slots=True)
 class SlashServices:
-    """What the callbacks of slash commands are made of.
+    """The services that callbacks of slash commands use.
 
     Attributes:
         forget: does what `/privacy forget` does.

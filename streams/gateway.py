@@ -195,7 +195,7 @@ class _CatchUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayRules:
-    """What is read from a connection.
+    """The limits of what is read from a connection.
 
     Attributes:
         catch_up_minutes: how far back missed messages are fetched; 0: none are.
@@ -212,7 +212,7 @@ class GatewayRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayHooks:
-    """What a connection calls.
+    """The functions that a connection calls.
 
     Attributes:
         met: with the id of each guild that arrives, and when.

@@ -76,7 +76,7 @@ class FakeWeb:
 
 
 def source_setup(sources: Path, max_bytes: int = 1000) -> SourceSetup:
-    """Of the documents in a folder; the links file and the texts that are fetched lie beside it."""
+    """Return the setup for a folder of documents; the links file and the texts that are fetched lie beside it."""
     links, cache = sources.with_name("links.txt"), sources.with_name("web-cache")
     return SourceSetup(sources_dir=sources, links_file=links, cache_dir=cache, max_bytes=max_bytes)
 

@@ -222,7 +222,7 @@ class SharedBudget:
 
 
 async def read(streams: JetStreamContext, bucket: str = BUDGETS) -> dict[str, Spent]:
-    """What each group has spent. Raises as the client."""
+    """Return what each group has spent. Raises as the client."""
     found = defaultdict[str, Spent](Spent)
     for key, value in (await values(streams, bucket)).items():
         group, _, rest = key.partition(".")

@@ -38,7 +38,7 @@ _LEVEL, _READ_BYTES = 1, 1 << 20
 
 
 def object_name(name: str) -> str:
-    """Of a collection: its path below a data folder."""
+    """Return the path of a collection below a data folder."""
     return f"{'evidence' if name.startswith(protocol.CASE_PREFIX) else 'runbooks'}/{name}.sqlite"
 
 

@@ -118,7 +118,7 @@ def requirements(found: Mapping[str, tuple[Counts, Counts]]) -> list[tuple[bool,
 
 
 def excerpted(shown: Sequence[excerpts.Shown]) -> list[tuple[bool, str]]:
-    """What a model would be shown, of all sets."""
+    """Judge the excerpts that a model would be shown, of all sets."""
     if not shown:
         return []
     held, most = sum(each.holds for each in shown), max(each.chars for each in shown)

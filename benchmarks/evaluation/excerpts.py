@@ -16,7 +16,7 @@ from settings import load
 
 
 class Shown(NamedTuple):
-    """Of the excerpts for one question. `holds`: they have one of the strings that answer it."""
+    """The excerpts for one question. `holds`: they have one of the strings that answer it."""
 
     holds: bool
     chars: int

@@ -48,7 +48,7 @@ class RefreshSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSetup:
-    """What kinds of sources are made of; each takes what it needs.
+    """The folders, limits and fetchers from which kinds of sources are made; each takes what it needs.
 
     Attributes:
         sources_dir: the folder of documents.

@@ -29,7 +29,7 @@ RARE_AMONG_HITS = 2
 
 
 class SearchScope(Protocol):
-    """What one asker may look things up in now.
+    """The documents in which one asker may look things up now.
 
     Attributes:
         name: of the collection, by which cached answers are dropped.

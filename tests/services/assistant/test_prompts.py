@@ -60,7 +60,7 @@ def test_the_bot_and_the_team_are_you_and_images_are_marked_where_they_were() ->
 
 
 def test_of_a_long_conversation_its_subject_and_its_end_are_shown() -> None:
-    """Whoever writes much in a thread must not make each question there cost a fortune, or fail."""
+    """Somebody who writes much in a thread must not make each question there cost a fortune, or fail."""
     long = [Turn(Role.USER, f"message {number} " + "x" * 990) for number in range(100)]
     long[50] = replace(long[50], asked_now=True, text="the question " + "y" * 20_000 + " is this")
     for prompt in every_prompt(conversation=Conversation(tuple(long))).values():
