@@ -171,8 +171,8 @@ _LINES = re.compile(r":\d+(?:-\d+)?$")
 
 
 def is_of_library(source: str) -> bool:
-    """Return whether an answer cites a document or a topic by this, and not a file that somebody has posted. The name of
-    a file may begin as their ids do, but a file is cited with its lines.
+    """Return whether an answer cites a document or a topic by this, and not a file that somebody has posted. The name
+    of a file may begin as their ids do, but a file is cited with its lines.
     """
     return source.startswith(("kb:", "team:")) and not _LINES.search(source)
 
