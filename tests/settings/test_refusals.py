@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from settings import Settings, SettingsError, load
 from settings.errors import ANY, SettingKey, all_keys, find
@@ -45,12 +47,17 @@ def test_impossible_times_are_refused_by_name(refused: Failure, key: SettingKey,
     assert f"{key.dotted} must be {key.kind}" in refused(_yaml_for(key, value))
 
 
+@functools.cache
+def _properties(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()["properties"]
+
+
 def _bounds() -> Iterator[tuple[SettingKey, int, bool]]:
     """The bounds in the schema of each key, and the nearest values beyond them: the value, and if it is allowed."""
     for key in LEAVES:
         above = find(key.path[:-1])
         model = Settings if above is None or above.section is None else above.section
-        schema = model.model_json_schema()["properties"][key.path[-1]]
+        schema = _properties(model)[key.path[-1]]
         for each in (schema, *schema.get("anyOf", ())):
             for name, beyond in {"minimum": -1, "maximum": +1}.items():
                 if name in each:
