@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -30,8 +30,9 @@ _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
 
 class TextMatch:
-    """Searches for texts. A text is found if all its lines are, in any order, or if one long line is: prompts show
-    parts of texts.
+    """Searches for texts. A text is found if all its words are, in order, or all its lines, in any order, or one long
+    line: prompts show parts of texts. Lines of a few letters, and repeated ones, identify nothing: everybody writes
+    "how do I".
 
     Texts are looked up by the first words of one of their lines, so that a search takes hardly longer for a thousand
     texts than for one.
@@ -46,16 +47,13 @@ class TextMatch:
         self.too_short = 0
         for text in texts:
             # The description of an image differs from prompt to archive.
-            lines = [
-                words for line in _PLACEHOLDER.sub("\n", clean(text)).split("\n") if (words := _words_of_line(line))
-            ]
-            if sum(map(len, lines)) < least:
-                self.too_short += 1
-            else:
-                self._add(tuple(lines))
-                for line in lines:
-                    if len(line) >= LONG_CHARS:
-                        self._add((line,))
+            segments = _PLACEHOLDER.split(clean(text))
+            lines = _distinct_words(line for segment in segments for line in segment.split("\n"))
+            ways = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
+            identifying = [each for each in ways if _identifying_chars(each) >= least]
+            self.too_short += not identifying
+            for each in identifying:
+                self._add(tuple(each))
 
     def _add(self, lines: tuple[str, ...]) -> None:
         words = max(lines, key=len).split(" ")
@@ -85,6 +83,16 @@ class TextMatch:
 
 def _words_of_line(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
+
+
+def _distinct_words(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words for text in texts if (words := _words_of_line(text))))
+
+
+def _identifying_chars(lines: Sequence[str]) -> int:
+    """The length of the lines that have `LEAST_CHARS`, without those that are part of another one."""
+    together = "\n".join(lines)
+    return sum(len(line) for line in lines if len(line) >= LEAST_CHARS and together.count(line) == 1)
 
 
 CHUNK_BYTES = 256 * 1024

@@ -275,6 +275,21 @@ def test_a_long_line_is_enough_to_tell_a_text() -> None:
     assert not TextMatch(["it went out again\nand so on"]).found_in("User: it went out again")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how do I?\n" * 6,
+        "how?\n" * 40,
+        "how do I\ndo I wash\nhow do I wash\nI wash a\nwash a\nhow\ndo",
+        "how do I\n[image: x]\nhow do I wash\n[image: y]\nwash a hat",
+    ],
+)
+def test_short_and_repeated_lines_identify_nobody(text: str) -> None:
+    match = TextMatch([text], LONG_CHARS)
+    assert not match.found_in("how do I wash a hat at forty degrees?")
+    assert match.too_short == 1 or match.found_in(f"User: {text}")
+
+
 def test_a_gate_that_answered_with_nothing_usable_is_dropped_all_the_same(folder: DataFolder) -> None:
     path = folder.llm_recordings / "today.jsonl"
     path.write_text(exchange("gate", asked(QUESTION), "I would rather not.") + exchange("gate", asked(BOBS)))
