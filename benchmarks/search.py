@@ -98,7 +98,7 @@ async def asked() -> dict[str, float]:
     left = store.unembedded(embedder.id, PASSAGES)
     made: Vectors = random.normal(size=(len(left), 384)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
-    store.keep_vectors(embedder.id, {key: row for (key, _), row in zip(left, made, strict=True)})
+    store.store_vectors(embedder.id, {key: row for (key, _), row in zip(left, made, strict=True)})
     spans: list[float] = []
     for number in range(60):
         question = f"how do I {SUBJECTS[number % 10]} page {number} when the {SUBJECTS[(number + 3) % 10]} fails?"

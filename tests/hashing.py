@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from services.search.embedding import Vectors
-from services.search.tokenizer import parts
+from services.search.tokenizer import smallest_tokens
 
 
 class HashingEmbedder:
@@ -25,7 +25,7 @@ class HashingEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), self._dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
-            for word in parts(text):
+            for word in smallest_tokens(text):
                 place, sign = _place(word, self._dimensions)
                 vectors[row, place] += sign
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)

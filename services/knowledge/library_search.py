@@ -303,7 +303,7 @@ class LibrarySearch:
 
     @property
     def _beginnings(self) -> tuple[int, ...]:
-        return tuple(store.begun for store in self.stores)
+        return tuple(store.times_emptied for store in self.stores)
 
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
         recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
@@ -411,7 +411,7 @@ class LibrarySearch:
                 some = left[start : start + _AT_ONCE]
                 vectors = await embedder.embed([text for _, text in some])
                 rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
-                await self._write(store, partial(store.keep_vectors, embedder.id, rows))
+                await self._write(store, partial(store.store_vectors, embedder.id, rows))
                 yield len(some)
 
     async def _write(self, store: PassageStore, work: Callable[[], None]) -> None:

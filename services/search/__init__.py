@@ -26,4 +26,4 @@ from services.search.questions import (
 from services.search.replies import answers, says_it_worked, statements, without_addressee
 from services.search.retrieval import NEAREST, NOTHING, Found, Hit, Level, QueryVector, find, pages_of
 from services.search.scoring import Floats, Positions, Postings, ranked
-from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, parts, query_tokens, stem, terms, tokens
+from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, query_tokens, smallest_tokens, stem, terms, tokens

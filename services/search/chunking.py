@@ -15,19 +15,20 @@ _MOST_PASSAGES = 20_000
 _MIN_WORDS = 3
 _ANNOUNCEMENT_CHARS = 300
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LINKED = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
+_LINK = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _MANY_LINKS = 4
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
+_SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|\Z)\s*", re.DOTALL)
+"""With the white space behind it. A `.` within a word, as in `docs.example.com` and `3.14`, ends no sentence."""
 
 
 class Passage(NamedTuple):
     """A part of one section, about `PASSAGE_CHARS` long.
 
     Attributes:
-        section: the place of its section in the article.
+        section: the index of its section in the article.
         headings: of that section, the title of the document first.
         text: Markdown, as people read it.
-        quotable: whether it may answer: not so for a list of links.
+        quotable: False for a list of links: it is found, but never shown as an answer.
     """
 
     section: int
@@ -48,13 +49,15 @@ class Passage(NamedTuple):
 def passages(article: Article) -> list[Passage]:
     """Split an article into passages: whole blocks, as many as fit; a table or a listing stays with the text before it.
 
-    A passage without a word of prose or code is left out.
+    A passage of fewer than three words is left out.
     """
     found: list[Passage] = []
-    for place, section in enumerate(article.sections):
+    for number, section in enumerate(article.sections):
         headings = tuple(dict.fromkeys((article.title, *section.headings) if article.title else section.headings))
         found += [
-            Passage(place, headings, text, is_more_than_links(text)) for text in _texts(section) if has_words(text)
+            Passage(number, headings, text, is_more_than_links(text))
+            for text in _passage_texts(section)
+            if has_words(text)
         ]
         if len(found) >= _MOST_PASSAGES:
             break
@@ -62,60 +65,55 @@ def passages(article: Article) -> list[Passage]:
 
 
 def is_more_than_links(text: str) -> bool:
-    """Return whether the text is more than a list of links: at least as many words stand outside of links as in
-    them.
-    """
-    linked = _LINKED.findall(text)
-    return len(linked) < _MANY_LINKS or len(_WORD.findall(_LINKED.sub(" ", text))) >= len(
-        _WORD.findall(" ".join(linked))
-    )
+    """Return False for a list of links: four or more, with more words in them than outside."""
+    links = _LINK.findall(text)
+    return len(links) < _MANY_LINKS or len(_WORD.findall(_LINK.sub(" ", text))) >= len(_WORD.findall(" ".join(links)))
 
 
 def has_words(text: str) -> bool:
     return len(_WORD.findall(text, 0, 2_000)) >= _MIN_WORDS
 
 
-def _texts(section: Section) -> Iterator[str]:
-    held: list[str] = []
+def _passage_texts(section: Section) -> Iterator[str]:
+    pieces: list[str] = []
     size = 0
     for block in section.blocks:
-        for piece in _pieces(block):
-            # What announces a listing stays with it, up to half as much again.
-            room = PASSAGE_CHARS * 3 // 2 if block.kind in {BlockKind.CODE, BlockKind.TABLE} else PASSAGE_CHARS
-            if held and size + len(piece) > room and not (len(held) == 1 and _announces(held[0])):
+        # A listing stays with the text before it, up to half as much again.
+        room = PASSAGE_CHARS * 3 // 2 if block.kind in {BlockKind.CODE, BlockKind.TABLE} else PASSAGE_CHARS
+        for piece in _split_block(block):
+            if pieces and size + len(piece) > room and not (len(pieces) == 1 and _announces_next(pieces[0])):
                 # A sentence that announces a list or a listing goes with it: without that, neither says anything.
-                announced = held.pop() if _announces(held[-1]) else None
-                yield "\n\n".join(held)
-                held = [announced] if announced else []
-                size = len(announced) + 2 if announced else 0
-            held.append(piece)
+                announcement = pieces.pop() if _announces_next(pieces[-1]) else None
+                yield "\n\n".join(pieces)
+                pieces = [announcement] if announcement else []
+                size = len(announcement) + 2 if announcement else 0
+            pieces.append(piece)
             size += len(piece) + 2
-    if held:
-        yield "\n\n".join(held)
+    if pieces:
+        yield "\n\n".join(pieces)
 
 
-def _announces(text: str) -> bool:
-    """Return whether it says what comes next, or is its title."""
+def _announces_next(text: str) -> bool:
     return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "：", "**"))
 
 
-def _pieces(block: Block) -> Iterator[str]:
-    """A block, or of a long one pieces of whole items, lines or sentences; each piece of code is fenced."""
+def _split_block(block: Block) -> Iterator[str]:
+    """Split a long block into pieces of whole items, lines or sentences; each piece of code is fenced."""
     if len(block.text) <= PASSAGE_CHARS * 3 // 2:
         yield block.text
     elif block.kind in {BlockKind.CODE, BlockKind.TABLE} and block.text.startswith("```"):
         opening, _, rest = block.text.partition("\n")
         yield from (
-            f"{opening}\n{lines}\n```" for lines in _joined(rest.removesuffix("```").rstrip().split("\n"), "\n")
+            f"{opening}\n{lines}\n```" for lines in _join_to_size(rest.removesuffix("```").rstrip().split("\n"), "\n")
         )
     elif block.kind is BlockKind.LIST:
-        yield from _closed(_joined(_items(block.text), "\n"))
+        yield from _close_fences(_join_to_size(_list_items(block.text), "\n"))
     else:
-        yield from _joined([part for part in _SENTENCE_END.split(block.text) if part], " ")
+        yield from filter(None, map(str.strip, _join_to_size(_SENTENCE.findall(block.text), "")))
 
 
-def _items(text: str) -> list[str]:
-    """Each with all of its lines. Those of code are not indented."""
+def _list_items(text: str) -> list[str]:
+    """Split a list into items, each with all of its lines. Lines of code are not indented."""
     items: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -130,8 +128,8 @@ def _items(text: str) -> list[str]:
     return items
 
 
-def _closed(pieces: Iterator[str]) -> Iterator[str]:
-    """Code that was cut in two has a fence in each piece."""
+def _close_fences(pieces: Iterator[str]) -> Iterator[str]:
+    """Fence both halves of code that was cut in two."""
     opening = ""
     for each in pieces:
         piece = f"{opening}\n{each}" if opening else each
@@ -140,14 +138,15 @@ def _closed(pieces: Iterator[str]) -> Iterator[str]:
         yield f"{piece}\n```" if opening else piece
 
 
-def _joined(parts: list[str], between: str) -> Iterator[str]:
-    held = ""
+def _join_to_size(parts: list[str], separator: str) -> Iterator[str]:
+    """Join parts to texts of `PASSAGE_CHARS`; a part of more than twice that is cut."""
+    joined = ""
     for part in parts:
         for start in range(0, max(len(part), 1), PASSAGE_CHARS * 2):
             piece = part[start : start + PASSAGE_CHARS * 2]
-            if held and len(held) + len(piece) > PASSAGE_CHARS:
-                yield held
-                held = ""
-            held = f"{held}{between}{piece}" if held else piece
-    if held:
-        yield held
+            if joined and len(joined) + len(piece) > PASSAGE_CHARS:
+                yield joined
+                joined = ""
+            joined = f"{joined}{separator}{piece}" if joined else piece
+    if joined:
+        yield joined

@@ -1,8 +1,8 @@
 """Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe for
 threads.
 
-Everything in it can be made again from the sources. So a file that is damaged or of another format is made anew. Where
-a file cannot be opened or read, a database in memory takes its place until the next start.
+Everything in it can be made again from the sources, so a file that is damaged or of another format is made anew. Where a
+file cannot be opened or read, a database in memory takes its place until the next start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from services.search.chunking import Passage
 from services.search.embedding import Vectors
 from services.search.scoring import Floats, Positions, Postings
 from services.search.text.article import Section
-from services.search.tokenizer import terms
+from services.search.tokenizer import ascii_form, fts5_text, terms
 from services.storage import files
 
 # The file
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 5
-"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
-by the text that they are of.
+FORMAT = 6
+"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
+is the hash of the text.
 """
 _BUSY_SECONDS = 10.0
 
@@ -61,8 +61,7 @@ CREATE VIRTUAL TABLE words USING fts5(
 );
 CREATE VIRTUAL TABLE words_found USING fts5vocab(words, instance);
 """
-_DERIVED = ("words_found", "words", "passages", "sources")
-
+_DERIVED_TABLES = ("words_found", "words", "passages", "sources")
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _ERRNOS = {
@@ -70,18 +69,18 @@ _ERRNOS = {
     **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY), errno.EACCES),
     sqlite3.SQLITE_IOERR: errno.EIO,
 }
-_OUT_OF_REACH = frozenset({*_ERRNOS, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_UNREADABLE = frozenset({*_ERRNOS, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 
 class PassageFile:
     """The SQLite file of a `PassageStore`. `path` None: in memory, gone at the end. `read_only`: the file is never
-    written; changes are made on a copy in memory. `on_begun`: called when everything stored was lost or deleted.
+    written; changes are made on a copy in memory. `on_emptied`: called when everything stored was lost or deleted.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool = False, on_begun: Callable[[], object]) -> None:
+    def __init__(self, path: Path | None, *, read_only: bool = False, on_emptied: Callable[[], object]) -> None:
         self._path = path
         self._read_only = read_only
-        self._on_begun = on_begun
+        self._on_emptied = on_emptied
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._in_memory = path is None
@@ -92,7 +91,7 @@ class PassageFile:
         as empty; that is logged.
         """
         with self._lock:
-            return self._done(lambda: work(self._opened()), _DAMAGED | _OUT_OF_REACH)
+            return self._run(lambda: work(self._connected()), _DAMAGED | _UNREADABLE)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction, one caller at a time, and return its result.
@@ -100,13 +99,13 @@ class PassageFile:
         Raises sqlite3.Error: the file cannot be written (`trouble` says it for people), and nothing has changed.
         """
         with self._lock:
-            return self._done(lambda: self._transacted(work), _DAMAGED)
+            return self._run(lambda: self._in_transaction(work), _DAMAGED)
 
     def empty_file(self) -> None:
         """Delete everything that is stored. Raises OSError: the file cannot be deleted."""
         with self._lock:
             self.close()
-            self._on_begun()
+            self._on_emptied()
             if self._path is not None and not self._read_only:
                 delete_passages(self._path)
 
@@ -120,56 +119,56 @@ class PassageFile:
                 self._connection.close()
                 self._connection = None
 
-    def _done(self, work: Callable[[], T], lost: Collection[int]) -> T:
-        """What `work` gives, with the file or, after an error of a code in `lost`, without it."""
+    def _run(self, work: Callable[[], T], fatal: Collection[int]) -> T:
+        """Run `work`; after an SQLite error with a code in `fatal`, abandon the file and run it again."""
         while True:
             try:
                 return work()
             except sqlite3.DatabaseError as error:
-                if self._path is None or self._in_memory or _code(error) not in lost:
+                if self._path is None or self._in_memory or _error_code(error) not in fatal:
                     raise
-                self._lose(self._path, error)
+                self._abandon_file(self._path, error)
 
-    def _transacted(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        opened = self._opened()
-        connection = self._copied(opened) if self._read_only and not self._in_memory else opened
+    def _in_transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        opened = self._connected()
+        connection = self._copy_to_memory(opened) if self._read_only and not self._in_memory else opened
         connection.execute("BEGIN IMMEDIATE")
         try:
-            done = work(connection)
+            result = work(connection)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # SQLite ends it by itself when the disk is full
                 connection.execute("ROLLBACK")
             raise
-        return done
+        return result
 
-    def _opened(self) -> sqlite3.Connection:
+    def _connected(self) -> sqlite3.Connection:
         while self._connection is None:
             if self._path is None or self._in_memory:
-                self._connection = _ready(_connect(":memory:"))
+                self._connection = _with_tables(_connect(":memory:"))
             else:
                 try:
                     self._connection = self._open(self._path)
                 except (sqlite3.Error, OSError) as error:
-                    self._lose(self._path, error)
+                    self._abandon_file(self._path, error)
         return self._connection
 
     def _open(self, path: Path) -> sqlite3.Connection:
         if not self._read_only:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return _ready(_connect(_uri(path, "rwc")))
+            return _with_tables(_connect(_uri(path, "rwc")))
         if not path.exists():
             self._in_memory = True
-            return _ready(_connect(":memory:"))
+            return _with_tables(_connect(":memory:"))
         connection = _connect(_uri(path, "ro"))
         try:
-            return connection if _is_ready(connection) else _ready(self._copied(connection))
+            return connection if _has_tables(connection) else _with_tables(self._copy_to_memory(connection))
         except BaseException:
             connection.close()
             raise
 
-    def _copied(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A copy in memory, used from now on."""
+    def _copy_to_memory(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Copy the file into memory and use the copy from now on."""
         copy = _connect(":memory:")
         try:
             connection.backup(copy)
@@ -180,12 +179,12 @@ class PassageFile:
         self._in_memory, self._connection = True, copy
         return copy
 
-    def _lose(self, path: Path, error: sqlite3.Error | OSError) -> None:
+    def _abandon_file(self, path: Path, error: sqlite3.Error | OSError) -> None:
         """Go on without what the file holds: with a new one if it was damaged, else in memory."""
         self.close()
-        self._on_begun()
-        # Where one is damaged again and again, it is the disk.
-        if _code(error) in _DAMAGED and not self._read_only and not self._was_damaged:
+        self._on_emptied()
+        # If the new file is damaged too, the disk is at fault.
+        if _error_code(error) in _DAMAGED and not self._read_only and not self._was_damaged:
             self._was_damaged = True
             try:
                 delete_passages(path)
@@ -213,7 +212,7 @@ def delete_passages(path: Path) -> bool:
     return there
 
 
-def _code(error: Exception) -> int:
+def _error_code(error: Exception) -> int:
     """SQLite's primary result code; 0 for other errors."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
@@ -225,7 +224,7 @@ def _cause(error: sqlite3.Error | OSError) -> str:
 def _remedy(error: sqlite3.Error | OSError) -> str:
     if isinstance(error, OSError):
         return files.remedy(error)
-    code = _code(error)
+    code = _error_code(error)
     if code in _DAMAGED:
         return "delete it: it is made anew"
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -247,18 +246,20 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _is_ready(connection: sqlite3.Connection) -> bool:
-    """Return whether it has the tables of this format."""
-    held = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return held.issuperset({"vectors", *_DERIVED}) and connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether the file has the tables of this format."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return names.issuperset({"vectors", *_DERIVED_TABLES}) and connection.execute("PRAGMA user_version").fetchone() == (
+        FORMAT,
+    )
 
 
-def _ready(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """With the tables of this format; those of another one are made anew."""
+def _with_tables(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Create the tables, unless the file has those of this format; return the connection."""
     try:
-        if not _is_ready(connection):
+        if not _has_tables(connection):
             connection.execute("BEGIN IMMEDIATE")
-            for table in _DERIVED:
+            for table in _DERIVED_TABLES:
                 connection.execute(f"DROP TABLE IF EXISTS {table}")
             for statement in filter(None, map(str.strip, _TABLES.split(";"))):
                 connection.execute(statement)
@@ -272,19 +273,19 @@ def _ready(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 # The store
 
-_KEPT = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
-_POSTINGS_KEPT = 4_000
-_PASSAGES_KEPT = 2_000
-"""In memory, of one state: some megabytes. A question looks at 60, many of them the same as for the one before."""
+_COLUMNS = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
+_MOST_POSTINGS_KEPT = 4_000
+_MOST_PASSAGES_KEPT = 2_000
+"""In memory: some megabytes. A question reads 60, many of them the same as for the question before."""
 
 
 class PreparedSource(NamedTuple):
     """A source prepared for search: parsed, cut into passages, its language known.
 
     Attributes:
-        stamp: what its text is recognised by without reading it; empty: it is always read.
+        stamp: if it is unchanged, the text is not read again; empty: it is always read.
         hash: of its text.
-        sections: its sections, by their places, of which the anchor and what is known of an answer are kept.
+        sections: those that `Passage.section` is an index of; their texts are not stored.
     """
 
     source_id: str
@@ -320,9 +321,11 @@ class Frame(NamedTuple):
     """All passages of one version of a store as arrays, in order of their numbers.
 
     Attributes:
-        source_ids: of each passage's source; `languages`: those of all sources.
+        source_ids: of each passage's source.
+        languages: those of all sources.
         lengths: in words.
-        vectors: one row for each of `embedded`, the positions of the passages that have a vector.
+        vectors: one row for each position in `embedded`.
+        embedded: the positions of the passages that have a vector.
     """
 
     numbers: Positions
@@ -338,17 +341,17 @@ class PassageStore:
     as empty; where it cannot be written, changes raise sqlite3.Error.
 
     Attributes:
-        begun: how often what was kept has been lost or given up.
+        times_emptied: how often everything stored was lost or deleted.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
         self.path = path
-        self._file = PassageFile(path, read_only=read_only, on_begun=self._begin)
-        self.begun = 0
+        self._file = PassageFile(path, read_only=read_only, on_emptied=self._note_emptied)
+        self.times_emptied = 0
         self._frame: tuple[str, int, Frame] | None = None
         self._version = 0
         self._postings: OrderedDict[str, Postings] = OrderedDict()
-        self._read: OrderedDict[int, StoredPassage] = OrderedDict()
+        self._passages: OrderedDict[int, StoredPassage] = OrderedDict()
 
     @property
     def version(self) -> int:
@@ -357,7 +360,7 @@ class PassageStore:
 
     def sources(self) -> dict[str, tuple[str, str]]:
         """Return the stamp and the hash of each source, by id."""
-        rows = self._rows("SELECT source_id, stamp, hash FROM sources")
+        rows = self._select("SELECT source_id, stamp, hash FROM sources")
         return {source_id: (stamp, text_hash) for source_id, stamp, text_hash in rows}
 
     def change(
@@ -368,20 +371,20 @@ class PassageStore:
         """
 
         def work(connection: sqlite3.Connection) -> None:
-            for source_id in [*drop, *(cut.source_id for cut in put)]:
-                _delete(connection, source_id)
-            for cut in put:
-                _insert(connection, cut)
+            for source_id in [*drop, *(source.source_id for source in put)]:
+                _delete_source(connection, source_id)
+            for source in put:
+                _insert_source(connection, source)
             for source_id, stamp in (stamps or {}).items():
                 connection.execute("UPDATE sources SET stamp = ? WHERE source_id = ?", (stamp, source_id))
             if drop or put:
-                self._turn()
+                self._forget_read()
 
         self._file.write(work)
 
     def unembedded(self, embedder_id: str, most: int) -> list[tuple[bytes, str]]:
         """Return the hashes and texts of passages that have no vector yet, each text once."""
-        rows = self._rows(
+        rows = self._select(
             "SELECT hash, headings, text FROM passages p WHERE NOT EXISTS "
             "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?) GROUP BY hash "
             "ORDER BY min(passage_no) LIMIT ?",
@@ -391,18 +394,18 @@ class PassageStore:
         return [(key, Passage(0, tuple(json.loads(headings)), text).with_heading) for key, headings, text in rows]
 
     def count_unembedded(self, embedder_id: str) -> int:
-        [(count,)] = self._rows(
+        [(count,)] = self._select(
             "SELECT count(DISTINCT hash) FROM passages p WHERE NOT EXISTS "
             "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?)",
             embedder_id,
         )
         return int(count)
 
-    def keep_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
+    def store_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
         rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes(), key) for key, row in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
-            # Those of texts that are gone meanwhile are not wanted any more.
+            # A text may have been deleted meanwhile: its vector is left out.
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM passages WHERE hash = ?)",
                 rows,
@@ -412,7 +415,7 @@ class PassageStore:
         self._file.write(work)
 
     def forget_unused_vectors(self) -> None:
-        """Delete the vectors of texts that are in no passage any more."""
+        """Delete the vectors whose text is in no passage any more."""
         unused = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)"
         self._file.write(lambda connection: connection.execute(unused))
 
@@ -420,34 +423,36 @@ class PassageStore:
         """Delete all passages and every text of them in the file. Vectors stay, for passages that are stored again,
         until `forget_unused_vectors`. Raises OSError: the file cannot be deleted.
         """
-        vectors = self._rows("SELECT hash, embedder, vector FROM vectors")
+        vectors = self._select("SELECT hash, embedder, vector FROM vectors")
         self._file.empty_file()
-        with suppress(sqlite3.Error):  # they can be made again
+        with suppress(sqlite3.Error):  # vectors can be made again
             self._file.write(lambda connection: connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", vectors))
 
-    def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Postings]]:
+    def frame_and_postings(
+        self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]
+    ) -> tuple[Frame, list[Postings]]:
         """Return the current frame and the postings of some words. `words`: returns these words, given the languages of
         the sources.
         """
 
         def work(connection: sqlite3.Connection) -> tuple[Frame, list[Postings]]:
             if self._frame is None or self._frame[:2] != (embedder_id, self._version):
-                self._frame = embedder_id, self._version, _load(connection, embedder_id)
+                self._frame = embedder_id, self._version, _load_frame(connection, embedder_id)
             frame = self._frame[2]
-            return frame, [self._holders(connection, frame, word) for word in words(frame.languages)]
+            return frame, [self._postings_of(connection, frame, word) for word in words(frame.languages)]
 
         return self._file.read(work)
 
-    def _holders(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
+    def _postings_of(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
         known = self._postings.get(word)
         if known is None:
             rows = connection.execute(
-                "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (_coded(word),)
+                "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (ascii_form(word),)
             ).fetchall()
             table = np.array(rows, dtype=np.int64).reshape(-1, 2)
             known = Postings(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
             self._postings[word] = known
-            if len(self._postings) > _POSTINGS_KEPT:
+            if len(self._postings) > _MOST_POSTINGS_KEPT:
                 self._postings.popitem(last=False)
         return known
 
@@ -455,33 +460,33 @@ class PassageStore:
         """Return the passages with these numbers of a frame; those deleted meanwhile are missing."""
 
         def work(connection: sqlite3.Connection) -> dict[int, StoredPassage]:
-            self._remember(connection, [number for number in numbers if number not in self._read])
-            found = {number: self._read[number] for number in numbers if number in self._read}
-            while len(self._read) > _PASSAGES_KEPT:
-                self._read.popitem(last=False)
+            self._read_passages(connection, [number for number in numbers if number not in self._passages])
+            found = {number: self._passages[number] for number in numbers if number in self._passages}
+            while len(self._passages) > _MOST_PASSAGES_KEPT:
+                self._passages.popitem(last=False)
             return found
 
         return self._file.read(work)
 
-    def _remember(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    def _read_passages(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
         if numbers:
             marks = ",".join("?" * len(numbers))
             rows = connection.execute(
-                f"SELECT passage_no, {_KEPT} FROM passages "  # noqa: S608 (placeholders)
+                f"SELECT passage_no, {_COLUMNS} FROM passages "  # noqa: S608 (placeholders)
                 f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
                 numbers,
             )
-            self._read.update((number, _stored_passage(rest)) for number, *rest in rows)
+            self._passages.update((number, _stored_passage(rest)) for number, *rest in rows)
 
     def section(self, source_id: str, section: int) -> list[StoredPassage]:
-        """The passages of one section, in order."""
-        rows = self._rows(
-            f"SELECT {_KEPT} FROM passages "  # noqa: S608 (our own words)
+        """Return the passages of one section, in order."""
+        rows = self._select(
+            f"SELECT {_COLUMNS} FROM passages "  # noqa: S608 (our own words)
             "JOIN sources USING (source_no) WHERE source_id = ? AND section = ? ORDER BY passage_no",
             source_id,
             section,
         )
-        return [_stored_passage(list(row)) for row in rows]
+        return [_stored_passage(row) for row in rows]
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
         """Return one line for the operator about a write error: which file, why, and what can be done."""
@@ -490,56 +495,53 @@ class PassageStore:
     def close(self) -> None:
         self._file.close()
 
-    def _begin(self) -> None:
-        self.begun += 1
-        self._turn()
+    def _note_emptied(self) -> None:
+        self.times_emptied += 1
+        self._forget_read()
         self._frame = None
 
-    def _turn(self) -> None:
-        """What was remembered of the state before is of no use any more."""
+    def _forget_read(self) -> None:
+        """Forget what was read of the version before."""
         self._version += 1
         self._postings.clear()
-        self._read.clear()
+        self._passages.clear()
 
-    def _rows(self, query: str, *values: object) -> list[Any]:
+    def _select(self, query: str, *values: object) -> list[Any]:
         return self._file.read(lambda connection: connection.execute(query, values).fetchall())
 
 
-def _delete(connection: sqlite3.Connection, source_id: str) -> None:
+def _delete_source(connection: sqlite3.Connection, source_id: str) -> None:
     row = connection.execute("SELECT source_no FROM sources WHERE source_id = ?", (source_id,)).fetchone()
     if row is not None:
-        held = "SELECT passage_no FROM passages WHERE source_no = ?"
-        connection.execute(f"DELETE FROM words WHERE rowid IN ({held})", row)  # noqa: S608 (our own words)
+        numbers = "SELECT passage_no FROM passages WHERE source_no = ?"
+        connection.execute(f"DELETE FROM words WHERE rowid IN ({numbers})", row)  # noqa: S608 (our own words)
         connection.execute("DELETE FROM passages WHERE source_no = ?", row)
         connection.execute("DELETE FROM sources WHERE source_no = ?", row)
 
 
-def _insert(connection: sqlite3.Connection, cut: PreparedSource) -> None:
+def _insert_source(connection: sqlite3.Connection, source: PreparedSource) -> None:
     number = connection.execute(
         "INSERT INTO sources (source_id, stamp, hash, title, permalink, language) VALUES (?, ?, ?, ?, ?, ?)",
-        (cut.source_id, cut.stamp, cut.hash, cut.title, cut.permalink, cut.language),
+        (source.source_id, source.stamp, source.hash, source.title, source.permalink, source.language),
     ).lastrowid
-    for passage in cut.passages:
-        # A heading says more about its passage than any sentence in it.
-        words = terms(passage.heading, cut.language) * 2 + terms(passage.text, cut.language)
+    for passage in source.passages:
+        # Words of the heading count twice: it says more about its passage than any sentence in it.
+        words = terms(passage.heading, source.language) * 2 + terms(passage.text, source.language)
         key = hashlib.sha256(passage.with_heading.encode("utf-8", "replace")).digest()[:16]
-        section = cut.sections[passage.section]
+        section = source.sections[passage.section]
         quotable = section.quotable and passage.quotable
         row = (number, passage.section, json.dumps(passage.headings), section.anchor, passage.text)
-        at = connection.execute(
+        passage_no = connection.execute(
             "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length, day, quotable, helped) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*row, key, len(words), section.day, quotable, section.helped),
         ).lastrowid
-        connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (at, " ".join(map(_coded, words))))
+        connection.execute(
+            "INSERT INTO words (rowid, tokens) VALUES (?, ?)", (passage_no, fts5_text(map(ascii_form, words)))
+        )
 
 
-def _coded(word: str) -> str:
-    """In ASCII, because FTS5 has its own rules for what is a word in other scripts."""
-    return word if word.isascii() else "u" + word.encode("utf-8", "replace").hex()
-
-
-def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
+def _load_frame(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     table = connection.execute(
         "SELECT passage_no, source_id, length, vector, language FROM passages JOIN sources USING (source_no) "
         "LEFT JOIN vectors ON vectors.hash = passages.hash AND vectors.embedder = ? ORDER BY passage_no",
@@ -557,9 +559,9 @@ def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
     )
 
 
-def _stored_passage(row: list[Any]) -> StoredPassage:
+def _stored_passage(row: Sequence[Any]) -> StoredPassage:
     source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
-    heads = tuple(json.loads(headings))
+    path = tuple(json.loads(headings))
     return StoredPassage(
-        source_id, title, permalink, int(section), heads, anchor, text, day, bool(quotable), bool(helped)
+        source_id, title, permalink, int(section), path, anchor, text, day, bool(quotable), bool(helped)
     )

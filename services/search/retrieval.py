@@ -244,9 +244,9 @@ def find(
 
     embedder_id = "" if query_vector is None else query_vector.embedder_id
     for store in stores:  # each adds the words of its languages, so that all are asked for the same ones
-        store.look(embedder_id, add_words)
+        store.frame_and_postings(embedder_id, add_words)
     words = list(said)
-    looked_up = [store.look(embedder_id, lambda _: words) for store in stores]
+    looked_up = [store.frame_and_postings(embedder_id, lambda _: words) for store in stores]
     frames = [frame for frame, _ in looked_up]
     count = sum(len(frame.numbers) for frame in frames)
     if not count or not words:

@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import cast
@@ -21,7 +21,6 @@ from services.search.languages import FUNCTION_WORDS, folded
 # Terms
 
 STOP_WORDS = FUNCTION_WORDS["en"]
-"""Those of English."""
 
 _STEMMERS = {
     "en": "english",
@@ -38,18 +37,17 @@ _STEMMERS = {
 }
 
 
-def _marks() -> str:
-    """Combining marks, as ranges of a character class: to a regular expression they are no part of a word."""
-    held = [code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]
-    known = frozenset(held)  # in a list, half of this module's import would be looking
-    starts = [code for code in held if code - 1 not in known]
-    ends = [code for code in held if code + 1 not in known]
+def _combining_marks() -> str:
+    """Return the combining marks as ranges of a character class: `\\w` does not match them."""
+    codes = {code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}}
+    starts = sorted(code for code in codes if code - 1 not in codes)
+    ends = sorted(code for code in codes if code + 1 not in codes)
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
 
 
-_MARKS = _marks()
-# Thai, Lao, Burmese, Khmer, kana with the marks that belong to it, Han: no blanks between words. Hangul, the first:
-# words have their particles and endings written onto them.
+_MARKS = _combining_marks()
+# Hangul (particles and endings are written onto words), then scripts without blanks between words: Thai, Lao, Burmese,
+# Khmer, kana with its marks, Han.
 _UNSPACED = (
     "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa"
     "\u30fc\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
@@ -58,14 +56,14 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 _TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[./:-]{{1,2}}[\w{_MARKS}]+){{0,100}}(?:\+\+|#(?!\w))?")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[./:-]{1,2}[A-Za-z0-9]+){0,100}(?:\+\+|#(?!\w))?")
-_SEAM = re.compile(r"[./:+#-]+")
+_JOINT = re.compile(r"[./:+#-]+")
 _ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
 _CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
-_LONGEST = 200
-"""Characters of a token that are read: longer ones are base64 or minified code."""
+_MAX_CHARS = 200
+"""Of a token that are read: longer ones are base64 or minified code."""
 
-# Words that users and documentation write differently: one, and what is written in its place.
+# Words that users and documentation write differently: the common form and the others.
 _SYNONYMS = {
     "authentication": "auth",
     "certificate": "cert certs",
@@ -91,12 +89,12 @@ _SYNONYMS = {
     "two-factor": "2fa",
     "variable": "var vars",
 }
-_of_thread = threading.local()
-_ALIASES = {alias: word for word, aliases in _SYNONYMS.items() for alias in aliases.split()}
+_stemmers = threading.local()
+_COMMON_FORMS = {alias: word for word, aliases in _SYNONYMS.items() for alias in aliases.split()}
 
 
 def terms(text: str, language: str = "en") -> list[str]:
-    """The terms of `text`, in order, with repeats, without function words. `language`: its ISO 639-1 code.
+    """Return the terms of `text`, in order, with repeats, without function words. `language`: its ISO 639-1 code.
 
     `max_retries`, `api.example.net` and `E-1042` are a term each, and so is every word in them. Chinese, Japanese,
     Korean, Thai, Lao, Khmer and Burmese give their pairs of characters. Accents and letter case never count.
@@ -107,7 +105,7 @@ def terms(text: str, language: str = "en") -> list[str]:
     if text.isascii():
         tokens = _ASCII_TOKEN.findall(text)
     else:
-        # After NFKC, full-width letters are the usual ones, and accents are part of their letter.
+        # NFKC turns full-width letters into the usual ones and joins accents with their letters.
         text = unicodedata.normalize("NFKC", text)
         tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
     found: list[str] = []
@@ -117,12 +115,12 @@ def terms(text: str, language: str = "en") -> list[str]:
 
 
 def stem(word: str, language: str = "en") -> str:
-    """A short common form of a lower-case word: configure, configured and configuration are one."""
+    """Return the form that the inflections of a lower-case word share: configured and configuration give one."""
     if language == "en":
-        word = _ALIASES.get(word, word)
+        word = _COMMON_FORMS.get(word, word)
     stemmed = word
     if language in _STEMMERS and word.isalpha():
-        stemmed = _stemming(language)(word)
+        stemmed = _stemmer_of_thread(language)(word)
     return sys.intern(folded(stemmed))
 
 
@@ -130,33 +128,30 @@ def stem(word: str, language: str = "en") -> str:
 def _terms_of(token: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(token):
         return _pairs(token, language)
-    token = token[:_LONGEST]
+    token = token[:_MAX_CHARS]
     whole = token.lower()
     stops = FUNCTION_WORDS.get(language, frozenset())
     if folded(whole) in stops:
         return ()
     pieces = _pieces(token)
     if len(pieces) <= 1:
-        return (stem(whole, language),) if _says_something(whole) else ()
-    parts = [stem(each, language) for each in pieces if _says_something(each) and folded(each) not in stops]
+        return (stem(whole, language),) if _is_term(whole) else ()
+    parts = [stem(each, language) for each in pieces if _is_term(each) and folded(each) not in stops]
     whole = folded(whole)
     return (whole, *(part for part in parts if part != whole))
 
 
 def _pieces(token: str) -> list[str]:
-    """The words in an identifier, in lower case: `maxRetries` has two."""
+    """Split an identifier into its words, in lower case: `maxRetries` has two."""
     return [
         piece.lower()
-        for field in _SEAM.split(token)
+        for field in _JOINT.split(token)
         for piece in (_ASCII_PIECE if field.isascii() else _PIECE).findall(field)
     ]
 
 
 def _pairs(run: str, language: str) -> tuple[str, ...]:
-    """Neighbouring characters, two at a time, each with its marks; one alone as it is.
-
-    Pairs stand for words in scripts that put no blanks between them.
-    """
+    """Return neighbouring characters in pairs, each with its marks; a single one as it is."""
     clusters = _CLUSTER.findall(run)
     if len(clusters) <= 1:
         return tuple(clusters)
@@ -165,38 +160,37 @@ def _pairs(run: str, language: str) -> tuple[str, ...]:
     return tuple(pair for pair in pairs if pair not in stops)
 
 
-def _says_something(word: str) -> bool:
-    """Single letters of an alphabet say nothing; syllables do."""
+def _is_term(word: str) -> bool:
+    """Return False for a single letter of an alphabet; a single syllable is a term."""
     return len(word) > 1 or word > "\u0900"
 
 
-def _stemming(language: str) -> Callable[[str], str]:
-    """A stemmer for each thread, since it is not safe to share; without its cache, since `_terms_of` has one."""
-    made: Callable[[str], str] | None = getattr(_of_thread, language, None)
+def _stemmer_of_thread(language: str) -> Callable[[str], str]:
+    """Return this thread's stemmer: threads cannot share one. It has no cache, since `_terms_of` has one."""
+    made: Callable[[str], str] | None = getattr(_stemmers, language, None)
     if made is None:
         made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType] (it has no types)
-        setattr(_of_thread, language, made)
+        setattr(_stemmers, language, made)
     return made
 
 
 # Tokens
 
 MAX_TOKEN_CHARS = 200
-"""Longer runs (base64, minified code) are found by their beginning."""
+"""A longer run (base64, minified code) is found by its beginning."""
 
 # Brackets and quotes end a token, as do commas and equals signs: `rhost=10.0.0.7,` is two.
 _RUN = re.compile(r"[\w./:\-]+")
-_EDGE = "./:-_"
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
-_SPLIT = re.compile(r"[_./:\-]+")
+_EDGES = "./:-_"
+_FIELD_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_SEPARATORS = re.compile(r"[_./:\-]+")
 
-# Dropped from questions only: question words, and verbs that say nothing about the content of a file.
-_KEPT_STOP_WORDS = frozenset({"out", "off", "not", "no", "up", "down", "again", "never", "until", "without"})
-QUERY_STOP_WORDS = STOP_WORDS - _KEPT_STOP_WORDS
+QUERY_STOP_WORDS = STOP_WORDS - {"out", "off", "not", "no", "up", "down", "again", "never", "until", "without"}
+"""Dropped from questions only: question words, and verbs that say nothing about the content of a file."""
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of `text`, in order, with repeats.
+    """Return the tokens of `text`, in order, with repeats.
 
     `conf/app.yaml`, `blk_-6952`, `10.0.0.7:8080` and `QuorumPeer` are a token each, and so is every part of them: a
     search for the whole finds exactly that, and a search for a part finds it too. Letter case never counts.
@@ -205,57 +199,61 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The tokens to look for, each once, without stop words."""
-    kept = [
+    """Return the tokens to look for, each once, without stop words."""
+    found = [
         token
         for run in _RUN.findall(text)
-        if run.strip(_EDGE).casefold() not in QUERY_STOP_WORDS
+        if run.strip(_EDGES).casefold() not in QUERY_STOP_WORDS
         for token in _tokens_of(run[:MAX_TOKEN_CHARS])
     ]
-    return list(dict.fromkeys(kept))
+    return list(dict.fromkeys(found))
 
 
-def parts(text: str) -> list[str]:
+def smallest_tokens(text: str) -> list[str]:
     """Return the smallest tokens of `text`, each once: every line that holds `text` holds all of them."""
-    return list(dict.fromkeys(part for run in _RUN.findall(text) for part in _parts_of(run[:MAX_TOKEN_CHARS])))
+    return list(
+        dict.fromkeys(token for run in _RUN.findall(text) for token in _smallest_tokens_of(run[:MAX_TOKEN_CHARS]))
+    )
 
 
-def rendered(found: list[str]) -> str:
+def fts5_text(found: Iterable[str]) -> str:
     """Join tokens into a text that FTS5 splits into exactly these again."""
     return " ".join(found)
 
 
 @lru_cache(maxsize=131_072)
 def _tokens_of(run: str) -> tuple[str, ...]:
-    whole = run.strip(_EDGE)
+    whole = run.strip(_EDGES)
     if not whole:
         return ()
-    small = _parts_of(run)
-    if len(small) <= 1 and whole.isalnum():
-        return small
+    smallest = _smallest_tokens_of(run)
+    if len(smallest) <= 1 and whole.isalnum():
+        return smallest
     # A signed number (`blk_-1608`) differs from the unsigned one: both are found by their parts.
     fields = tuple(
-        _coded(field.casefold()) for field in _SPLIT.split(whole) if field and field != whole and len(field) > 1
+        ascii_form(field.casefold())
+        for field in _SEPARATORS.split(whole)
+        if field and field != whole and len(field) > 1
     )
-    return tuple(dict.fromkeys((_coded(whole.casefold()), *fields, *small)))
+    return tuple(dict.fromkeys((ascii_form(whole.casefold()), *fields, *smallest)))
 
 
 @lru_cache(maxsize=131_072)
-def _parts_of(run: str) -> tuple[str, ...]:
+def _smallest_tokens_of(run: str) -> tuple[str, ...]:
     found: list[str] = []
-    for field in filter(None, _SPLIT.split(run)):
-        if field.isdigit() or not field.isascii() or _mixed(field):
-            found.append(_coded(field.casefold()))
+    for field in filter(None, _SEPARATORS.split(run)):
+        if field.isdigit() or not field.isascii() or _has_letters_and_digits(field):
+            found.append(ascii_form(field.casefold()))
         else:
-            found.extend(_coded(stem(piece.casefold())) for piece in _PART.findall(field))
+            found.extend(ascii_form(stem(piece.casefold())) for piece in _FIELD_PIECE.findall(field))
     return tuple(dict.fromkeys(found))
 
 
-def _mixed(field: str) -> bool:
-    """Letters and digits in one: `0x34f1`, `e1042`; its pieces would be noise."""
+def _has_letters_and_digits(field: str) -> bool:
+    """The pieces of such a field (`0x34f1`, `e1042`) would be noise."""
     return any(char.isdigit() for char in field) and any(char.isalpha() for char in field)
 
 
-def _coded(token: str) -> str:
-    """In ASCII, because FTS5 has its own rules for what is a word in other scripts."""
-    return token if token.isascii() else "u" + token.encode().hex()
+def ascii_form(token: str) -> str:
+    """Write a token in ASCII: FTS5 has rules of its own for what is a word in other scripts."""
+    return token if token.isascii() else "u" + token.encode("utf-8", "replace").hex()

@@ -26,7 +26,7 @@ from services.documents.asking.plan import Aggregate, NameMention, Plan, Positio
 from services.documents.asking.query_lines import find, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
-from services.search import parts
+from services.search import smallest_tokens
 
 _AT_ONCE = 500  # so many chunks are read in one go
 _MOST_LISTED = 50
@@ -160,7 +160,7 @@ def _is_called(leaf: StoredChunk, name: str) -> bool:
     "ports".
     """
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
-    return set(parts(name)) <= set(parts(last))
+    return set(smallest_tokens(name)) <= set(smallest_tokens(last))
 
 
 def _cells(columns: tuple[str, ...], row: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from services.documents import limits
-from services.search import parts
+from services.search import smallest_tokens
 
 # ruff: noqa: E501 (tables of words, one class a line)
 
@@ -245,7 +245,7 @@ def _asked(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
     written = frozenset(re.findall(r"(?<![\w.-])[\w.-]*\w", question))
     folded = question.casefold()
     meant = frozenset(name for said, names in _IN_KEYS if said.search(folded) for name in names.split())
-    return written, frozenset(parts(question)), meant
+    return written, frozenset(smallest_tokens(question)), meant
 
 
 def _of(name: str, asked: tuple[frozenset[str], frozenset[str], frozenset[str]]) -> float:
@@ -255,6 +255,6 @@ def _of(name: str, asked: tuple[frozenset[str], frozenset[str], frozenset[str]])
         return _SPELT
     if plain in meant:
         return _MEANT
-    small = parts(name)
+    small = smallest_tokens(name)
     held = sum(part in stems for part in small) / len(small) if small else 0.0
     return _FORMS if held == 1 else 0.5 * held

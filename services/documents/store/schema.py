@@ -96,10 +96,10 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
         _chunk_row(chunk, len(found), chunk.index in embedded)
         for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
     ]
-    line_tokens = [tokenizer.rendered(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts]
+    line_tokens = [tokenizer.fts5_text(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts]
     return Rows(
         chunks=sliced(chunks),
-        chunk_tokens=sliced([tokenizer.rendered(found) for found in chunk_tokens]),
+        chunk_tokens=sliced([tokenizer.fts5_text(found) for found in chunk_tokens]),
         lines=sliced(lines),
         line_tokens=sliced(line_tokens),
     )

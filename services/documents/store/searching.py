@@ -196,7 +196,7 @@ def _verbatim(
     ok = np.zeros(len(frame.rows), dtype=bool)
     ok[allowed] = True
     for identifier in identifiers:
-        words = tokenizer.parts(identifier)
+        words = tokenizer.smallest_tokens(identifier)
         if not words:
             continue
         pattern = literally(identifier)
@@ -324,11 +324,11 @@ def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
 
 def _of_words(where: LineWhere) -> Iterator[str]:
     """Yield queries of the word index."""
-    if words := [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]:
+    if words := [word for text in (*where.holding, *where.words) for word in tokenizer.smallest_tokens(text)]:
         yield match_of(words)
-    if forms := [found for word in where.words_any if (found := tokenizer.parts(word))]:
+    if forms := [found for word in where.words_any if (found := tokenizer.smallest_tokens(word))]:
         yield " OR ".join(f"({match_of(found)})" for found in forms)
-    either = list(map(tokenizer.parts, where.holding_any))
+    either = list(map(tokenizer.smallest_tokens, where.holding_any))
     if either and all(either):
         yield " OR ".join(f"({match_of(words)})" for words in either)
 

@@ -144,7 +144,7 @@ def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[
     for word in words:
         held = [
             connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
-            for part in tokenizer.parts(word)
+            for part in tokenizer.smallest_tokens(word)
         ]
         # What holds a name of several parts holds its rarest part.
         counts[word] = min((row[0] if row else 0 for row in held), default=0)

@@ -127,6 +127,15 @@ def test_long_prose_is_cut_after_sentences_of_any_script() -> None:
         assert all(piece.rstrip().endswith((".", "。")) for piece in pieces)
 
 
-def test_a_passage_without_a_word_of_prose_or_code_is_left_out() -> None:
+def test_long_prose_is_cut_at_sentences_and_nothing_within_a_word_changes() -> None:
+    text = " ".join(["See https://docs.example.com/v3.14?a=b!c, version 3.14 (i.e. e.g. it).\nDone 。Yes！No？"] * 40)
+    pieces = of(prose(text))
+    assert len(pieces) > 1
+    assert all(piece in text for piece in pieces)
+    assert "".join("".join(piece.split()) for piece in pieces) == "".join(text.split())
+    assert all(piece.endswith((".", "。", "！", "？")) for piece in pieces)
+
+
+def test_a_passage_of_fewer_than_three_words_is_left_out() -> None:
     assert of(prose("* * *")) == of(prose("1. 2. 3.")) == of(prose("see it")) == []
     assert of(listing("ls --all\nmake install")) == ["```sh\nls --all\nmake install\n```"]

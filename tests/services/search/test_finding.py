@@ -45,7 +45,7 @@ def meaning(*values: float, calibrated: bool = True) -> QueryVector:
 def give(kept: PassageStore, vectors: Mapping[str, tuple[float, float]]) -> None:
     """Vectors to passages, by their texts."""
     left = kept.unembedded(ID, 1000)
-    kept.keep_vectors(ID, {key: np.array(vectors[text], dtype=np.float32) for key, text in left if text in vectors})
+    kept.store_vectors(ID, {key: np.array(vectors[text], dtype=np.float32) for key, text in left if text in vectors})
 
 
 def ids(kept: PassageStore, query: str, asked: QueryVector | None = None) -> list[str]:

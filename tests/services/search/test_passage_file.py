@@ -43,7 +43,7 @@ def test_a_damaged_file_is_begun_anew_and_said_so(
     path.write_bytes(b"no database " * 100)
     again = PassageStore(path)
     assert again.sources() == {}
-    assert again.begun == 1
+    assert again.times_emptied == 1
     assert is_usable(again)
     again.close()
     assert names(PassageStore(path), "wheel") == ["a.md"]
@@ -73,7 +73,7 @@ def test_a_file_that_is_damaged_while_it_is_open_is_begun_anew(
         assert kept.section("kb:a.md", 0) == []
         assert names(kept, "wheel") == []
     assert is_usable(kept)
-    assert kept.begun == 1
+    assert kept.times_emptied == 1
     assert kept.version > version
     assert len(caplog.messages) == 1
 
@@ -84,7 +84,7 @@ def test_after_it_was_damaged_a_second_time_memory_takes_its_place(
     for _ in range(3):
         path.write_bytes(b"no database " * 1_000)
         assert is_usable(kept)
-    assert kept.begun == 2
+    assert kept.times_emptied == 2
     assert path.read_bytes() == b"no database " * 1_000
     first, second = caplog.messages
     assert "is damaged" in first
@@ -208,7 +208,7 @@ def test_on_a_full_disk_nothing_changes_and_when_there_is_room_again_writing_goe
         store.change([cut("b.md", LONG)], drop=["kb:a.md"])
     assert store.trouble(raised.value) == f"{path} cannot be written (database or disk is full); make room"
     assert names(store, "wheel") == ["a.md"]
-    assert store.begun == 0
+    assert store.times_emptied == 0
     opened[-1].execute("PRAGMA max_page_count = 4000")
     store.change([cut("b.md", LONG)])
     assert names(store, "lever7") == ["b.md"]
@@ -248,7 +248,7 @@ def test_what_is_begun_anew_holds_no_text_and_no_word_and_keeps_its_vectors(path
     assert b"zebra" not in path.read_bytes()
     assert b"wheel" not in path.read_bytes()
     assert kept.sources() == {}
-    assert (kept.begun, kept.version > version) == (1, True)
+    assert (kept.times_emptied, kept.version > version) == (1, True)
     kept.change([cut("a.md", "one wheel")])
     assert embed(kept) == []
     assert names(kept, "wheel") == ["a.md"]
@@ -273,4 +273,4 @@ def test_a_mistake_of_ours_is_no_reason_to_throw_the_file_away(kept: PassageStor
     with pytest.raises(sqlite3.Error):
         kept.change([cut("b.md", "two wheels")._replace(title={})])  # pyright: ignore[reportArgumentType]
     assert names(kept, "wheel") == ["a.md"]
-    assert kept.begun == 0
+    assert kept.times_emptied == 0

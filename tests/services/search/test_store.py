@@ -39,7 +39,7 @@ def names(kept: PassageStore, query: str) -> list[str]:
 def embed(kept: PassageStore, embedder_id: str = ID) -> list[str]:
     """Give every passage a vector that lacks one; their texts."""
     left = kept.unembedded(embedder_id, 100)
-    kept.keep_vectors(embedder_id, {key: np.full(3, len(text), dtype=np.float32) for key, text in left})
+    kept.store_vectors(embedder_id, {key: np.full(3, len(text), dtype=np.float32) for key, text in left})
     return [text for _, text in left]
 
 
@@ -71,7 +71,7 @@ def test_a_passage_that_was_looked_at_is_shown_as_it_is_now(kept: PassageStore) 
 
 
 def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passage_store, "_PASSAGES_KEPT", 2)
+    monkeypatch.setattr(passage_store, "_MOST_PASSAGES_KEPT", 2)
     kept.change([cut("a.md", "wheel one", "wheel two", "wheel three")])
     assert len(find([kept], "wheel", None).hits) == 3
     assert len(kept.passages([1, 2, 3])) == 3
@@ -158,7 +158,7 @@ def test_a_vector_that_comes_when_its_text_is_gone_is_not_kept(kept: PassageStor
     kept.change([cut("a.md", "one wheel")])
     [(key, _)] = kept.unembedded(ID, 1)
     kept.change((), drop=["kb:a.md"])
-    kept.keep_vectors(ID, {key: np.ones(3, dtype=np.float32)})
+    kept.store_vectors(ID, {key: np.ones(3, dtype=np.float32)})
     kept.change([cut("a.md", "one wheel")])
     assert embed(kept) == ["one wheel"]
 
