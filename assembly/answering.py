@@ -40,7 +40,13 @@ from services.llm import (
 )
 from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
-from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.search.embedding import (
+    Embedder,
+    EmbeddingEndpoint,
+    EndpointEmbedder,
+    PackagedEmbedder,
+    is_model_installed,
+)
 from services.search.text import SiteGenerator
 from services.storage import DataFolder
 from services.team import PairLinks
@@ -59,7 +65,7 @@ def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
     if not isinstance(asked, str):
         endpoint = EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value())
         return EndpointEmbedder(endpoint, vectors_client)
-    return PackagedEmbedder() if asked == "packaged" and installed() else None
+    return PackagedEmbedder() if asked == "packaged" and is_model_installed() else None
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ from commands.dispatch import transport_problems
 from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
-from services.search.embedding import REMEDY, installed
+from services.search.embedding import REMEDY, is_model_installed
 from services.storage import DataFolder, lock_refusal, why
 from services.team import LibraryUnusable, check_library
 from services.telemetry import number_of
@@ -275,7 +275,7 @@ async def embedder_row(settings: Settings) -> Finding:
     if at == "none":
         return Finding(about, Verdict.SKIPPED, "none: keyword search only")
     if isinstance(at, str):
-        return judged(about, None if installed() else REMEDY, "the packaged model", Verdict.WARNING)
+        return judged(about, None if is_model_installed() else REMEDY, "the packaged model", Verdict.WARNING)
     endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
     trouble = await unreachable_because(endpoint)
     says = None if trouble is None else f"{trouble}; until then documents have keyword search only"

@@ -14,7 +14,7 @@ from services.documents.reading.preparing import prepare
 from services.documents.store.collection_files import Folders
 from services.documents.store.document_store import DocumentStore, sqlite_store
 from services.documents.store.protocol import ChunkSearch, Collection, NewDocument, Origin
-from services.search.embedding import Embedder, PackagedEmbedder, installed
+from services.search.embedding import Embedder, PackagedEmbedder, is_model_installed
 from tests.hashing import HashingEmbedder
 
 PASSAGES = 20_000
@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 
 async def show_speed(folder: Path) -> int:
     store = sqlite_store(Folders(folder, folder))
-    embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
+    embedder: Embedder = PackagedEmbedder(threads=2) if is_model_installed() else HashingEmbedder()
     try:
         fine = await _searching(store, embedder)
         return 0 if await _taking_in(store) and fine else 1

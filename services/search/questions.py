@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from services.search.tokenizer import terms
 
-GREETING_LINE_CHARS = 400  # characters of a line: a greeting is short
-MOST_GREETINGS = 4  # "@bot hey, good morning all!"
+_GREETING_LINE_CHARS = 400
+_MOST_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
 
 _OPENING_GREETING = re.compile(
     r"""(?:(?:hi+|hey+|hello+|hiya|howdy|yo|greetings|good\ (?:morning|evening|afternoon|day)|quick\ question
@@ -29,26 +29,23 @@ _ANY_WORD = re.compile(r"\w")
 
 
 def without_greeting(text: str) -> str:
-    """Return `text` without its greeting, from the first line on that says more than one; unchanged if it says nothing
-    else.
-    """
+    """Return `text` without the greeting it opens with; unchanged if it is nothing but a greeting."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        rest = line[:GREETING_LINE_CHARS].strip()
-        for _ in range(MOST_GREETINGS):
+        rest = line[:_GREETING_LINE_CHARS].strip()
+        for _ in range(_MOST_GREETINGS):
             found = _OPENING_GREETING.match(rest)
             if found is None:
                 break
             rest = rest[found.end() :]
         if _ANY_WORD.search(rest):
-            return "\n".join([rest + line[GREETING_LINE_CHARS:], *lines[number + 1 :]])
+            return "\n".join([rest + line[_GREETING_LINE_CHARS:], *lines[number + 1 :]])
     return text
 
 
-BEFORE = "Before: "
-"""Opens a line of a query that was asked earlier and that the rest refers to."""
+EARLIER_QUESTION = "Before: "
+"""Opens the line of a query that repeats an earlier question."""
 
-# Placeholders of attachments, and the names of people.
 _NOISE = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
 _ADDRESS = re.compile(r"https?://\S+")
@@ -119,7 +116,7 @@ _REPORTS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_SETTLED = re.compile(
+_SOLVED = re.compile(
     r"""\b(?:
       (?:it|that|this|everything|all)(?:['’]s)?\s+(?:now\s+)?(?:works?|worked|working|fixed|solved|did\s+it|helped)\b
     | works?\s+(?:now|fine|again|great|perfectly)(?!\s+(?:in|on|with|for|as|from|when|if|without|locally|here|until))
@@ -173,42 +170,40 @@ _TROUBLE = re.compile(
     r"|warnings?|timeout|times out|unknown|locked|nothing happens)\b",
     re.IGNORECASE,
 )
-_TELLS = re.compile(
+_STATES = re.compile(
     r"^\W*(?:the|an?|some|most|all)\b|\b(?:is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|may|might|means?|seems?"
     r"|\w+['’](?:s|re|ve|ll|d|m))\b",
     re.IGNORECASE,
 )
-"""The verbs of most statements, and how others begin."""
+"""Verbs of statements, and words that statements begin with."""
 _CONTINUES = re.compile(
     r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
         (?:(?:what|how)\s+about\b
         |(?:and|but|or|so|then|also|same|even|only|on|for|with|in|without)\b[^?]{1,160}\?)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ADDRESSED = re.compile(
+_ADDRESSEE = re.compile(
     r"^@?(?!\w*(?:error|warning|exception)\b|(?:question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
-_OF_THEMSELVES = re.compile(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
-_TO_OTHERS = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
+_ABOUT_THEMSELVES = re.compile(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
+_SECOND_PERSON = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
 _ERROR = re.compile(
     r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
     re.IGNORECASE,
 )
-_BRIEFLY = re.compile(
+_SHORT_QUESTION = re.compile(
     r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?"
     r"|thoughts|is that|right|help)\W*|\w+(?:\s\w+)?\?+",
     re.IGNORECASE,
 )
-_TELLING = 6
-"""Different words that such a report has at least."""
-_TERSE = 3
-"""Those of a few words that are typed as into a search."""
+_MIN_REPORT_TERMS = 6
+_MIN_KEYWORD_TERMS = 3
+_MIN_SUBJECT_TERMS = 2
 _MIN_WORDS = 3
-_KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
-_GOES_ON = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
+_UNFINISHED_ENDS = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
 _WORDS_THAT_ASK = re.compile(
     r"""(?:^|[,:]\s*)(?:
       (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
@@ -222,32 +217,27 @@ _WORDS_THAT_ASK = re.compile(
     )(?!\w)""",
     re.IGNORECASE | re.VERBOSE,
 )
-# `A不A` is how Chinese asks whether: 会不会, 是不是, 可不可以.
+# In Chinese, `A不A` asks yes or no: 会不会, 是不是, 可不可以.
 _CHARACTERS_THAT_ASK = re.compile(
     r"怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|什么|什麼|为啥|啥|咋|多少|哪里|哪裡|哪个|哪個|哪些|是否|能否|可否|(?P<a>[^\W不])不(?P=a)"
     r"|可以.{0,20}吗|有没有|有沒有|[吗嗎呢]\s*$|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
 )
-_SPACED = re.compile(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
+_ALPHABETIC = re.compile(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
 _UNSPACED = re.compile(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+")
 
 
-def searched(text: str) -> str:
+def words_to_search(text: str) -> str:
     """Return the words to search for: the question without its greeting, attachment placeholders, names of people and
     addresses.
     """
-    return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(BEFORE, ""))).strip())
+    return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(EARLIER_QUESTION, ""))).strip())
 
 
 def current_question(text: str) -> str:
     """Return the current question, without earlier ones, attachment placeholders and names of people."""
-    return _NOISE.sub(" ", _split(text)[0]).strip()
-
-
-def _split(text: str) -> tuple[str, list[str]]:
-    lines = text.split("\n")
-    now = "\n".join(line for line in lines if not line.startswith(BEFORE))
-    return now, [line.removeprefix(BEFORE) for line in lines if line.startswith(BEFORE)]
+    lines = (line for line in text.split("\n") if not line.startswith(EARLIER_QUESTION))
+    return _NOISE.sub(" ", "\n".join(lines)).strip()
 
 
 def may_ask(text: str) -> bool:
@@ -257,44 +247,42 @@ def may_ask(text: str) -> bool:
     wishes.
     """
     prose = _prose(text)
-    if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose) or _states(prose):
+    if _SOLVED.search(prose) or _SECOND_PERSON.search(prose) or _ADDRESSEE.match(prose) or _is_wish_or_reply(prose):
         return False
     if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
         return False
-    told = len(set(terms(searched(text))))
+    count = len(set(terms(words_to_search(text))))
     wants = bool(_NEEDS.search(prose) or _TROUBLE.search(prose))
-    if told >= _TELLING and (_ERROR.search(text) or (wants and _FIRST_PERSON.search(prose))):
+    if count >= _MIN_REPORT_TERMS and (_ERROR.search(text) or (wants and _FIRST_PERSON.search(prose))):
         return True
-    if told < _TERSE or _ADDRESS.search(text) or _REMARKS.match(prose):
+    if count < _MIN_KEYWORD_TERMS or _ADDRESS.search(text) or _REMARKS.match(prose):
         return False
-    return wants or not (_TELLS.search(prose) or _OF_THEMSELVES.search(prose))
+    return wants or not (_STATES.search(prose) or _ABOUT_THEMSELVES.search(prose))
 
 
 def asks_for_something(text: str) -> bool:
     """Return whether a message to the bot has a subject, if only in keywords: it is neither thanks nor a greeting."""
     prose = _prose(text)
-    said = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
-    if any(_SETTLED.search(part) or _SMALL_TALK.search(part) for part in said):
+    sentences = [_GREETING.sub("", sentence.strip()) for sentence in _SENTENCE.split(prose)]
+    if any(_SOLVED.search(sentence) or _SMALL_TALK.search(sentence) for sentence in sentences):
         return False
-    return len(set(terms(searched(" ".join(said))))) >= _KEYWORDS
+    return len(set(terms(words_to_search(" ".join(sentences))))) >= _MIN_SUBJECT_TERMS
 
 
 def is_question(text: str) -> bool:
-    """Return whether `text` asks for help or reports a problem. Thanks, greetings, chatter and advice to others do
-    not.
-    """
+    """Return whether `text` asks for help or reports a problem, which thanks, chatter and advice to others do not."""
     prose = _prose(text)
-    addressed = _ADDRESSED.match(prose)
-    if addressed:
-        prose = prose[addressed.end() :]
+    addressee = _ADDRESSEE.match(prose)
+    if addressee:
+        prose = prose[addressee.end() :]
     sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
-    if any(_asks(sentence) for sentence in sentences):
+    if any(_is_asking(sentence) for sentence in sentences):
         return True
-    # "possible?", "how", "any ideas": they ask about what stands before them.
-    if _BRIEFLY.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _TELLING:
+    # "possible?", "how", "any ideas" ask about the text before them.
+    if _SHORT_QUESTION.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _MIN_REPORT_TERMS:
         return True
-    # A statement addressed to somebody by name is help for them, and one that replies is what somebody asked for.
-    if addressed or _states(prose) or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
+    # A statement addressed to somebody by name, or one that replies, is help for them.
+    if addressee or _is_wish_or_reply(prose) or _SOLVED.search(prose) or any(map(_ADVISES.match, sentences)):
         return False
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
 
@@ -302,16 +290,16 @@ def is_question(text: str) -> bool:
 def looks_finished(text: str) -> bool:
     """Return whether the author of `text` seems to have asked everything, so that an answer need not wait for more.
 
-    What it ends with has to ask: after a report of trouble, or a question with an explanation below it, people go on.
-    Not so for a greeting, a code block that is still open, and what ends as if more came: "I tried this:".
+    The last sentence has to ask: after a report of trouble, or a question with an explanation below it, people go on.
+    False for a greeting, an open code block, and an end such as "I tried this:".
     """
     said = text.rstrip()
-    if said.endswith(_GOES_ON) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", _prose(said))):
+    if said.endswith(_UNFINISHED_ENDS) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", _prose(said))):
         return False
     if said.endswith(_QUESTION_MARKS):
-        return is_question(said) or continues(said) or asks_for_something(said)
+        return is_question(said) or is_follow_up(said) or asks_for_something(said)
     sentences = [each for sentence in _SENTENCE.split(_prose(said)) if (each := sentence.strip()) not in {"", "x"}]
-    return bool(sentences) and _asks(_GREETING.sub("", sentences[-1]))
+    return bool(sentences) and _is_asking(_GREETING.sub("", sentences[-1]))
 
 
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
@@ -319,32 +307,32 @@ def asking_sentences(text: str) -> tuple[list[str], list[str]]:
     asking: list[str] = []
     others: list[str] = []
     for sentence in filter(str.strip, _SENTENCE.split(text)):
-        (asking if _asks(_GREETING.sub("", _prose(sentence))) else others).append(sentence)
+        (asking if _is_asking(_GREETING.sub("", _prose(sentence))) else others).append(sentence)
     return asking, others
 
 
-def continues(text: str) -> bool:
+def is_follow_up(text: str) -> bool:
     """Return whether `text` continues an earlier question: "and on Windows?"."""
     return bool(_CONTINUES.match(_prose(text)))
 
 
-def _states(prose: str) -> bool:
-    """Return whether it is put as a wish, an opinion or a reply."""
+def _is_wish_or_reply(prose: str) -> bool:
+    """Opinions count as wishes."""
     return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 
 def _prose(text: str) -> str:
-    """`text` with an "x" for each piece of code, link and quotation."""
+    """Return `text` with an "x" in the place of each piece of code, link and quotation."""
     return _NOT_PROSE.sub(" x ", text).strip()
 
 
-def _asks(sentence: str) -> bool:
+def _is_asking(sentence: str) -> bool:
     if _CHARACTERS_THAT_ASK.search(sentence):
         return True
-    # Characters of scripts without blanks are no words to count: a mark at the end is enough.
-    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _SPACED.search(sentence)):
+    # Scripts without blanks have no words to count: a question mark at the end is enough.
+    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _ALPHABETIC.search(sentence)):
         return True
-    if not _SPACED.search(sentence):
+    if not _ALPHABETIC.search(sentence):
         return False
     if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
         return False
@@ -354,7 +342,7 @@ def _asks(sentence: str) -> bool:
 
 _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?"
 _NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
-_NUMBERS = (
+_FIGURES = (
     (
         re.compile(r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE),
         re.compile(
@@ -395,20 +383,18 @@ _NUMBERS = (
         ),
     ),
 )
-"""What asks for a figure, and what such a figure looks like."""
+"""Pairs of patterns: a question for a figure, and a text that has such a figure."""
 _NAMES = re.compile(
     r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w[\w.]{2,}\(\))"
 )
-"""Options, error codes, versions, identifiers and calls."""
-_VERSIONED = re.compile(
+"""In a question: options, error codes, versions, identifiers and calls."""
+_VERSION_OF = re.compile(
     r"\bversions?\s+of\s+(?:the\s+)?([\w.+#-]{2,40})"
     r"|\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+([\w.+#-]{2,40})\s+versions?\b",
     re.IGNORECASE,
 )
-"""What a version is asked of."""
 _NO_PRODUCT = frozenset({"the", "this", "that", "it", "its", "your", "minimum", "lowest", "latest", "newest", "oldest"})
-_COUNTED = re.compile(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
-"""The things whose number is asked for."""
+_HOW_MANY = re.compile(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
 _NOT_COUNTED = frozenset(
     [
         *("of", "the", "an", "my", "our", "your", "more", "other", "different", "times", "in", "on", "per", "at", "to"),
@@ -416,10 +402,10 @@ _NOT_COUNTED = frozenset(
         *("has", "have", "you", "we", "they", "there", "that"),
     ]
 )
-"""Words of "how many" that are no thing: "how many of my folders", "how many can I have"."""
-_COUNT_WITHIN = 48
+"""Words behind "how many" that name nothing: "how many of my folders", "how many can I have"."""
+_NUMBER_WITHIN = 48
 """Characters between a thing and its number: "at most 40 agents", "Agents: 40"."""
-_COUNT = re.compile(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
 _DIGIT_WITHIN = 24
 """Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
 _INTRODUCTION = re.compile(
@@ -427,16 +413,20 @@ _INTRODUCTION = re.compile(
     r"[\W_]*",
     re.IGNORECASE,
 )
-_GENERAL = re.compile(
+_GENERAL_QUESTION = re.compile(
     r"\bwhat(?:['’]?s| is| are| does)\b|\b(?:introduction|overview|summary|begin|beginner|start(?:ed|ing)?|new to)\b",
     re.IGNORECASE,
 )
 
 
-class AskedFor(NamedTuple):
-    """The requirements of an answer. `figures`: patterns of a time, a version, a port or a limit, where one is asked
-    for; `names`: options, error codes and identifiers in the question, in lower case; `versions_of`: products of which
-    a version is asked, likewise; `counted`: beginnings of words for what is counted, of which one needs a number.
+class Requirements(NamedTuple):
+    """The contents that a text needs to answer a question.
+
+    Attributes:
+        figures: patterns of a time, a version, a port or a limit, each of which has to match.
+        names: options, error codes and identifiers in the question, in lower case; one of them is enough.
+        versions_of: products whose version is asked for, in lower case; each needs one.
+        counted: beginnings of the words for the things that are counted; one of them needs a number.
     """
 
     figures: tuple[re.Pattern[str], ...]
@@ -445,19 +435,18 @@ class AskedFor(NamedTuple):
     counted: frozenset[str]
 
 
-def asked_for(question: str) -> AskedFor:
-    """Return what an answer to `question` must contain."""
-    figures = tuple(figure for asks, figure in _NUMBERS if asks.search(question))
-    found = {(after or before).strip(".+#-").lower() for after, before in _VERSIONED.findall(question)}
+def requirements_of(question: str) -> Requirements:
+    figures = tuple(figure for asks, figure in _FIGURES if asks.search(question))
+    found = {(after or before).strip(".+#-").lower() for after, before in _VERSION_OF.findall(question)}
     products = found - _NO_PRODUCT - {""}
     versions_of = frozenset(products) if figures else frozenset[str]()
     names = frozenset(each.lower() for each in _NAMES.findall(question))
-    return AskedFor(figures, names, versions_of, _counted(question))
+    return Requirements(figures, names, versions_of, _counted_things(question))
 
 
-def _counted(question: str) -> frozenset[str]:
+def _counted_things(question: str) -> frozenset[str]:
     found: set[str] = set()
-    for words in _COUNTED.findall(question.lower()):
+    for words in _HOW_MANY.findall(question.lower()):
         from_thing = itertools.dropwhile(lambda word: word in _NOT_COUNTED, words.split())
         thing = itertools.takewhile(lambda word: word not in _NOT_COUNTED, from_thing)
         found |= {word.removesuffix("s").removesuffix("ie") for word in thing}
@@ -465,38 +454,33 @@ def _counted(question: str) -> frozenset[str]:
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
-    """Return whether a section is an introduction while the question asks for something particular. `headings`: its
-    path.
-    """
-    return bool(headings and _INTRODUCTION.fullmatch(headings[-1].strip())) and not _GENERAL.search(question)
+    """Return whether the section below `headings` is an introduction and the question asks for something particular."""
+    return bool(headings and _INTRODUCTION.fullmatch(headings[-1].strip())) and not _GENERAL_QUESTION.search(question)
 
 
-def holds(text: str, asked: AskedFor) -> bool:
-    """Return whether `text` has a figure where one is asked for, the version of the product that one is asked of, and
-    one of the names where the question has some.
-    """
-    if not all(figure.search(text) for figure in asked.figures):
+def meets(text: str, required: Requirements) -> bool:
+    if not all(figure.search(text) for figure in required.figures):
         return False
     lower = text.lower()
-    if not all(_is_followed_by_a_figure(product, lower) for product in asked.versions_of):
+    if not all(_has_version_after(product, lower) for product in required.versions_of):
         return False
-    if asked.counted and not any(_is_near_a_count(thing, lower) for thing in asked.counted):
+    if required.counted and not any(_has_number_near(thing, lower) for thing in required.counted):
         return False
-    return not asked.names or any(name.removesuffix("()") in lower for name in asked.names)
+    return not required.names or any(name.removesuffix("()") in lower for name in required.names)
 
 
-def _is_near_a_count(thing: str, text: str) -> bool:
+def _has_number_near(thing: str, text: str) -> bool:
     at = text.find(thing)
     while at >= 0:
         end = at + len(thing)
-        begin = max(0, at - _COUNT_WITHIN)
-        if not text[at - 1 : at].isalpha() and _COUNT.search(text[begin : end + _COUNT_WITHIN]):
+        begin = max(0, at - _NUMBER_WITHIN)
+        if not text[at - 1 : at].isalpha() and _NUMBER.search(text[begin : end + _NUMBER_WITHIN]):
             return True
         at = text.find(thing, end)
     return False
 
 
-def _is_followed_by_a_figure(product: str, text: str) -> bool:
+def _has_version_after(product: str, text: str) -> bool:
     at = text.find(product)
     while at >= 0:
         end = at + len(product)

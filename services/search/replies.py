@@ -1,52 +1,52 @@
 """Reads the wording of replies: the sentences that state something, whether they are enough of an answer, and whether
 the asker says that an answer worked.
 
-Statements are recognised in English, as of support chats. In other languages only what ends with a question mark is
-known to ask; the rest counts as stated. Thanks are recognised in the eight languages that the bot speaks.
+Statements are recognised in English. In other languages a sentence asks if it ends with a question mark, and states
+otherwise. Thanks are recognised in the eight languages that the bot speaks.
 """
 
 from __future__ import annotations
 
 import re
 
-from services.search.questions import is_question, searched
+from services.search.questions import is_question, words_to_search
 from services.search.tokenizer import terms
 
 # Statements
 
-MIN_TERMS, MIN_WORDS = 2, 5
-"""Telling words, and words in all, that an answer has at least, unless it is a link or code."""
+_MIN_TERMS, _MIN_WORDS = 2, 5
+"""Of an answer without a link or code: its different terms, and all its words."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")
 _LINE_OR_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
-_ANYTHING = re.compile(r"\w")
+_ANY_WORD = re.compile(r"\w")
 _WORD = re.compile(r"[^\W_]+")
 _PLAIN_WORD = re.compile(r"[a-z]+(?=[\s,])(?!\s*[=({])")
 _LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$>#] ?\S", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
-_BACK_TO_YOU = re.compile(r"\b(?:you|your|you['’]re|u|ur)\b", re.IGNORECASE)
+_SECOND_PERSON = re.compile(r"\b(?:you|your|you['’]re|u|ur)\b", re.IGNORECASE)
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
-_MARKS_AT_THE_END = " )\"'*_~"
+_CLOSING_MARKS = " )\"'*_~"
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in alternatives), re.IGNORECASE)
+    return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
 def _begins(*alternatives: str, after: str = "") -> re.Pattern[str]:
-    """One of them at the beginning of a sentence, whatever marks stand before it."""
+    """Match one of them at the beginning of a sentence, behind any punctuation and then `after`."""
     return re.compile(rf"^\W*{after}(?:{'|'.join(alternatives)})", re.IGNORECASE)
 
 
-_NO_NAME = (
+_NOT_NAMES = (
     r"\w*(?:error|warning|exception)|note|example|step|edit|update|tip|solution|problem|answer|https?|run|fix|try|ans|a|q|use|or"
     r"|and|also|see|then|first|for|to|in|on|if|is|it|this|that|here|command|output|result|option|reason|cause|hint|info"
     r"|important|yes|no|ok|file|code|windows|linux|mac|macos|docker"
 )
 _TO_SOMEBODY = _any(
     r"^\s*(?:<?@[\w.-]+>?[,:]?\s+)+",
-    rf"^\s*(?!(?:{_NO_NAME})\b)[A-Za-z_][\w\[\]`|-]{{1,30}}\s?:\s+(?=\S)",
+    rf"^\s*(?!(?:{_NOT_NAMES})\b)[A-Za-z_][\w\[\]`|-]{{1,30}}\s?:\s+(?=\S)",
     r"^\s*(?:hi+|hey+|hello+|hiya|yo|ah+|oh+|ok(?:ay)?|sorry|yeah|yep|thanks?)\s+@?[A-Za-z_][\w-]{2,30}\s*[,!:]\s+(?=\S)",
 )
 """The name with which a message opens: "tobie: yes, with …", "hey tobie, …"."""
@@ -78,7 +78,7 @@ _PLACEHOLDER = _begins(
     r"(?:i\s(?:don['’]?t|do\snot)\s(?:really\s)?know|no\s(?:idea|clue)|dunno|idk|iono|not\sthat\si\sknow)\b[^,;]{0,60}\W{0,9}$",
     r"i\sdon['’]?t\shave\s(?:context|access|any\sidea|enough)\b",
 )
-"""Said in place of an answer: "one sec", "let me check", "reading now", "no idea"."""
+"""In the place of an answer: "one sec", "let me check", "reading now", "no idea"."""
 _ASKS_BACK = _begins(
     r"(?:can|could|would|will|may)\s(?:you|u)\s(?!(?:can|also|could)\b)[^.]*?(?:share|post|paste|send|show|give"
     r"|tell|elaborate|explain|clarify|describe|dm|pm|check|try|put|provide|link|confirm|upload|look)\b",
@@ -114,7 +114,7 @@ _OWN_CASE = _any(
     r"\byour\s(?:script|code|snippet|paste|screenshot|example|log|request|payload)\s"
     r"(?:is|are|was|has|does|seems|looks|shows|says)\b",
 )
-"""What is the matter with what the asker has shown, which is of use to nobody else."""
+"""Remarks on what the asker has shown, which are of no use to others."""
 
 
 def without_addressee(text: str) -> str:
@@ -122,47 +122,44 @@ def without_addressee(text: str) -> str:
     return _TO_SOMEBODY.sub("", text, count=1)
 
 
-def states(sentence: str) -> bool:
-    """Return whether a sentence states something: it is no question, no placeholder ("let me check") and no
-    courtesy.
-    """
-    said = sentence.strip()
-    rest = _OPENING.sub("", without_addressee(said), count=1).strip()
-    if not _ANYTHING.search(rest):
+def is_statement(sentence: str) -> bool:
+    """Return False for a question, a placeholder ("let me check") and a courtesy."""
+    whole = sentence.strip()
+    rest = _OPENING.sub("", without_addressee(whole), count=1).strip()
+    if not _ANY_WORD.search(rest):
         return False
-    if said.rstrip(_MARKS_AT_THE_END).endswith(_QUESTION_MARKS) or _ASKS_BACK.match(rest):
+    if whole.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS) or _ASKS_BACK.match(rest):
         return False
-    return not any(pattern.match(each) for pattern in (_PLACEHOLDER, _COURTESY) for each in (said, rest))
+    return not any(pattern.match(each) for pattern in (_PLACEHOLDER, _COURTESY) for each in (whole, rest))
 
 
 def statements(text: str) -> str:
-    """Return the part of `text` that states something, in its own words and lines; empty if nothing does.
+    """Return the statements in `text`, in its own words and lines; empty if there is none. Code stays as it is.
 
-    From both ends of a line goes what states nothing. In between stays what makes sense of the rest, but for questions
-    to the reader. Code stays as it is.
+    A line loses the other sentences at both ends; between statements only questions to the reader go.
     """
     kept: list[str] = []
-    for at, part in enumerate(_split_code(_to_everybody(text))):
-        if at % 2:
+    for number, part in enumerate(_split_code(_without_opening(text))):
+        if number % 2:
             kept.append(part)
         else:
-            lines = map(_of_line, part.split("\n"))
+            lines = map(_statements_of_line, part.split("\n"))
             kept.append("\n".join(line for line in lines if line is not None))
     return _BLANK_LINES.sub("\n\n", "\n".join(each for each in kept if each.strip())).strip("\n").rstrip()
 
 
-def answers(text: str) -> bool:
-    """Return whether `text`, as `statements` gives it, is enough of an answer: it has a link, code or a few words, and
-    more than remarks on the asker's own case ("you are using the wrong key there").
+def is_answer(text: str) -> bool:
+    """Return whether `text`, as `statements` returns it, is enough of an answer: it has a link, code or a few words
+    besides remarks on the asker's own case ("you are using the wrong key there").
     """
     text = " ".join(each for each in _LINE_OR_SENTENCE.split(text) if not _OWN_CASE.search(each))
     if _LINK_OR_CODE.search(text):
         return True
-    return len(_WORD.findall(text)) >= MIN_WORDS and len(set(terms(searched(text)))) >= MIN_TERMS
+    return len(_WORD.findall(text)) >= _MIN_WORDS and len(set(terms(words_to_search(text)))) >= _MIN_TERMS
 
 
-def _to_everybody(text: str) -> str:
-    """Without the name and the greeting that it opens with. What then begins is a sentence."""
+def _without_opening(text: str) -> str:
+    """Return `text` without the name and the greeting that it opens with, its first letter in upper case."""
     named = without_addressee(text)
     if _PLACEHOLDER.match(named.split(".")[0]):
         return named
@@ -173,7 +170,7 @@ def _to_everybody(text: str) -> str:
 
 
 def _split_code(text: str) -> list[str]:
-    """Prose and code in turn, prose first."""
+    """Return prose and code in turn, prose first."""
     parts: list[str] = []
     end = 0
     for found in _CODE.finditer(text):
@@ -182,19 +179,19 @@ def _split_code(text: str) -> list[str]:
     return [*parts, text[end:].strip("\n") if parts else text[end:]]
 
 
-def _of_line(line: str) -> str | None:
-    """What a line states; None: nothing. An empty line stays."""
+def _statements_of_line(line: str) -> str | None:
+    """Return the statements of a line, None if there is none. An empty line stays."""
     if not line.strip():
         return line
     indent = line[: len(line) - len(line.lstrip())]
     sentences = [each for each in _SENTENCE.split(line) if each.strip()]
-    stated = [at for at, each in enumerate(sentences) if states(each)]
+    stated = [at for at, each in enumerate(sentences) if is_statement(each)]
     if not stated:
         return None
     kept = [
         each.strip()
         for at, each in enumerate(sentences)
-        if stated[0] <= at <= stated[-1] and (at in stated or not _BACK_TO_YOU.search(each))
+        if stated[0] <= at <= stated[-1] and (at in stated or not _SECOND_PERSON.search(each))
     ]
     return indent + " ".join(kept)
 
@@ -202,24 +199,18 @@ def _of_line(line: str) -> str | None:
 # Thanks
 
 MOST_THANKS_CHARS = 300
-"""Of a longer message, the thanks are the lesser part."""
+"""A longer message says more than thanks."""
 
-
-def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
-
-
-_CLAUSE = _any_of(r"[.,;:!…\n，。；：！、]+", r"(?<=[?？؟])", r"\b(?:and|but|und|aber|pero|mais|mas|но)\b")
-_ASKING_ENDS = ("?", "？", "؟", "吗", "嗎", "呢", "か")
-"""The end of a clause that asks."""
-_SUPPOSES = _any_of(
+_CLAUSE = _any(r"[.,;:!…\n，。；：！、]+", r"(?<=[?？؟])", r"\b(?:and|but|und|aber|pero|mais|mas|но)\b")
+_QUESTION_ENDS = ("?", "？", "؟", "吗", "嗎", "呢", "か")
+_SUPPOSES = _any(
     r"\b(?:if|unless|whether|how|why|when|whenever|what|where|which|until|once|sure|hop(?:e|ing)|way)\b",
     r"^\W*(?:is|are|am|was|were|does|do|did|can|could|should|would|will|has|have|may|might)\b",
     r"\b(?:wenn|ob|falls|wie|warum|wieso|sobald|bis|si|cómo|cuando|qué|comment|pourquoi|quand|se|como|quando|quê)\b",
     r"\b(?:если|как|почему|когда|чтобы)\b|如果|要是|为什么|怎么|もし|なぜ",
 )
-"""Before what is said, in its clause: it is asked or supposed, not told."""
-_FAILED = _any_of(
+"""In front of words such as "it works", in the same clause: they are asked or supposed, not told."""
+_FAILED = _any(
     r"^\W*(?:did|does)(?:n['’]?t| not) (?:really )?(?:work|help)",
     r"\b(?:that|this|it|these) (?:still |just |really |also |unfortunately )?(?:did|does|do|is|was|has)"
     r"(?:n['’]?t| not) (?:really |quite |even )?(?:work|help|solv|fix)",
@@ -237,7 +228,7 @@ _FAILED = _any_of(
     r"(?<!行)不行(?!不)|[没沒]有?用(?![过過户戶到])|还是(?:报错|失败|一样)",
     r"(?:^\W*|まだ|やはり|やっぱり)(?:動かない|動きません)|[ダだ][メめ]でした|解決しません",
 )
-_WORKED = _any_of(
+_WORKED = _any(
     r"\b(?:that|this) (?:has |just |finally )?(?:worked|helped|(?:fixed|solved) (?:it|that|my|the)\b)"
     r"(?! (?:before|until|till|yesterday|earlier|except|only|on|in|with)\b)",
     r"\b(?:that|this|it) (?:now |finally )?(?:works|worked|helped|did it|fixed it|solved it)"
@@ -248,48 +239,47 @@ _WORKED = _any_of(
     r"\b(?:заработало|помогло)\b",
     r"解决了|解決了|(?<!不)可以了(?!解)|(?:解決しました|動きました)(?!ら)",
 )
-_THANKS = _any_of(
+_THANKS = _any(
     r"\b(?:thanks|thank you|thx|tysm|tyvm|cheers)\b|^\W*ty(?=\W*$| (?:so|very)\b)",
     r"\b(?:danke|dankeschön|vielen dank|gracias|merci|obrigad[oa]|valeu|спасибо)\b",
     r"[谢謝]{2}|多[谢謝]|ありがと|助かりました",
 )
-_NO_THANKS = _any_of(
+_NO_THANKS = _any(
     r"\b(?:no|nein|non|não|нет),? (?:thank|thx|danke|merci|gracias|obrigad|спасибо)|不[谢謝]|不用",
     r"\b(?:anyway|for nothing|in advance|im voraus|de antemano|por adelantado|desde já|заранее)\b",
     r"\bd['’]avance\b|[先前][谢謝]",
 )
-_PLEADS = _any_of(r"[?？؟请請]|\b(?:please|pls|plz|bitte|por favor|s['’]il (?:te|vous) pla[iî]t|пожалуйста)\b|お願い")
-"""Whoever asks for something gives thanks for what is to come."""
+_REQUESTS = _any(r"[?？؟请請]|\b(?:please|pls|plz|bitte|por favor|s['’]il (?:te|vous) pla[iî]t|пожалуйста)\b|お願い")
+"""A request: the thanks behind it are for what is to come."""
 
 
 def says_it_worked(text: str) -> bool | None:
     """Return whether a message says that something worked (True) or did not (False); None if it says neither.
 
-    What is told last counts, and above thanks.
-
-    Only clear words count: praise that is missed does less harm than praise that is read into a question.
+    The last clause that says so counts, and more than thanks. Only clear words count: praise that is missed does less
+    harm than praise that is read into a question.
     """
     if len(text) > MOST_THANKS_CHARS:
         return None
-    told: bool | None = None
+    worked: bool | None = None
     for clause in _CLAUSE.split(text):
-        if not clause.rstrip().endswith(_ASKING_ENDS):
-            if _tells(_FAILED, clause):
-                told = False
-            elif _tells(_WORKED, clause):
-                told = True
-    return True if told is None and _gives_thanks(text) else told
+        if not clause.rstrip().endswith(_QUESTION_ENDS):
+            if _says(_FAILED, clause):
+                worked = False
+            elif _says(_WORKED, clause):
+                worked = True
+    return True if worked is None and _gives_thanks(text) else worked
 
 
-def _tells(what: re.Pattern[str], clause: str) -> bool:
-    found = what.search(clause)
+def _says(words: re.Pattern[str], clause: str) -> bool:
+    found = words.search(clause)
     return found is not None and _SUPPOSES.search(clause, 0, found.start()) is None
 
 
 def _gives_thanks(text: str) -> bool:
-    """For what was answered, not for what is asked before the thanks."""
+    """Return False if the thanks are for what the text asks for in front of them."""
     found = _THANKS.search(text)
     if found is None or _NO_THANKS.search(text):
         return False
     before = text[: found.start()]
-    return _PLEADS.search(before) is None and not is_question(before)
+    return _REQUESTS.search(before) is None and not is_question(before)

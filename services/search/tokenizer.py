@@ -38,7 +38,7 @@ _STEMMERS = {
 
 
 def _combining_marks() -> str:
-    """Return the combining marks as ranges of a character class: `\\w` does not match them."""
+    """Return the combining marks as ranges of a character class; word characters of `re` leave them out."""
     codes = {code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}}
     starts = sorted(code for code in codes if code - 1 not in codes)
     ends = sorted(code for code in codes if code + 1 not in codes)

@@ -110,7 +110,6 @@ KEPT = frozenset(
     {
         "services.search.replies._any",
         "services.search.replies._begins",
-        "services.search.replies._any_of",
         "services.documents.asking.grammar._any_piece",
         "services.documents.asking.vocabulary._compiled",
         "services.documents.asking.times._one_moment",

@@ -14,21 +14,21 @@ from services.conversations import in_language, phrases
 from services.knowledge import Search, Source
 from services.llm import Usage
 from services.search import (
-    BEFORE,
+    EARLIER_QUESTION,
     Found,
     Hit,
     Level,
-    asked_for,
     asks_for_something,
-    continues,
-    holds,
+    is_follow_up,
     is_question,
     is_too_general,
     language_of,
     may_ask,
+    meets,
     pages_of,
-    searched,
+    requirements_of,
     terms,
+    words_to_search,
 )
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
@@ -61,13 +61,13 @@ class ExtractiveAssistant:
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
     ) -> GatingResult:
         asked, earlier = _asked(conversation)
-        goes_on = bool(earlier) and continues(asked)
+        goes_on = bool(earlier) and is_follow_up(asked)
         asks = goes_on or is_question(asked) or (addressed and asks_for_something(asked))
         if not asks and not may_ask(asked):
             return _gated(None, "Not put as a question.", is_question=False)
         query = asked
-        if earlier and (goes_on or len(set(terms(searched(asked)))) < _SELF_CONTAINED):
-            query = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
+        if earlier and (goes_on or len(set(terms(words_to_search(asked)))) < _SELF_CONTAINED):
+            query = "\n".join([asked, *(EARLIER_QUESTION + " ".join(turn.split()) for turn in earlier)])
         if files:
             return _gated(_rewritten(query, conversation), f"Files to look in: {len(files)}.", is_answerable=True)
         query, found = await self._better(query, query if goes_on else asked)
@@ -155,11 +155,11 @@ class ExtractiveAssistant:
         What introduces a subject answers nothing about it.
         """
         hits = await self._search.rerank([hit for hit in found.documents if hit.kept.quotable], query)
-        asked = asked_for(searched(query))
+        required = requirements_of(words_to_search(query))
         fit = [
             hit
             for hit in hits
-            if holds(hit.kept.with_heading, asked) and not is_too_general(hit.kept.headings, searched(query))
+            if meets(hit.kept.with_heading, required) and not is_too_general(hit.kept.headings, words_to_search(query))
         ]
         return to_quote([*fit[:1], *in_known_languages(fit[1:], query)])
 

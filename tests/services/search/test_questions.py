@@ -5,15 +5,15 @@ import time
 import pytest
 
 from services.search.questions import (
-    BEFORE,
+    EARLIER_QUESTION,
     asking_sentences,
     asks_for_something,
-    continues,
     current_question,
+    is_follow_up,
     is_question,
     looks_finished,
     may_ask,
-    searched,
+    words_to_search,
 )
 from tests.services.search.questions_by_language import LABELLED
 
@@ -66,10 +66,10 @@ def test_chatter_links_quotes_and_advice_are_not(text: str) -> None:
 
 
 def test_asking_on_is_told_from_thanking() -> None:
-    assert continues("and on Windows?")
-    assert continues("ok thanks, what about the app")
-    assert not continues("and that was it")
-    assert not continues("thanks, works")
+    assert is_follow_up("and on Windows?")
+    assert is_follow_up("ok thanks, what about the app")
+    assert not is_follow_up("and that was it")
+    assert not is_follow_up("thanks, works")
 
 
 @pytest.mark.parametrize(
@@ -164,18 +164,27 @@ def test_marked_questions_of_three_words_or_more_are_recognised_in_all_catalogue
 
 
 def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_questions_are() -> None:
-    asked = f"@Millrace which lever? [image: a.png] [file: b.log, 3 kB] https://x.example/a\n{BEFORE}what is a valve?"
-    assert searched(asked).split() == ["which", "lever?", "what", "is", "a", "valve?"]
+    asked = "@Millrace which lever? [image: a.png] [file: b.log, 3 kB] https://x.example/a"
+    asked += f"\n{EARLIER_QUESTION}what is a valve?"
+    assert words_to_search(asked).split() == ["which", "lever?", "what", "is", "a", "valve?"]
     assert current_question(asked).split() == ["which", "lever?", "https://x.example/a"]
-    assert searched("hi all, which lever?") == "which lever?"
-    assert searched("npm i @scope/package").split()[-1] == "@scope/package"
+    assert words_to_search("hi all, which lever?") == "which lever?"
+    assert words_to_search("npm i @scope/package").split()[-1] == "@scope/package"
 
 
 @pytest.mark.parametrize("part", ["is it ", "@a ", "?, ", "how do ", "[file: ", "error: ", "```", "and ", " - ", "不"])
 def test_no_message_takes_long_to_judge(part: str) -> None:
     text = part * (40_000 // len(part))
     began = time.process_time()
-    for judge in (is_question, may_ask, asks_for_something, continues, searched, current_question, asking_sentences):
+    for judge in (
+        is_question,
+        may_ask,
+        asks_for_something,
+        is_follow_up,
+        words_to_search,
+        current_question,
+        asking_sentences,
+    ):
         judge(text)
     assert time.process_time() - began < 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import answers, statements
+from services.search import is_answer, statements
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_only_what_states_something_is_left(said: str, stated: str) -> None:
     ],
 )
 def test_an_answer_is_a_link_code_or_a_few_words_that_are_of_use_to_others(stated: str, enough: bool) -> None:
-    assert answers(stated) is enough
+    assert is_answer(stated) is enough

@@ -62,7 +62,7 @@ async def test_a_model_that_is_not_installed_says_what_to_do(monkeypatch: pytest
         return None
 
     monkeypatch.setattr(importlib.util, "find_spec", nowhere)
-    assert not embedding.installed()
+    assert not embedding.is_model_installed()
     with pytest.raises(EmbeddingFailed, match="make demo installs it"):
         await PackagedEmbedder().embed(["text"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import asked_for, holds, is_too_general
+from services.search import is_too_general, meets, requirements_of
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,20 @@ from services.search import asked_for, holds, is_too_general
     ],
 )
 def test_what_is_asked_for_is_in_what_is_quoted(question: str, has_it: str, has_it_not: str) -> None:
-    assert holds(has_it, asked_for(question))
-    assert not holds(has_it_not, asked_for(question))
+    assert meets(has_it, requirements_of(question))
+    assert not meets(has_it_not, requirements_of(question))
 
 
 @pytest.mark.parametrize(
     "question", ["which .. version is it?", "what version of -- is needed?", "which ... versions?"]
 )
 def test_a_version_of_nothing_is_a_version_of_anything(question: str) -> None:
-    assert not asked_for(question).versions_of
-    assert holds("It is 3.", asked_for(question))
+    assert not requirements_of(question).versions_of
+    assert meets("It is 3.", requirements_of(question))
 
 
 def test_a_question_without_either_asks_for_nothing_of_the_kind() -> None:
-    assert holds("Anything.", asked_for("how do I restore a file?"))
+    assert meets("Anything.", requirements_of("how do I restore a file?"))
 
 
 @pytest.mark.parametrize(
