@@ -28,7 +28,7 @@ from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
 from services.search.passage_store import StoredPassage
-from services.search.retrieval import NOTHING, Found, Hit
+from services.search.retrieval import NOTHING, Hit, SearchResult
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph
@@ -85,7 +85,7 @@ class YesAssistant:
 class FindsNothing:
     """Search has benchmarks of its own."""
 
-    async def find(self, query: str) -> Found:
+    async def find(self, query: str) -> SearchResult:
         return NOTHING
 
     async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:

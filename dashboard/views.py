@@ -17,7 +17,7 @@ from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.report import Gap, reason_of
 from services.knowledge import Source
-from services.search import Found
+from services.search import SearchResult
 from services.team import Overview, Pair, labelled_turns
 from services.telemetry import PartOutcome, number_of
 
@@ -402,7 +402,7 @@ def url_of(source_id: str) -> str:
     return Source(source_id, "").url or ""
 
 
-def search_view(found: Found, showing: DisplayRules) -> SearchView:
+def search_view(found: SearchResult, showing: DisplayRules) -> SearchView:
     """Show the best hits of a search with the signals they were ranked by."""
     signals = found.signals
     why: list[tuple[str, str]] = []
@@ -422,11 +422,11 @@ def search_view(found: Found, showing: DisplayRules) -> SearchView:
         HitRow(
             showing.source(hit.source_id),
             url_of(hit.source_id),
-            " › ".join(shown for head in hit.kept.headings if (shown := showing.said_in(hit.source_id, head))),
+            " › ".join(shown for head in hit.passage.headings if (shown := showing.said_in(hit.source_id, head))),
             f"{hit.score:.2f}",
             "–" if hit.cosine is None else f"{hit.cosine:.2f}",
             f"{hit.keywords:.2f}",
-            _passage(hit.source_id, hit.kept.text, showing),
+            _passage(hit.source_id, hit.passage.text, showing),
         )
         for hit in found.hits[:HITS]
     ]

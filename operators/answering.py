@@ -33,7 +33,7 @@ from services.conversations import Context, History, InFlight, Posts, TypingTrac
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import ImageSource, Limiter, LLMError, choose_images, load_images
-from services.search import Found, Level, StoredPassage
+from services.search import Level, SearchResult, StoredPassage
 from services.telemetry import number_of
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def select(
     return selected
 
 
-def with_the_first(chosen: Sequence[str], found: Found) -> tuple[str, ...]:
+def with_the_first(chosen: Sequence[str], found: SearchResult) -> tuple[str, ...]:
     """What a model chose by descriptions, and the page that search ranks first by its text: a description does not say
     everything. Where the model chose nothing, only what is surely an answer.
     """
@@ -358,9 +358,9 @@ def with_the_first(chosen: Sequence[str], found: Found) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*chosen, *first]))
 
 
-def offered_of(index: Sequence[IndexEntry], found: Found, most: int) -> list[Offered]:
+def offered_of(index: Sequence[IndexEntry], found: SearchResult, most: int) -> list[Offered]:
     """The entries that rank best, with the heading that fits, in the order of the index; all of a small index."""
-    pages = {hit.source_id: hit.kept for hit in found.pages}
+    pages = {hit.source_id: hit.passage for hit in found.pages}
     kept = index
     if len(index) > most:
         ranks = {source_id: rank for rank, source_id in enumerate(pages)}

@@ -89,12 +89,12 @@ def add_links(
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # what is quoted was chosen so
-            hits = await search.rerank([hit for hit in hits if hit.kept.quotable], inquiry.query)
+            hits = await search.rerank([hit for hit in hits if hit.passage.quotable], inquiry.query)
         return inquiry._replace(links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
-        best = {hit.source_id: hit.kept for hit in reversed(hits)}
+        best = {hit.source_id: hit.passage for hit in reversed(hits)}
         quoted = [(source_id, addresses.of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs]
         links: list[str | None] = []
         for source_id in inquiry.shown_sources:

@@ -89,7 +89,9 @@ async def of_course(folder: Path, name: str, seed: int, embedder: PackagedEmbedd
     }
     search = await search_over(texts, embedder)
     return [
-        Asked(name, seed, each.was_taught, _candidates((await search.find(each.text)).taught, f"qa_{each.entry_id}"))
+        Asked(
+            name, seed, each.was_taught, _candidates((await search.find(each.text)).team_answers, f"qa_{each.entry_id}")
+        )
         for each in asked
     ]
 
@@ -111,11 +113,11 @@ async def of_recording(recording: Path, embedder: PackagedEmbedder) -> list[Aske
         before = {key for key, pair in known.items() if pair.message_ids[-1] < message_id}
         if not before:
             continue
-        taught = (await search.find_among(text, before)).taught
+        taught = (await search.find_among(text, before)).team_answers
         candidates = tuple(
             Candidate(each.signals, labels.get((message_id, _first_of(known[each.hit.source_id], each))) in _GOOD)
             for each in taught
-            if each.hit.kept.quotable
+            if each.hit.passage.quotable
         )
         found.append(Asked(recording.stem, 0, was_taught=False, candidates=candidates))
     return found
@@ -131,7 +133,7 @@ def _labels(recording: str) -> dict[tuple[int, int], str]:
 
 def _first_of(pair: Pair, taught: TeamAnswer) -> int:
     """The id of the message with which an exchange begins."""
-    return pair.message_ids[[each.turns[0] for each in exchanges_of(pair)][taught.hit.kept.section]]
+    return pair.message_ids[[each.turns[0] for each in exchanges_of(pair)][taught.hit.passage.section]]
 
 
 def _turns(pair: Pair) -> list[tuple[str, str]]:
@@ -144,7 +146,9 @@ def _topic(name: str, turns: Sequence[tuple[str, str]]) -> str:
 
 
 def _candidates(taught: Sequence[TeamAnswer], right: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate(each.signals, each.hit.kept.anchor == right) for each in taught if each.hit.kept.quotable)
+    return tuple(
+        Candidate(each.signals, each.hit.passage.anchor == right) for each in taught if each.hit.passage.quotable
+    )
 
 
 def fit(asked: Sequence[Asked]) -> Weights:

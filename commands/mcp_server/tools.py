@@ -262,7 +262,7 @@ class KnowledgeTools:
         return ToolResult("\n".join(lines), content)
 
     def _passage(self, hit: Hit) -> FoundPassage:
-        kept = hit.kept
+        kept = hit.passage
         shown = kept.text if len(kept.text) <= EXCERPT_CHARS else f"{kept.text[:EXCERPT_CHARS]}…"
         return FoundPassage(
             source_id=hit.source_id,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from services.assistant.addresses import Addresses
 from services.assistant.quoting import asked_earlier, by_team, in_known_languages, section_name, without_names
 from services.conversations import Phrases
-from services.search import NEAREST, Found, Hit, Level, StoredPassage, pages_of, terms
+from services.search import MIN_CONFIDENCE_TO_NAME, Hit, Level, SearchResult, StoredPassage, pages_of, terms
 
 _LEAST_CHARS = 20
 _LINE_CHARS = 180
@@ -101,39 +101,46 @@ MOST_PLACES = 3
 """That are named where there is no answer."""
 
 
-def is_worth_showing(found: Found) -> bool:
+def is_worth_showing(found: SearchResult) -> bool:
     """True if the result is good enough to show a few places to somebody who addressed the bot."""
-    return found.level is not Level.SILENCE or (found.confidence >= NEAREST and found.is_near)
+    return found.level is not Level.SILENCE or (found.confidence >= MIN_CONFIDENCE_TO_NAME and found.is_near)
 
 
-def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
+def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
     """A few lines that name the best pages, and their ids."""
     chosen = _chosen(found, query)
     lines = [f"• {section_link(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
 
 
-def _chosen(found: Found, query: str) -> list[Hit]:
+def _chosen(found: SearchResult, query: str) -> list[Hit]:
     """The surest answers of the team, and the best pages: what is surer comes first, and the other has a place too."""
     pages = list(in_known_languages(pages_of(found.documents), query) or pages_of(found.documents))
-    answers = [each for each in found.taught if each.confidence >= NEAREST and each.hit.kept.quotable]
+    answers = [
+        each for each in found.team_answers if each.confidence >= MIN_CONFIDENCE_TO_NAME and each.hit.passage.quotable
+    ]
     best = max((each.confidence for each in answers), default=0.0)
-    if best < found.of_pages:
+    if best < found.documents_confidence:
         return [*pages[: MOST_PLACES - 1], *(each.hit for each in answers[:1]), *pages[MOST_PLACES - 1 :]][:MOST_PLACES]
-    kept = answers[: MOST_PLACES - 1] if found.of_pages >= NEAREST else answers
-    return [*(each.hit for each in kept), *(pages if found.of_pages >= NEAREST or not kept else [])][:MOST_PLACES]
+    kept = answers[: MOST_PLACES - 1] if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME else answers
+    return [
+        *(each.hit for each in kept),
+        *(pages if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME or not kept else []),
+    ][:MOST_PLACES]
 
 
-def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
+def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
     """One friendly sentence, and the id of the nearest page or of the nearest question of the team's, if there is one;
     `hint`: where else to ask.
     """
     page = next(iter(pages_of(found.documents)), None) if found.is_near else None
-    answers = (each for each in found.taught if each.hit.kept.quotable and each.confidence >= NEAREST)
-    answer = next((each.hit for each in answers if each.confidence > found.of_pages), None)
-    asked = asked_earlier(answer.kept) if answer is not None else ""
+    answers = (
+        each for each in found.team_answers if each.hit.passage.quotable and each.confidence >= MIN_CONFIDENCE_TO_NAME
+    )
+    answer = next((each.hit for each in answers if each.confidence > found.documents_confidence), None)
+    asked = asked_earlier(answer.passage) if answer is not None else ""
     if answer is not None and asked:
-        address = addresses.section(answer.kept)
+        address = addresses.section(answer.passage)
         question = f"[“{asked}”](<{address}>)" if address else f"“{asked}”"
         text = f"{say.found_nothing_at_all} {say.nearest_question(question)}"
     else:
@@ -143,23 +150,27 @@ def nothing_found(found: Found, say: Phrases, addresses: Addresses, hint: str = 
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
-def linkable_in(found: Found, addresses: Addresses) -> list[str]:
+def linkable_in(found: SearchResult, addresses: Addresses) -> list[str]:
     """The texts whose addresses may be repeated in a pointer: pages, answers of the team, and where both are."""
-    hits = [*found.documents, *(each.hit for each in found.taught)]
-    said = [hit.kept.text if by_team(hit.kept) else f"{hit.kept.title}\n{hit.kept.with_heading}" for hit in hits]
-    return [*said, *(addresses.section(hit.kept) or "" for hit in hits)]
+    hits = [*found.documents, *(each.hit for each in found.team_answers)]
+    said = [
+        hit.passage.text if by_team(hit.passage) else f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in hits
+    ]
+    return [*said, *(addresses.section(hit.passage) or "" for hit in hits)]
 
 
 def section_link(hit: Hit, addresses: Addresses, say: Phrases) -> str:
     """A section as people are shown it: its name or the day of the team's answer, a link where it has an address."""
-    name = say.answered_on(hit.kept.day) if by_team(hit.kept) and hit.kept.day else section_name(hit.kept, say)
-    address = addresses.section(hit.kept)
+    name = (
+        say.answered_on(hit.passage.day) if by_team(hit.passage) and hit.passage.day else section_name(hit.passage, say)
+    )
+    address = addresses.section(hit.passage)
     return f"[{name}](<{address}>)" if address else name
 
 
 def _why(hit: Hit, query: str) -> str:
-    line = best_line(hit.kept, query)
-    if by_team(hit.kept):
-        asked = asked_earlier(hit.kept)
+    line = best_line(hit.passage, query)
+    if by_team(hit.passage):
+        asked = asked_earlier(hit.passage)
         return f": “{asked}” {without_names(line)}".rstrip() if asked else f": {without_names(line)}"
     return f": {line}" if line else ""

@@ -45,7 +45,7 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
     for other in hits[1:]:
         if other.score < _SECOND * first.score:
             break
-        if (other.source_id, other.kept.section) != (first.source_id, first.kept.section):
+        if (other.source_id, other.passage.section) != (first.source_id, first.passage.section):
             return [first, other]
     return [first]
 
@@ -89,7 +89,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        origin = say.quoted_from(section_name(quote.hit.kept, say))
+        origin = say.quoted_from(section_name(quote.hit.passage, say))
         text = shortened(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
@@ -98,7 +98,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         room -= len(parts[-1]) + 2
     if not parts:
         return "", []
-    listed = list(dict.fromkeys(section_name(hit.kept, say) for hit in also))
+    listed = list(dict.fromkeys(section_name(hit.passage, say) for hit in also))
     line = f"{say.also} {', '.join(listed)}"
     if listed and len(line) + 2 <= room:
         parts.append(line)
@@ -133,7 +133,7 @@ def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
     What is in English stays, as does what has too little prose to tell.
     """
     known = {ENGLISH, language_of(query)}
-    return [hit for hit in hits if language_of(f"{' '.join(hit.kept.headings)}\n{hit.kept.text}") in known]
+    return [hit for hit in hits if language_of(f"{' '.join(hit.passage.headings)}\n{hit.passage.text}") in known]
 
 
 def by_team(kept: StoredPassage) -> bool:

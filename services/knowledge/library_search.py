@@ -20,12 +20,12 @@ from services.knowledge.topic_files import read_topic
 from services.search import (
     ENGLISH,
     NOTHING,
-    Found,
     Hit,
     Level,
     PassageStore,
     PreparedSource,
     QueryVector,
+    SearchResult,
     StoredPassage,
     find,
     language_of,
@@ -104,7 +104,7 @@ _NAMESPACES = ("team:", "kb:")
 
 
 class Search(Protocol):
-    async def find(self, query: str) -> Found:
+    async def find(self, query: str) -> SearchResult:
         """Find the passages of a library that fit `query`, best first."""
         ...
 
@@ -145,7 +145,7 @@ class LibrarySearch:
     _begun: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: Bounded[str, tuple[Hashable, Found]] = field(default_factory=lambda: Bounded(_KEPT_ANSWERS))
+    _found: Bounded[str, tuple[Hashable, SearchResult]] = field(default_factory=lambda: Bounded(_KEPT_ANSWERS))
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -172,7 +172,7 @@ class LibrarySearch:
         """True if one of its stores was emptied since the last refresh, so that it has to be filled again."""
         return self._begun != self._beginnings or (self.beside is not None and self.beside.needs_rebuilding)
 
-    async def find(self, query: str) -> Found:
+    async def find(self, query: str) -> SearchResult:
         await self.refresh()
         # The gate and the selection of one question search for the same. A result is given again for as long as the
         # state is the one that its search began with.
@@ -199,9 +199,9 @@ class LibrarySearch:
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
-        return [hit.kept.text for hit in (await self.find_among(query, frozenset({source_id}))).hits]
+        return [hit.passage.text for hit in (await self.find_among(query, frozenset({source_id}))).hits]
 
-    async def find_among(self, query: str, among: Collection[str]) -> Found:
+    async def find_among(self, query: str, among: Collection[str]) -> SearchResult:
         """Like `find`, but only among these sources, and without refreshing first."""
         found, _ = await self._find(query, self.findable & frozenset(among))
         return found
@@ -211,7 +211,7 @@ class LibrarySearch:
         vector of the query, by this search's embedder; None: words only.
         """
 
-        def look_up() -> Found:
+        def look_up() -> SearchResult:
             return find(self._of(namespace), query, meaning, self.findable)
 
         found = await in_thread(look_up)
@@ -229,7 +229,7 @@ class LibrarySearch:
         if not near or not isinstance(self.embedder, Matcher) or language_of(text) != ENGLISH:
             return hits
         try:
-            matches = await self.embedder.match(text, [hit.kept.with_heading for hit in near])
+            matches = await self.embedder.match(text, [hit.passage.with_heading for hit in near])
         except EmbeddingFailed as error:
             log.warning("passages stay in the order of the search: %s", error)
             return hits
@@ -309,7 +309,7 @@ class LibrarySearch:
         recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
         return recent and self._begun == self._beginnings
 
-    async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
+    async def _find(self, query: str, among: frozenset[str]) -> tuple[SearchResult, bool]:
         """Return the result, and whether it is complete (with vectors, if there is an embedder) and may be cached."""
         text = words_to_search(query)
         if not text:
@@ -322,7 +322,9 @@ class LibrarySearch:
         whole = meaning is not None or self.embedder is None
         return await self._with_answers_of_team(found, team, text, meaning), whole
 
-    def _looked_up(self, text: str, meaning: QueryVector | None, among: frozenset[str]) -> tuple[Found, Found]:
+    def _looked_up(
+        self, text: str, meaning: QueryVector | None, among: frozenset[str]
+    ) -> tuple[SearchResult, SearchResult]:
         """What is found in all, its confidence that of the documents; and what among the team's answers. Each of the
         two is weighed by itself: what is rare in a handful of answers need not be in a thousand pages. Blocking.
         """
@@ -337,14 +339,16 @@ class LibrarySearch:
         every = [self] if self.beside is None else [self, self.beside]
         return [each.team if namespace == "team" else each.kb for each in every]
 
-    async def _with_answers_of_team(self, found: Found, team: Found, text: str, meaning: QueryVector | None) -> Found:
+    async def _with_answers_of_team(
+        self, found: SearchResult, team: SearchResult, text: str, meaning: QueryVector | None
+    ) -> SearchResult:
         hits = retrieval.team_candidates(team)
         if not hits:
             return found
         matches: Sequence[Match] = ()
         if meaning is not None and meaning.calibrated and isinstance(self.embedder, Matcher):
             try:
-                given = [hit.kept.with_heading for hit in hits]
+                given = [hit.passage.with_heading for hit in hits]
                 matches = await self.embedder.match(text[:_MEANING_CHARS], given)
             except EmbeddingFailed as error:
                 log.warning("the team's answers are looked up by their words only: %s", error)
@@ -353,7 +357,7 @@ class LibrarySearch:
         surer = best.confidence > found.confidence and best.level is not Level.SILENCE
         if best.level is Level.ANSWER or (surer and found.level is not Level.ANSWER):
             found = found._replace(confidence=max(best.confidence, found.confidence), level=best.level)
-        return found._replace(taught=tuple(answers))
+        return found._replace(team_answers=tuple(answers))
 
     async def _meaning(self, text: str) -> QueryVector | None:
         if self.embedder is None:

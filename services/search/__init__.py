@@ -24,6 +24,15 @@ from services.search.questions import (
     words_to_search,
 )
 from services.search.replies import is_answer, says_it_worked, statements, without_addressee
-from services.search.retrieval import NEAREST, NOTHING, Found, Hit, Level, QueryVector, find, pages_of
+from services.search.retrieval import (
+    MIN_CONFIDENCE_TO_NAME,
+    NOTHING,
+    Hit,
+    Level,
+    QueryVector,
+    SearchResult,
+    find,
+    pages_of,
+)
 from services.search.scoring import Floats, Positions, Postings, ranked
 from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, query_tokens, smallest_tokens, stem, terms, tokens

@@ -31,7 +31,7 @@ class Signals(NamedTuple):
 
     Attributes:
         best_cosine: the highest of any passage; None: only words were compared.
-        mean_cosine: of all passages: how much the question sounds like what is documented; None as above.
+        mean_cosine: of all passages: how much the question resembles the documentation; None as above.
         keywords: BM25 of the best passage, in units of a word that occurs nowhere else.
         absent: the share of the query's words that occur in no passage at all.
         agreement: how many sources are among the first five by words and by meaning, 0 to 5.
@@ -39,7 +39,7 @@ class Signals(NamedTuple):
         size: the natural logarithm of how many passages there are: the more, the better the best one fits by chance.
         length: log(1 + words of the query), the sum at most 40. A whole sentence is more likely a question, and many
             words are harder to cover.
-        stranger: whether it names something, in a capital letter, that occurs nowhere.
+        stranger: whether the question names something, in a capital letter, that occurs nowhere.
     """
 
     best_cosine: float | None
@@ -54,21 +54,22 @@ class Signals(NamedTuple):
 
 
 _ANSWER_FROM, _POINT_FROM = 0.5, 0.12
-"""From which probability on."""
-FEW = 500
-"""Smaller collections count as so many passages, since the fit was made on larger ones. On the scenes of
+"""The lowest probability of a level."""
+MIN_SIZE = 500
+"""Smaller collections count as having so many passages, since the weights were fitted on larger ones. On the scenes of
 tests/services/assistant/extractive/marlstow.py: 75 right, 1 wrong and 1 where it should have been silent; with 200 82
 and 3, with 1,000 71 and 1.
 """
-NEAREST = 0.04
-"""Below this nothing is near enough to be named. 0.4 % of the questions that find their answer fall below it, and half
-of those about something else."""
+MIN_CONFIDENCE_TO_NAME = 0.04
+"""No page is named below this. 0.4 % of the questions that find their answer fall below it, and half of those about
+something else.
+"""
 
-# Fitted by logistic regression to what people ask about ten documentations: 290 questions that these answer, 194 that
-# they do not, all of the former asked of the other documentations too, and messages of chats about other things.
-# What leaving one documentation out at a time gives is in benchmarks/README.md, "Answers". Tried with these, and of no
-# use: BM25 of the best passage beside its cosine, words matched one by one (`embedding.py: Matcher`).
-_WITH_MEANING = {
+# Fitted by logistic regression to questions about ten documentations: 290 that these answer, 194 that they do not, the
+# former asked of the other documentations too, and messages of chats about other things. Figures with one documentation
+# left out at a time are in benchmarks/README.md, "Answers". Of no use beside these: BM25 of the best passage, and words
+# matched one by one (`embedding.py: Matcher`).
+_PAGE_WEIGHTS = {
     "best_cosine": 12.65,
     "mean_cosine": -5.87,
     "absent": -4.15,
@@ -77,18 +78,16 @@ _WITH_MEANING = {
     "size": -0.64,
     "length": 1.32,
 }
-_OFFSET_WITH_MEANING = -6.57
-# By words alone, fitted to six of them and fewer questions. A fit to all of the above answers more in large
-# documentations, and fewer in small ones in other languages: of tests/evaluation 12 of 42 in place of 18.
-_PAGES_BY_WORDS = {"keywords": 1.54, "absent": -5.5, "coverage": 1.46, "size": -1.11}
-_PAGES_BY_WORDS_OFFSET = 4.02
+_PAGE_OFFSET = -6.57
+# For words alone, fitted to six documentations and fewer questions. A fit to all of the above answers more in large
+# documentations and less in small ones in other languages: 12 of 42 in tests/evaluation in place of 18.
+_PAGE_WEIGHTS_BY_WORDS = {"keywords": 1.54, "absent": -5.5, "coverage": 1.46, "size": -1.11}
+_PAGE_OFFSET_BY_WORDS = 4.02
 
 
 def is_worth_naming(probability: float, signals: Signals, *, calibrated: bool) -> bool:
-    """Return whether the best page may be named at all. By words alone probabilities are too low to tell, so it always
-    may.
-    """
-    return probability >= NEAREST or not calibrated or signals.best_cosine is None
+    """Return whether the best page may be named: always by words alone, as probabilities are too low to tell then."""
+    return probability >= MIN_CONFIDENCE_TO_NAME or not calibrated or signals.best_cosine is None
 
 
 def judge_pages(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
@@ -96,39 +95,39 @@ def judge_pages(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     `calibrated`, cosines are ignored: their scale differs with each model and language.
     """
     by_meaning = calibrated and signals.best_cosine is not None
-    weights = _WITH_MEANING if by_meaning else _PAGES_BY_WORDS
+    weights = _PAGE_WEIGHTS if by_meaning else _PAGE_WEIGHTS_BY_WORDS
     values = signals._asdict()
-    total = _OFFSET_WITH_MEANING if by_meaning else _PAGES_BY_WORDS_OFFSET
+    total = _PAGE_OFFSET if by_meaning else _PAGE_OFFSET_BY_WORDS
     total += sum(weight * float(values[name]) for name, weight in weights.items())
     probability = 1 / (1 + math.exp(-total))
-    # Of 290 questions about ten documentations none names such a thing; of what is asked in chats about others a third.
+    # None of 290 questions about ten documentations names such a stranger; a third of those about other things do.
     if probability >= _ANSWER_FROM and not signals.stranger:
         return probability, Level.ANSWER
     return probability, Level.POINT if probability >= _POINT_FROM else Level.SILENCE
 
 
-DEPTH = 60
-"""So many passages are looked at; an index of sources is narrowed to half as many."""
-MEANING = 0.65
-"""What cosines weigh against words. On 118 questions about five documentations, 0.6 and 0.7 do as well; 0.5 and 0.8
-find the right page among the first three for four in a hundred fewer.
+MOST_HITS = 60
+"""An index of sources is narrowed to half as many."""
+MEANING_WEIGHT = 0.65
+"""The weight of cosines; words have the rest. On 118 questions about five documentations, 0.6 and 0.7 do as well; 0.5
+and 0.8 find the right page among the first three for four in a hundred fewer.
 """
-MEANING_ELSEWHERE = 0.45
-"""In other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right page is
-among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
+MEANING_WEIGHT_ELSEWHERE = 0.45
+"""For queries in other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right
+page is among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
 MOST_TERMS = 48
-"""Of a query: the beginning of a pasted log says what it is about."""
-MOST_WORDS = 40
-"""A longer query counts as one of so many words: what is pasted into it is no part of the question."""
+"""Of a query: the beginning of a pasted log is enough."""
+MOST_QUERY_WORDS = 40
+"""A longer query counts as having so many words: text pasted into it is not part of the question."""
 _WORD = re.compile(r"\w+")
-_NAME = re.compile(r"(?<=[\w,;)] )[A-Z][A-Za-z0-9]{2,}\b")
-"""Within a sentence: English writes nothing else like that."""
-_QUOTED = re.compile(r"```.*?```|`[^`]*`|https?://\S+", re.DOTALL)
-_WITH_VECTORS = 0.9
-"""Cosines count from this share of the passages on; until then, those that are embedded already would always win."""
-_NEAR = 5
-"""Pages of each of the two orders that are compared."""
+_CAPITALISED = re.compile(r"(?<=[\w,;)] )[A-Z][A-Za-z0-9]{2,}\b")
+"""Within a sentence English capitalises names only."""
+_CODE_OR_LINK = re.compile(r"```.*?```|`[^`]*`|https?://\S+", re.DOTALL)
+_MIN_EMBEDDED_SHARE = 0.9
+"""With a smaller share of passages that have vectors, cosines do not count: those passages would always win."""
+_COMPARED_SOURCES = 5
+"""The first ones by words and by meaning."""
 
 
 class Hit(NamedTuple):
@@ -138,10 +137,10 @@ class Hit(NamedTuple):
         score: words and meaning together, 0 to 1; comparable within one search only.
         cosine: with the query; None without vectors.
         keywords: BM25, in units of what a word weighs that occurs nowhere else.
-        coverage: the share of the query's words that it holds, rare ones counting more.
+        coverage: the share of the query's words that the passage holds, rare ones counting more.
     """
 
-    kept: StoredPassage
+    passage: StoredPassage
     score: float
     cosine: float | None
     keywords: float
@@ -149,7 +148,7 @@ class Hit(NamedTuple):
 
     @property
     def source_id(self) -> str:
-        return self.kept.source_id
+        return self.passage.source_id
 
 
 class TeamAnswerSignals(NamedTuple):
@@ -157,8 +156,9 @@ class TeamAnswerSignals(NamedTuple):
 
     Attributes:
         keywords: BM25 of the passage, in units of a word that occurs nowhere else.
-        ahead: how far it is before the second best answer.
-        near, missing: as of `Match`; None where words were not matched one by one.
+        ahead: how much higher it ranks than the best other answer.
+        near: as in `Match`; None where words were not matched one by one.
+        missing: likewise.
     """
 
     keywords: float
@@ -176,16 +176,16 @@ class TeamAnswer(NamedTuple):
     signals: TeamAnswerSignals
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search.
 
     Attributes:
         hits: best first.
-        confidence: that one of the first three pages answers, or the team's first answer does, 0 to 1.
-        signals: what the confidence of pages was told from; None where nothing was found.
-        documents: those of `hits` that are no answers of the team, as they rank among themselves.
-        of_pages: the confidence that one of their first three pages answers.
-        taught: the team's answers that fit best, the surest first.
+        confidence: the probability that one of the first three pages answers, or the team's first answer, 0 to 1.
+        signals: the features that the confidence in pages was computed from; None where nothing was found.
+        documents: the hits that are no answers of the team, as they rank among themselves.
+        documents_confidence: the probability that one of the first three pages of `documents` answers.
+        team_answers: the surest first.
         is_near: whether the best page is near enough to be named.
     """
 
@@ -194,14 +194,14 @@ class Found(NamedTuple):
     level: Level = Level.SILENCE
     signals: Signals | None = None
     documents: tuple[Hit, ...] = ()
-    of_pages: float = 0.0
-    taught: tuple[TeamAnswer, ...] = ()
+    documents_confidence: float = 0.0
+    team_answers: tuple[TeamAnswer, ...] = ()
     is_near: bool = True
 
     @property
     def answer_of_team(self) -> TeamAnswer | None:
-        """The team's answer that is sure enough to be quoted, if there is one."""
-        return next((each for each in self.taught if each.level is Level.ANSWER), None)
+        """The surest of the team's answers if it may be quoted."""
+        return next((each for each in self.team_answers if each.level is Level.ANSWER), None)
 
     @property
     def pages(self) -> tuple[Hit, ...]:
@@ -217,11 +217,11 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(best.values())
 
 
-NOTHING = Found()
+NOTHING = SearchResult()
 
 
 class QueryVector(NamedTuple):
-    """The vector of a query. `calibrated`: whether confidence can be computed from its cosines."""
+    """The vector of a query. `calibrated`: whether confidence may be computed from its cosines."""
 
     vector: Vectors
     embedder_id: str
@@ -233,31 +233,31 @@ def find(
     query: str,
     query_vector: QueryVector | None,
     allowed: Collection[str] | None = None,
-) -> Found:
+) -> SearchResult:
     """Search all `stores` as if they were one; `allowed`: the sources that may be found, None for all. Blocking."""
     own = language_of(query)
-    said: dict[str, None] = {}
+    all_words: dict[str, None] = {}
 
     def add_words(languages: frozenset[str]) -> Sequence[str]:
-        said.update(dict.fromkeys(query_terms(query, languages, own)))
+        all_words.update(dict.fromkeys(query_terms(query, languages, own)))
         return ()
 
     embedder_id = "" if query_vector is None else query_vector.embedder_id
     for store in stores:  # each adds the words of its languages, so that all are asked for the same ones
         store.frame_and_postings(embedder_id, add_words)
-    words = list(said)
+    words = list(all_words)
     looked_up = [store.frame_and_postings(embedder_id, lambda _: words) for store in stores]
     frames = [frame for frame, _ in looked_up]
     count = sum(len(frame.numbers) for frame in frames)
     if not count or not words:
         return NOTHING
     offsets = np.cumsum([0, *(len(frame.numbers) for frame in frames)])
-    postings = [_joined([holders[at] for _, holders in looked_up], offsets) for at in range(len(words))]
+    postings = [_merged_postings([holders[at] for _, holders in looked_up], offsets) for at in range(len(words))]
     lengths = np.concatenate([frame.lengths for frame in frames])
     keywords, coverage = scoring.bm25(postings, lengths, imagined=scoring.IMAGINED)
     keywords = keywords / scoring.rarity(0, count + scoring.IMAGINED)
     cosines = _cosines(frames, offsets, query_vector, count)
-    scores = _both(keywords, cosines, MEANING if own == ENGLISH else MEANING_ELSEWHERE)
+    scores = _combined_scores(keywords, cosines, MEANING_WEIGHT if own == ENGLISH else MEANING_WEIGHT_ELSEWHERE)
     source_ids = [source_id for frame in frames for source_id in frame.source_ids]
     order = _order(scores, source_ids, allowed)
     if not len(order):
@@ -270,9 +270,9 @@ def find(
         absent=len(nowhere) / len(words),
         agreement=_agreement(keywords, cosines, source_ids),
         coverage=float(coverage[order[0]]),
-        size=float(np.log(max(count, FEW))),
-        length=float(np.log(min(MOST_WORDS, 1 + len(_WORD.findall(query))))),
-        stranger=count >= FEW and own == ENGLISH and _names_unknown_thing(query, nowhere),
+        size=float(np.log(max(count, MIN_SIZE))),
+        length=float(np.log(min(MOST_QUERY_WORDS, 1 + len(_WORD.findall(query))))),
+        stranger=count >= MIN_SIZE and own == ENGLISH and _names_unknown_thing(query, nowhere),
     )
     calibrated = query_vector is not None and query_vector.calibrated
     confidence, level = judge_pages(signals, calibrated=calibrated)
@@ -289,26 +289,24 @@ def find(
         if position in passages
     )
     near = is_worth_naming(confidence, signals, calibrated=calibrated)
-    return Found(hits, confidence, level, signals, hits, confidence, is_near=near)
+    return SearchResult(hits, confidence, level, signals, hits, confidence, is_near=near)
 
 
 def _names_unknown_thing(query: str, nowhere: Collection[str]) -> bool:
-    """Whether `query` names something of which every word occurs `nowhere`: a product, a person, a type of another
-    language.
-    """
-    names = _NAME.findall(_QUOTED.sub(" ", query))
-    return any(all(word in nowhere for word in said) for said in map(terms, names) if said)
+    """Return whether `query` has a capitalised name of which every word occurs `nowhere`."""
+    names = _CAPITALISED.findall(_CODE_OR_LINK.sub(" ", query))
+    return any(all(word in nowhere for word in words) for words in map(terms, names) if words)
 
 
 def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:
-    """Return the terms to search for, each once: in the language `own` of the query if a source is in it, else in every
-    form that the languages of the sources give them.
+    """Return the terms to search for, each once: as in the language `own` of the query if a source is in it, else as in
+    each of the sources' `languages`.
     """
     known = [own] if own in languages else sorted(languages) or [own]
     return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
 
 
-def _joined(postings: Sequence[Postings], offsets: Positions) -> Postings:
+def _merged_postings(postings: Sequence[Postings], offsets: Positions) -> Postings:
     if len(postings) == 1:
         return postings[0]
     positions = [each.positions + offset for each, offset in zip(postings, offsets, strict=False)]
@@ -318,9 +316,9 @@ def _joined(postings: Sequence[Postings], offsets: Positions) -> Postings:
 def _cosines(
     frames: Sequence[Frame], offsets: Positions, query_vector: QueryVector | None, count: int
 ) -> Floats | None:
-    """Of every passage; of those without a vector the mean of all. None where too few have one."""
+    """Return the cosine of every passage, the mean for those without a vector; None where too few have one."""
     embedded = sum(len(frame.embedded) for frame in frames)
-    if query_vector is None or embedded < _WITH_VECTORS * count:
+    if query_vector is None or embedded < _MIN_EMBEDDED_SHARE * count:
         return None
     cosines = np.full(count, np.nan, dtype=np.float32)
     for frame, offset in zip(frames, offsets, strict=False):
@@ -329,36 +327,36 @@ def _cosines(
     return np.where(np.isnan(cosines), np.nanmean(cosines), cosines).astype(np.float32)
 
 
-def _both(keywords: Floats, cosines: Floats | None, cosine_weight: float) -> Floats:
+def _combined_scores(keywords: Floats, cosines: Floats | None, cosine_weight: float) -> Floats:
     words = keywords / max(float(keywords.max()), 1e-9)
     return words if cosines is None else cosine_weight * scoring.spread(cosines) + (1 - cosine_weight) * words
 
 
 def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] | None) -> Positions:
-    """The best positions; on a tie what the team said, then the earlier passage."""
+    """Return the best positions; on a tie answers of the team come first, then earlier passages."""
     if allowed is not None:
         scores = np.where([source_id in allowed for source_id in source_ids], scores, 0)
-    depth = min(len(scores), DEPTH)
+    depth = min(len(scores), MOST_HITS)
     cutoff = np.partition(scores, len(scores) - depth)[len(scores) - depth]
     positions = np.flatnonzero((scores >= cutoff) & (scores > 0))
     not_team = np.array([not source_ids[position].startswith("team:") for position in map(int, positions)], dtype=bool)
-    return positions[np.lexsort((positions, not_team, -scores[positions]))][:DEPTH]
+    return positions[np.lexsort((positions, not_team, -scores[positions]))][:MOST_HITS]
 
 
 def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[str]) -> int:
-    """How many sources both orders have among their first ones."""
+    """Count the sources that are among the first by words and by meaning."""
     if cosines is None:
         return 0
     return len(_first_sources(keywords, source_ids) & _first_sources(cosines, source_ids))
 
 
 def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
-    some = min(len(scores), 10 * _NEAR)
+    some = min(len(scores), 10 * _COMPARED_SOURCES)
     candidates = np.argpartition(-scores, some - 1)[:some]
     first: dict[str, None] = {}
     for position in candidates[np.lexsort((candidates, -scores[candidates]))]:
         first[source_ids[int(position)]] = None
-        if len(first) == _NEAR:
+        if len(first) == _COMPARED_SOURCES:
             break
     return set(first)
 
@@ -376,31 +374,26 @@ def _passages_at(
 
 
 MOST_TEAM_ANSWERS = 6
-"""So many answers are looked at word by word."""
 KEYWORD_WEIGHT = 0.05
-"""What BM25 counts beside the cosine where answers are ranked."""
-_ALIKE = 0.6
-"""The share of the words of two questions that both have, from which they are the same question."""
+"""Of BM25 beside the cosine, where answers are ranked."""
 WORD_MATCH_WEIGHT = 0.5
-"""What the likeness of single words counts beside both."""
-
-
+"""Of the likeness of single words beside both."""
+_SAME_QUESTION_SHARE = 0.6
+"""Of the words of two questions: if as many are in both, they are the same question."""
 _TEAM_ANSWER_FROM, _TEAM_POINT_FROM = 0.5, 0.1
 # Fitted by `benchmarks.evaluation.teaching` to two courses of an FAQ and two chats, whose figures with one of them left
 # out are in benchmarks/README.md, "Answers of the team".
-_MATCHED: Mapping[str, float] = {"keywords": 0.51, "ahead": 5.5, "near": 6.77, "missing": -2.0}
-_MATCHED_OFFSET = -6.96
-_TEAM_BY_WORDS: Mapping[str, float] = {"keywords": 0.77, "ahead": 25.8}
-_TEAM_BY_WORDS_OFFSET = -4.31
+_TEAM_WEIGHTS: Mapping[str, float] = {"keywords": 0.51, "ahead": 5.5, "near": 6.77, "missing": -2.0}
+_TEAM_OFFSET = -6.96
+_TEAM_WEIGHTS_BY_WORDS: Mapping[str, float] = {"keywords": 0.77, "ahead": 25.8}
+_TEAM_OFFSET_BY_WORDS = -4.31
 
 
-def team_candidates(found: Found) -> list[Hit]:
-    """Return the best passage of each answer, the best answers first. `found`: a search among the team's texts
-    alone.
-    """
+def team_candidates(found: SearchResult) -> list[Hit]:
+    """Return the best passage of each answer, the best answers first. `found`: from the team's texts alone."""
     best: dict[tuple[str, int], Hit] = {}
     for hit in sorted(found.hits, key=_rank, reverse=True):
-        best.setdefault((hit.source_id, hit.kept.section), hit)
+        best.setdefault((hit.source_id, hit.passage.section), hit)
     return list(best.values())[:MOST_TEAM_ANSWERS]
 
 
@@ -411,20 +404,24 @@ def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Te
     if not hits:
         return []
     ranks = [_rank(hit) + (WORD_MATCH_WEIGHT * matches[at].near if matches else 0.0) for at, hit in enumerate(hits)]
-    asked = [frozenset(terms(hit.kept.headings[-1])) if hit.kept.headings else frozenset[str]() for hit in hits]
+    asked = [frozenset(terms(hit.passage.headings[-1])) if hit.passage.headings else frozenset[str]() for hit in hits]
     found: list[TeamAnswer] = []
     for at, hit in enumerate(hits):
-        # What answers the same question is no rival.
-        others = [rank for other, rank in enumerate(ranks) if other != at and not _alike(asked[at], asked[other])]
+        # Answers to the same question are no rivals.
+        others = [
+            rank for other, rank in enumerate(ranks) if other != at and not _is_same_question(asked[at], asked[other])
+        ]
         ahead = ranks[at] - max(others, default=0.0)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
-        confidence = team_probability(signals) if hit.kept.quotable else 0.0
+        confidence = team_probability(signals) if hit.passage.quotable else 0.0
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
-    return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.kept.helped, -each.confidence))
+    return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.passage.helped, -each.confidence))
 
 
 def team_probability(signals: TeamAnswerSignals) -> float:
-    weights, total = (_TEAM_BY_WORDS, _TEAM_BY_WORDS_OFFSET) if signals.near is None else (_MATCHED, _MATCHED_OFFSET)
+    weights, total = (
+        (_TEAM_WEIGHTS_BY_WORDS, _TEAM_OFFSET_BY_WORDS) if signals.near is None else (_TEAM_WEIGHTS, _TEAM_OFFSET)
+    )
     total += sum(weight * float(getattr(signals, name)) for name, weight in weights.items())
     return 1 / (1 + math.exp(-total))
 
@@ -435,9 +432,8 @@ def level_of(confidence: float) -> Level:
     return Level.POINT if confidence >= _TEAM_POINT_FROM else Level.SILENCE
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two questions are one, put in nearly the same words."""
-    return len(one & other) >= _ALIKE * len(one | other) > 0
+def _is_same_question(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _SAME_QUESTION_SHARE * len(one | other) > 0
 
 
 def _rank(hit: Hit) -> float:

@@ -19,7 +19,7 @@ from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan
 from services.llm import StepTokens
-from services.search import Found, Level, StoredPassage
+from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
 from services.team import Overview, Pair, PairTurn, Speaker, corrections
 from services.team.topics import Topic
@@ -103,7 +103,7 @@ def hit(source_id: str, text: str = "some text", score: float = 0.9) -> Hit:
     return Hit(StoredPassage(source_id, "Title", "", 0, ("Guide", "Quotas"), "", text), score, 0.5, 1.25)
 
 
-FOUND = Found(
+FOUND = SearchResult(
     (hit("kb:restore.md", f"Restore with care. {NASTY}"), hit("team:quota.txt", "My quota is full", 0.7)),
     0.6,
     Level.ANSWER,
@@ -115,7 +115,7 @@ FOUND = Found(
 class FakeSearch:
     asked: list[str] = field(default_factory=list[str])
 
-    async def find(self, query: str) -> Found:
+    async def find(self, query: str) -> SearchResult:
         self.asked.append(query)
         return FOUND
 

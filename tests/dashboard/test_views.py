@@ -132,7 +132,7 @@ def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
 def test_long_passages_are_cut_and_words_alone_are_told() -> None:
     signals = FOUND.signals
     assert signals is not None
-    long = FOUND.hits[0]._replace(kept=FOUND.hits[0].kept._replace(text="x" * 5000), cosine=None)
+    long = FOUND.hits[0]._replace(passage=FOUND.hits[0].passage._replace(text="x" * 5000), cosine=None)
     view = views.search_view(FOUND._replace(hits=(long,), signals=signals._replace(best_cosine=None)), showing())
     assert len(view.hits[0].text) < 1000
     assert view.hits[0].meaning == "–"

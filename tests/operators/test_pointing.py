@@ -18,7 +18,7 @@ from operators.step import Step, in_turn, step
 from services.assistant import Addresses, Inquiry, RecentReplies, Unanswered, end
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
-from services.search.retrieval import NOTHING, Found, Level
+from services.search.retrieval import NOTHING, Level, SearchResult
 from tests.marbles import play
 from tests.searching import ScriptedSearch, found, passage
 
@@ -45,7 +45,7 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
 
 
 def pointing(
-    found: Found = MAY_FIT,
+    found: SearchResult = MAY_FIT,
     rules: PointRules | None = None,
     repeats: RecentReplies | None = None,
     addresses: Addresses | None = None,
@@ -186,7 +186,7 @@ async def test_an_unanswered_question_that_was_called_off_ends_as_cancelled() ->
     ],
 )
 async def test_who_is_told_where_to_look(
-    item: Inquiry | Unanswered, found_now: Found, rules: PointRules, expected: str
+    item: Inquiry | Unanswered, found_now: SearchResult, rules: PointRules, expected: str
 ) -> None:
     assert await play("--x-|", pointing(found_now, rules), values={"x": item}, show=shown) == f"--{expected}-|"
 
@@ -277,7 +277,7 @@ async def test_the_sentence_is_in_the_language_of_the_question_or_the_configured
     ids=["unsure", "nothing found", "not answerable", "a model has judged"],
 )
 async def test_silence_for_want_of_confidence_has_a_reason_of_its_own(
-    reason: Reason, found_now: Found, calls: int, expected: Reason
+    reason: Reason, found_now: SearchResult, calls: int, expected: Reason
 ) -> None:
     asked = unanswered(reason)
     for _ in range(calls):

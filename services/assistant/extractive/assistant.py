@@ -15,9 +15,9 @@ from services.knowledge import Search, Source
 from services.llm import Usage
 from services.search import (
     EARLIER_QUESTION,
-    Found,
     Hit,
     Level,
+    SearchResult,
     asks_for_something,
     is_follow_up,
     is_question,
@@ -122,9 +122,9 @@ class ExtractiveAssistant:
         loaded = {source.id for source in sources}
         taught = found.answer_of_team
         if taught is not None and taught.hit.source_id in loaded:
-            text = around(taught.hit.kept, await self._search.section(taught.hit.kept), _SECTION_CHARS)
-            answer = from_the_team(taught.hit.kept, text, say, max_chars)
-            return AnswerResult(answer=answer or None, citations=[taught.hit.kept.anchor or taught.hit.source_id])
+            text = around(taught.hit.passage, await self._search.section(taught.hit.passage), _SECTION_CHARS)
+            answer = from_the_team(taught.hit.passage, text, say, max_chars)
+            return AnswerResult(answer=answer or None, citations=[taught.hit.passage.anchor or taught.hit.source_id])
         quotes = [await self._quote(hit) for hit in await self._to_quote(found, query) if hit.source_id in loaded]
         also = [
             hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
@@ -138,7 +138,7 @@ class ExtractiveAssistant:
         """Quotes are what the sources say."""
         return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
 
-    async def _better(self, query: str, alone: str) -> tuple[str, Found]:
+    async def _better(self, query: str, alone: str) -> tuple[str, SearchResult]:
         """Search with the earlier turns and without them, and take the better result: the question alone if it is
         answered by itself, or if the earlier turns make the result worse.
         """
@@ -150,26 +150,27 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
-    async def _to_quote(self, found: Found, query: str) -> list[Hit]:
+    async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
         """The passages to quote: those that fit best and have the version, the number or the name that is asked for.
         What introduces a subject answers nothing about it.
         """
-        hits = await self._search.rerank([hit for hit in found.documents if hit.kept.quotable], query)
+        hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required = requirements_of(words_to_search(query))
         fit = [
             hit
             for hit in hits
-            if meets(hit.kept.with_heading, required) and not is_too_general(hit.kept.headings, words_to_search(query))
+            if meets(hit.passage.with_heading, required)
+            and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
         return to_quote([*fit[:1], *in_known_languages(fit[1:], query)])
 
     async def _quote(self, hit: Hit) -> Quote:
-        section = await self._search.section(hit.kept)
-        text = around(hit.kept, section, _SECTION_CHARS)
-        return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
+        section = await self._search.section(hit.passage)
+        text = around(hit.passage, section, _SECTION_CHARS)
+        return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.passage.permalink))
 
 
-def _others(found: Found, quoted: Sequence[str], query: str) -> list[Hit]:
+def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]:
     pages = pages_of(found.documents)
     return others([*pages[:1], *in_known_languages(pages[1:], query)], quoted)
 

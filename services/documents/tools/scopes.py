@@ -142,10 +142,10 @@ class PublishedScope:
         embedded = await vector()
         meaning = None if embedded is None else QueryVector(*embedded, calibrated=False)
         hits = await self.search.find_in(self.published.namespace, plan.text, meaning)
-        shares = _verbatim(plan.identifiers, [hit.kept.with_heading for hit in hits])
+        shares = _verbatim(plan.identifiers, [hit.passage.with_heading for hit in hits])
         best: dict[Hashable, tuple[Hit, float]] = {}  # of each unit
         for hit, share in sorted(zip(hits, shares, strict=True), key=lambda pair: -pair[1]):
-            best.setdefault(self.published.unit(hit.kept), (hit, share))
+            best.setdefault(self.published.unit(hit.passage), (hit, share))
         ordered = spread_out(list(best.values()), lambda pair: pair[0].source_id)
         passages = [await self._passage(hit, verbatim=share == 1) for hit, share in ordered[:k]]
         words_only = bool(hits) and all(hit.cosine is None for hit in hits)
@@ -154,15 +154,15 @@ class PublishedScope:
         return Retrieved(tuple(in_order_of_scores(plan, passages)), notes=notes, searched_files=names)
 
     async def _passage(self, hit: Hit, *, verbatim: bool) -> CitedPassage:
-        metadata = {"team_name": self.scope_id, **self.published.about(hit.kept)}
+        metadata = {"team_name": self.scope_id, **self.published.about(hit.passage)}
         return CitedPassage(
             doc_id=hit.source_id,
             source=self.config.extract_source_name(metadata),
-            text=await self.published.text(self.search, hit.kept),
+            text=await self.published.text(self.search, hit.passage),
             line_start=0,
             line_end=0,
             matched=(),
-            chunk_id=f"{hit.source_id}#{hit.kept.section}",
+            chunk_id=f"{hit.source_id}#{hit.passage.section}",
             metadata=metadata,
             numbered=False,
             score=hit.cosine,

@@ -9,7 +9,7 @@ import pytest
 
 from assembly.answering import library_of, open_search
 from services.knowledge import LibrarySearch
-from services.search import Found
+from services.search import SearchResult
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.commands.mcp_server.assistant import assistant, call, data, refusal, words
@@ -251,7 +251,7 @@ async def test_what_an_assistant_searches_for_is_searched_for_without_secrets(
     asked = list[str]()
     find = LibrarySearch.find
 
-    async def noted(self: LibrarySearch, query: str) -> Found:
+    async def noted(self: LibrarySearch, query: str) -> SearchResult:
         asked.append(query)
         return await find(self, query)
 

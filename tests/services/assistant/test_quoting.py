@@ -24,7 +24,7 @@ from services.assistant.quoting import (
 )
 from services.assistant.recent_replies import DAY
 from services.conversations import phrases
-from services.search import NOTHING, Found, Hit, Level, StoredPassage
+from services.search import NOTHING, Hit, Level, SearchResult, StoredPassage
 from tests.searching import found
 from tests.services.quickly import QUICKLY
 
@@ -85,8 +85,16 @@ def test_what_is_surer_is_pointed_to_first_and_the_other_has_a_place_too() -> No
     said = [kept(source_id=f"team:{n}.txt", headings=(f"which lever {n}?",)) for n in range(3)]
     pages = [kept(source_id=f"kb:{n}.md") for n in range(3)]
     both = found(*said, *pages, level=Level.POINT)
-    assert pointers(both._replace(of_pages=0.1), "lever", SAY, SITE)[1] == ["team:0.txt", "team:1.txt", "kb:0.md"]
-    assert pointers(both._replace(of_pages=0.5), "lever", SAY, SITE)[1] == ["kb:0.md", "kb:1.md", "team:0.txt"]
+    assert pointers(both._replace(documents_confidence=0.1), "lever", SAY, SITE)[1] == [
+        "team:0.txt",
+        "team:1.txt",
+        "kb:0.md",
+    ]
+    assert pointers(both._replace(documents_confidence=0.5), "lever", SAY, SITE)[1] == [
+        "kb:0.md",
+        "kb:1.md",
+        "team:0.txt",
+    ]
 
 
 def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
@@ -191,7 +199,7 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     assert in_known_languages([german, english, code], "how is the lever of the press pulled?") == [english, code]
     assert in_known_languages([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
     say = phrases("en")
-    assert "Hebel" in pointers(found(german.kept, level=Level.POINT), "which lever is it?", say, SITE)[0]
+    assert "Hebel" in pointers(found(german.passage, level=Level.POINT), "which lever is it?", say, SITE)[0]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +250,7 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
     hits = tuple(
         hit(1 - n / 10, source_id=f"kb:{n}.md", text=f"Lever {n} is pulled twice.", section=0) for n in range(5)
     )
-    text, named_ids = pointers(Found((hits[0], *hits), documents=(hits[0], *hits)), "lever", SAY, SITE)
+    text, named_ids = pointers(SearchResult((hits[0], *hits), documents=(hits[0], *hits)), "lever", SAY, SITE)
     assert text.split("\n") == [
         "This may help:",
         "• [*Presses › Lever*](<https://docs.example/0/#lever>): Lever 0 is pulled twice.",
@@ -250,36 +258,36 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
         "• [*Presses › Lever*](<https://docs.example/2/#lever>): Lever 2 is pulled twice.",
     ]
     assert named_ids == ["kb:0.md", "kb:1.md", "kb:2.md"]
-    unlinked, _ = pointers(Found(hits[:1], documents=hits[:1]), "lever", SAY, Addresses())
+    unlinked, _ = pointers(SearchResult(hits[:1], documents=hits[:1]), "lever", SAY, Addresses())
     assert unlinked.endswith("\n• *Presses › Lever*: Lever 0 is pulled twice.")
 
 
 def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page_of_the_documentation() -> None:
     """Pitfall 61."""
     team, page = hit(source_id="team:a.txt"), hit(0.5)
-    text, named_ids = nothing_found(Found((team, page), documents=(page,)), SAY, SITE, "Ask in #sales.")
+    text, named_ids = nothing_found(SearchResult((team, page), documents=(page,)), SAY, SITE, "Ask in #sales.")
     nearest = "[*Presses › Lever*](<https://docs.example/guide/press/#lever>)"
     assert text == f"I found nothing about this in the documentation. The nearest page is {nearest}. Ask in #sales."
     assert named_ids == ["kb:guide/press.md"]
-    for nothing in (NOTHING, Found((team,))):
+    for nothing in (NOTHING, SearchResult((team,))):
         assert nothing_found(nothing, SAY, SITE) == ("I found nothing about this in the documentation.", [])
 
 
 def test_where_nothing_fits_the_nearest_question_of_the_team_is_named_if_it_is_nearer_than_any_page() -> None:
     said = found(kept(source_id="team:press.txt", headings=("which lever?",)), level=Level.POINT)
     told = Addresses(of_pair=lambda _: "https://discord.example/1")
-    hardly = said._replace(taught=(said.taught[0]._replace(confidence=0.05),), of_pages=0.001)
+    hardly = said._replace(team_answers=(said.team_answers[0]._replace(confidence=0.05),), documents_confidence=0.001)
     nothing = "I found nothing about this in the documentation."
     link = "[“which lever?”](<https://discord.example/1>)"
     assert nothing_found(hardly, SAY, told)[0] == f"{nothing} The nearest question that was answered: {link}"
-    for nearer in (hardly._replace(of_pages=0.06), hardly._replace(taught=())):
+    for nearer in (hardly._replace(documents_confidence=0.06), hardly._replace(team_answers=())):
         assert nothing_found(nearer, SAY, told)[0] == nothing
 
 
 def test_what_is_about_something_else_is_neither_shown_places_nor_a_nearest_page() -> None:
     """Pitfall 61."""
     page = hit(0.5)
-    hardly = Found((page,), 0.05, Level.SILENCE, documents=(page,), is_near=False)
+    hardly = SearchResult((page,), 0.05, Level.SILENCE, documents=(page,), is_near=False)
     assert not is_worth_showing(hardly)
     assert nothing_found(hardly, SAY, SITE) == ("I found nothing about this in the documentation.", [])
     assert is_worth_showing(hardly._replace(is_near=True))

@@ -26,7 +26,7 @@ from services.knowledge import (
     unowned,
 )
 from services.knowledge.library import owned
-from services.search import Found, PassageStore, StoredPassage
+from services.search import PassageStore, SearchResult, StoredPassage
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
@@ -107,7 +107,7 @@ def test_no_reader_in_one_server_is_given_a_word_of_another(
             assert not any(owner_of(entry.id) == other or foreign in entry.description for entry in index)
             assert {entry.id for entry in index} == {each for each in everything if owner_of(each) != other}
             found = await search.find(query)
-            assert not any(owner_of(hit.source_id) == other or foreign in hit.kept.text for hit in found.hits)
+            assert not any(owner_of(hit.source_id) == other or foreign in hit.passage.text for hit in found.hits)
             sources: list[Source] = []
             for source_id in everything:
                 passages = await search.passages_of(source_id, query)
@@ -138,7 +138,7 @@ async def test_own_and_shared_sources_are_ranked_as_one_library(vectors: bool) -
     }
     servers = Servers(shared, own, {}, vectors=vectors)
 
-    def ids(found: Found) -> list[str]:
+    def ids(found: SearchResult) -> list[str]:
         return [hit.source_id for hit in found.pages]
 
     assert ids(await servers.searches[A].find("who greases the wheel with tallow?"))[0] == "kb:setup.md"

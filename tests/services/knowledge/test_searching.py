@@ -15,7 +15,7 @@ import pytest
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
 from services.knowledge.library_search import REFRESH_SECONDS, article_of
 from services.knowledge.source_kinds import SourceSetup, Text
-from services.search import NOTHING, Found, Level, PassageStore, PreparedSource, QueryVector, find, passage_store
+from services.search import NOTHING, Level, PassageStore, PreparedSource, QueryVector, SearchResult, find, passage_store
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -108,7 +108,7 @@ async def test_files_and_topics_are_found_as_one_library(folder: Folder) -> None
     assert await ids(search, "sluice tallow") == ["team:sluice.txt"]
     assert sorted(await ids(search, "the frozen sluice and the wheel")) == ["kb:mill.md", "team:sluice.txt"]
     found = await search.find("lifting the wheel in frost by its chain")
-    assert found.hits[0].kept.headings == ("Mills", "Ice")
+    assert found.hits[0].passage.headings == ("Mills", "Ice")
     assert found.level is Level.ANSWER
 
 
@@ -232,7 +232,9 @@ async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_
 ) -> None:
     asked: dict[str, bool] = {}
 
-    def judging(stores: Sequence[PassageStore], query: str, meaning: QueryVector, allowed: frozenset[str]) -> Found:
+    def judging(
+        stores: Sequence[PassageStore], query: str, meaning: QueryVector, allowed: frozenset[str]
+    ) -> SearchResult:
         asked[query] = meaning.calibrated
         return find(stores, query, meaning, allowed)
 
@@ -277,11 +279,11 @@ async def test_an_answer_that_fits_everything_is_quoted_for_nothing(folder: Fold
     await search.refresh()
     await search.embed()
     quoted = [found.answer_of_team for found in [await search.find(each) for each in ASKED]]
-    assert [each.hit.kept.text for each in quoted if each is not None] == []
+    assert [each.hit.passage.text for each in quoted if each is not None] == []
     for asked, said in PAIRS.items():
         own = (await search.find(asked)).answer_of_team
         assert own is not None
-        assert own.hit.kept.text == said
+        assert own.hit.passage.text == said
 
 
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
@@ -366,12 +368,12 @@ async def test_what_says_nothing_finds_nothing(folder: Folder) -> None:
 async def test_the_section_of_a_passage_and_the_best_passages_of_a_source(folder: Folder) -> None:
     search = folder.search()
     [hit, *_] = (await search.find("chain frost")).hits
-    assert [each.text for each in await search.section(hit.kept)] == ["In frost the wheel is lifted by a chain."]
+    assert [each.text for each in await search.section(hit.passage)] == ["In frost the wheel is lifted by a chain."]
     river, frost = "The wheel of the mill turns in the river.", "In frost the wheel is lifted by a chain."
     assert await search.passages_of("kb:mill.md", "chain frost") == [frost]
     assert await search.passages_of("kb:mill.md", "wheel in the river") == [river, frost]
     assert await search.passages_of("kb:mill.md", "lever") == []
-    team = (await search.find("tallow")).hits[0].kept
+    team = (await search.find("tallow")).hits[0].passage
     assert await search.section(team) == [team]
     assert (team.headings, team.anchor) == (("Does the sluice freeze?",), "qa_1")
 
@@ -515,7 +517,7 @@ class TestWhenTheDiskRefuses:
             def refuse(*_: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr(search.kb, "keep_vectors", refuse)
+            patch.setattr(search.kb, "store_vectors", refuse)
             assert await search.embed() == await search.embed() + 1 == 1, "that of the topic is kept"
             assert await ids(search, "lever") == ["kb:press.md"]
         assert len([line for line in caplog.messages if "cannot be written" in line]) == 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.search import NOTHING, Level, PassageStore, PreparedSource, QueryVector, find, retrieval
 from services.search.chunking import Passage
-from services.search.retrieval import DEPTH, MOST_TERMS, Signals, is_worth_naming, judge_pages, query_terms
+from services.search.retrieval import MOST_HITS, MOST_TERMS, Signals, is_worth_naming, judge_pages, query_terms
 from services.search.text.article import Section
 from tests.services.quickly import QUICKLY
 
@@ -115,7 +115,7 @@ def test_on_a_tie_the_team_comes_first_and_then_the_earlier_passage() -> None:
 
 
 def test_only_what_is_allowed_is_found_however_much_else_is_better() -> None:
-    texts = {f"kb:{number}.md": f"wheel wheel {number}x" for number in range(5 * DEPTH)}
+    texts = {f"kb:{number}.md": f"wheel wheel {number}x" for number in range(5 * MOST_HITS)}
     kept = holding({**texts, "kb:weak.md": "a wheel among a great many other words that say nothing of it at all"})
     assert "kb:weak.md" not in ids(kept, "wheel")
     found = find([kept], "wheel", None, {"kb:weak.md", "kb:unknown.md"})
@@ -124,8 +124,8 @@ def test_only_what_is_allowed_is_found_however_much_else_is_better() -> None:
 
 
 def test_no_more_than_a_fixed_number_of_passages_is_looked_at() -> None:
-    kept = holding({f"kb:{number:03}.md": f"wheel {number}x" for number in range(3 * DEPTH)})
-    assert len(find([kept], "wheel", None).hits) == DEPTH
+    kept = holding({f"kb:{number:03}.md": f"wheel {number}x" for number in range(3 * MOST_HITS)})
+    assert len(find([kept], "wheel", None).hits) == MOST_HITS
 
 
 def test_the_pages_are_the_best_passage_of_each_source() -> None:
@@ -138,7 +138,7 @@ def test_the_pages_are_the_best_passage_of_each_source() -> None:
         ]
     )
     pages = find([kept], "wheel", None).pages
-    assert [(hit.source_id, hit.kept.section) for hit in pages] == [("kb:a.md", 1), ("kb:b.md", 0)]
+    assert [(hit.source_id, hit.passage.section) for hit in pages] == [("kb:a.md", 1), ("kb:b.md", 0)]
 
 
 def test_without_passages_or_words_nothing_is_found() -> None:
@@ -219,7 +219,7 @@ def test_a_name_that_occurs_nowhere_is_a_sign_of_another_subject(
     few = find([kept], asked, None).signals
     assert few is not None
     assert not few.stranger, "among few passages that says nothing"
-    monkeypatch.setattr(retrieval, "FEW", 1)
+    monkeypatch.setattr(retrieval, "MIN_SIZE", 1)
     many = find([kept], asked, None).signals
     assert many is not None
     assert many.stranger is names_one

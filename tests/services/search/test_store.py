@@ -64,10 +64,10 @@ def test_what_is_put_is_found_by_its_words_and_by_those_of_its_heading(kept: Pas
 
 def test_a_passage_that_was_looked_at_is_shown_as_it_is_now(kept: PassageStore) -> None:
     kept.change([cut("a.md", "one wheel")])
-    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]
-    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]  # as remembered
+    assert [hit.passage.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]
+    assert [hit.passage.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]  # as remembered
     kept.change([cut("a.md", "another wheel")])  # it may get the number of the passage that it replaces
-    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["another wheel"]
+    assert [hit.passage.text for hit in find([kept], "wheel", None).hits] == ["another wheel"]
 
 
 def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ class Backend:
         said, usage = conversation(scene), Usage()
         gated = await self.assistant.gate(said, usage, addressed=True)
         found = await self.search.find(gated.rewrite_query or said.last_user_text)
-        sections = [await self.search.section(hit.kept) for hit in found.pages[:MOST_POINTERS]]
+        sections = [await self.search.section(hit.passage) for hit in found.pages[:MOST_POINTERS]]
         return any((scene.words or "") in kept.text for section in sections for kept in section)
 
     async def verdicts(self, scenes: Iterable[Scene]) -> Counter[str]:

@@ -73,7 +73,7 @@ async def test_articles_are_cited_with_their_titles(store: DocumentStore) -> Non
 async def test_a_source_goes_by_its_path_or_address(source_id: str, about: tuple[str, str]) -> None:
     search = by_words(Shelf({source_id: LIMITS}))
     (hit, *_) = (await search.find("calls a minute")).hits
-    found = libraries.ARTICLES.about(hit.kept)
+    found = libraries.ARTICLES.about(hit.passage)
     assert (found["kb_article_id"], found["category"], found["title"]) == (*about, "Rate limits")
 
 
