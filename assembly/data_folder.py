@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assembly.running import in_background
-from clock import run_blocking
-from model.messages import Message
+from clock import now, run_blocking
+from model.messages import Message, snowflake_at
 from model.servers import Servers
 from services.conversations import (
     OptOutFile,
@@ -46,6 +46,7 @@ from services.llm import (
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
+from services.team import CapturedMessage
 from services.telemetry import number_of
 from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
 from sinks.results import OutcomeRecord
@@ -220,6 +221,13 @@ class RunState:
     changed: asyncio.Event
     marks_kept_seconds: float = MARKS_KEPT_SECONDS
     spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
+    _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
+
+    def forget_messages(self, author_id: int, newest_id: int) -> None:
+        """Withhold what a person has written until now: what still waits to be captured must not come after the
+        forgetting. `newest_id`: of the messages seen; Discord's clock may be ahead.
+        """
+        self._forgotten[author_id] = max(newest_id, snowflake_at(now()))
 
     def opted_out(self, author_id: int, text: str) -> bool:
         """Tell whether a text must be neither recorded nor shown to a model: its author has opted out, or it contains
@@ -228,8 +236,15 @@ class RunState:
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """Tell whether a message must be neither recorded nor shown to a model; see `opted_out`."""
-        return self.opted_out(message.author.id, message.text)
+        """Tell whether a message must be neither recorded nor shown to a model: see `opted_out`, `forget_messages`."""
+        return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
+
+    def not_captured(self, said: CapturedMessage) -> bool:
+        """Tell whether a message must not be captured; see `withheld`."""
+        return self._is_forgotten(said.author_id, said.message_id) or self.opted_out(said.author_id, said.turn.text)
+
+    def _is_forgotten(self, author_id: int, message_id: int) -> bool:
+        return message_id <= self._forgotten.get(author_id, -1)
 
     async def save(self) -> None:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""

@@ -142,7 +142,7 @@ def capture_parts(
     `rehearsal` nothing is written.
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.opted_out)
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.not_captured)
     if curation is None:
         return CaptureParts(keep=RawArchive(raw, captures, places=places, rehearsed=rehearsal).keep, captures=captures)
     archive = RawArchive(raw, captures, on_stored=curation.library.stored, places=places)
@@ -150,7 +150,7 @@ def capture_parts(
         keep=archive.keep,
         captures=captures,
         curation=curation,
-        images=capture_images(settings, curation, images, archive, state.opted_out, Redactor(settings.secrets).text),
+        images=capture_images(settings, curation, images, archive, state.not_captured, Redactor(settings.secrets).text),
         to_the_end=to_the_end,
     )
 

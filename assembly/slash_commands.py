@@ -151,6 +151,7 @@ class Privacy:
 
     async def _remove(self, user_id: int) -> ForgetResult:
         services = self.parts.services
+        self.parts.state.forget_messages(user_id, services.history.newest_id)
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id)
         for each in self.parts.servers.values():

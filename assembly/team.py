@@ -15,7 +15,7 @@ from services.assistant import Curator, Describer, ModelCurator, ModelDescriber,
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
-from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
+from services.team import Action, By, CapturedMessage, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.captures import Images
@@ -94,7 +94,7 @@ def capture_images(
     parts: CurationServices,
     source: ImageSource | None,
     archive: RawArchive,
-    withheld: Callable[[int, str], bool],
+    withheld: Callable[[CapturedMessage], bool],
     redact: Callable[[str], str],
 ) -> Images | None:
     """Make what describes images of captures; None without a model or without access to images."""

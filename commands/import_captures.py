@@ -122,7 +122,7 @@ def assembled(
         raw = within.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
         # All of them, however many: a conversation of long ago may go on in these files.
-        captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
+        captures = Captures(pairs, state.not_captured, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
         keeping = CaptureParts(keep=imported[guild_id].keep, captures=captures)

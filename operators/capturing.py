@@ -143,14 +143,13 @@ def retry_pending(
     pending: PendingFolder,
     summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
     store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
-    withheld: Callable[[int, str], bool],
+    withheld: Callable[[CapturedMessage], bool],
 ) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
     """Return a function that starts a round. A round is a function that returns the next pair stored, or None when
     nothing more can be stored now.
 
     The longest waiting come first. While the endpoint is down, the rest is left to the next round. A capture leaves the
-    folder once it is stored, or is contained in a later capture, or after a day. What `withheld` names, by author and
-    text, has been opted out of meanwhile, and is dropped.
+    folder once it is stored, or is contained in a later capture, or after a day. `withheld` messages are dropped.
     """
 
     def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
@@ -199,7 +198,7 @@ def retry_pending(
         return pair
 
     def without(waiting: PendingCapture) -> PendingCapture:
-        said = tuple(each for each in waiting.capture.said if not withheld(each.author_id, each.turn.text))
+        said = tuple(each for each in waiting.capture.said if not withheld(each))
         ids = {each.message_id for each in said}
         pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)
         images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}

@@ -23,7 +23,7 @@ from operators.capturing import Extracted, extract, retry_pending
 from operators.step import failure_of
 from services.assistant import CaptureJob
 from services.conversations import Context
-from services.team import Capture, Pair, PendingCapture, PendingFolder, archive_files
+from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, archive_files
 from services.telemetry import about
 from streams.ticks import ticks
 
@@ -44,13 +44,13 @@ class Images:
     Attributes:
         summarised: `operators.capturing.summarise_images`, which saves a capture in `pending` if it fails.
         keep_late: stores those that had to wait.
-        withheld: whether an author's text must not be captured any more.
+        withheld: whether a message must not be captured any more.
     """
 
     summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]]
     pending: PendingFolder
     keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
-    withheld: Callable[[int, str], bool]
+    withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
 
 

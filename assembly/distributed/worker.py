@@ -364,7 +364,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 ModelOptions(observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers),
                 meters.gauge,
                 shared=Together(kept, notes),
-                captures=sending_capture_parts(settings, CaptureSender(process.client), state.opted_out),
+                captures=sending_capture_parts(settings, CaptureSender(process.client), state.not_captured),
             )
         )
         yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)

@@ -13,7 +13,7 @@ from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts
 from assembly.opening import Bot
 from assembly.running import Meters
 from model.outcomes import Outcome, OutcomeKind
-from services.team import Capture, Captures, archive_files
+from services.team import Capture, CapturedMessage, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
 from transport.budgets import SharedBudgets
@@ -34,11 +34,11 @@ class Shared:
 
 
 def sending_capture_parts(
-    settings: Settings, given: CaptureSender, opted_out: Callable[[int, str], bool]
+    settings: Settings, given: CaptureSender, withheld: Callable[[CapturedMessage], bool]
 ) -> CaptureParts:
     """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
     raw = settings.kb.team_raw_dir
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), opted_out)
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
     known = RawArchive(raw, captures, rehearsed=True)
 
     async def keep(capture: Capture) -> Outcome:

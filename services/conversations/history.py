@@ -132,6 +132,7 @@ class History:
 
     Attributes:
         names: of the bot, by id: how its mentions read.
+        newest_id: of the messages that the stream has brought.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
@@ -143,7 +144,7 @@ class History:
         self._gone = Bounded[int, None](KEPT_GONE)
         self._edited = Bounded[int, None](KEPT_GONE)
         self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
-        self._newest_id = 0
+        self.newest_id = 0
         self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # and the newest message when it was edited
         self._live_from = 0
         self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
@@ -152,7 +153,7 @@ class History:
         """Take in an event, before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                self._newest_id = max(self._newest_id, message.id)
+                self.newest_id = max(self.newest_id, message.id)
                 self._add_posted(message)
                 if quoted and quoted.id not in self._gone and self.known(quoted.channel_id, quoted.id) is None:
                     self._timeline(quoted.channel_id).add(quoted)
@@ -365,7 +366,7 @@ class History:
             changed = edited(message, edit)
             # Discord also says so where it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
-                self._replaced.append((self._newest_id, message))
+                self._replaced.append((self.newest_id, message))
             timeline.add(changed)
             self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:

@@ -140,14 +140,14 @@ class Captures:
     def __init__(
         self,
         earlier: Iterable[Pair] = (),
-        withheld: Callable[[int, str], bool] | None = None,
+        withheld: Callable[[CapturedMessage], bool] | None = None,
         *,
         kept: int = KEPT_CONVERSATIONS,
     ) -> None:
-        """`earlier`: the pairs of the archive, oldest first. `withheld`: whether an author's text must not be captured
-        again, since the author has opted out meanwhile.
+        """`earlier`: the pairs of the archive, oldest first. `withheld`: whether a message must not be captured, since
+        its author has opted out or was forgotten meanwhile.
         """
-        self._withheld = withheld
+        self._withheld = withheld or (lambda _: False)
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
@@ -161,11 +161,12 @@ class Captures:
         return len(self._known)
 
     def join(self, capture: Capture) -> Capture:
-        """Join a capture with the stored conversation that it continues, if any: the earliest that holds one of its
-        community users' messages. Two stored conversations are never joined. Chains that begin with the same message
-        of the team, such as an announcement, have the same id and are joined; otherwise readers would take the later
-        one for the whole conversation.
+        """Leave out what is withheld, and join a capture with the stored conversation that it continues, if any: the
+        earliest that holds one of its community users' messages. Two stored conversations are never joined. Chains that
+        begin with the same message of the team, such as an announcement, have the same id and are joined; otherwise
+        readers would take the later one for the whole conversation.
         """
+        capture = replace(capture, said=tuple(each for each in capture.said if not self._withheld(each)))
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
@@ -174,12 +175,8 @@ class Captures:
             _, conversation_id = min(shared)
         if conversation_id not in self._known:
             return capture
-        withheld = self._withheld
-        said = {
-            each.message_id: each
-            for each in captured_messages(self._known[conversation_id].pair)
-            if withheld is None or not withheld(each.author_id, each.turn.text)
-        }
+        stored = captured_messages(self._known[conversation_id].pair)
+        said = {each.message_id: each for each in stored if not self._withheld(each)}
         answered = max((each.message_id for each in said.values() if each.turn.speaker is Speaker.TEAM), default=0)
         for each in capture.said:  # the newer text wins, but under an answer stays what was answered
             if each.message_id not in said or each.turn.speaker is Speaker.TEAM or each.message_id > answered:

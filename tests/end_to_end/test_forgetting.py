@@ -272,3 +272,24 @@ async def test_the_running_bot_leaves_no_byte_either_but_in_files_that_its_log_n
             assert path.parent.name in {"logs", "recordings", "day.jsonl.attachments"}
     finally:
         assert await bot.stop() == 0
+
+
+async def test_an_answer_in_its_window_is_not_captured_with_the_words_of_whom_it_was_for(
+    discord_server: DiscordServer, data: Path, hurried_discord: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = discord_server
+    help_, ada, tess = server.add_channel("help"), server.add_member("ada"), server.add_member("tess")
+    rules = {"team_member_ids": [str(tess.id)], "team_active_seconds": 0.01, "message_batch_wait_seconds": 2.0}
+    bot = RunningBot(server, settings_of(data, discord=rules), LiveOptions())
+    bot.begin(monkeypatch)
+    try:
+        await bot.ready()
+        await until_offered(server)
+        asked = await server.say(help_, ada, f"how can I restore a backup of my {ASKED} pictures?")
+        answer = await server.say(help_, tess, "Write lf backup restore and wait for a minute.", reply_to=asked)
+        await server.until_told(await server.call(help_, ada, "privacy forget"))
+        await bot.until_ended(answer)
+        await bot.until_idle()
+    finally:
+        assert await bot.stop() == 0
+    assert not left_in(data)

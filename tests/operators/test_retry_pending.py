@@ -36,7 +36,7 @@ class Desk:
         self.tried: list[str] = []
         self.stored: list[Capture] = []
         self.gives: Pair | None = pair(1)
-        self.withheld: Callable[[int, str], bool] = lambda _author, _text: False
+        self.withheld: Callable[[CapturedMessage], bool] = lambda _: False
         self.begin = retry_pending(
             self.pending,
             self.summarised,
@@ -54,8 +54,8 @@ class Desk:
         self.stored.append(capture)
         return self.gives
 
-    def is_withheld(self, author_id: int, text: str) -> bool:
-        return self.withheld(author_id, text)
+    def is_withheld(self, said: CapturedMessage) -> bool:
+        return self.withheld(said)
 
     async def round(self) -> int:
         """How many pairs came of one round."""
@@ -130,10 +130,10 @@ async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_p
     longer = PendingCapture(2.0, Capture(None, "thread_5", (*mixed.capture.said, third)), ())
     desk = Desk(tmp_path, theirs, longer)
     desk.error_for = lambda _: BadOutput("prose")
-    desk.withheld = lambda author, text: author == 12 or (author == 11 and text == "gone")
+    desk.withheld = lambda said: said.author_id == 12 or (said.author_id == 11 and said.turn.text == "gone")
     assert await desk.round() == 0
     assert desk.names == [theirs.name, mixed.name]
-    desk.withheld = lambda author, _: author in {11, 50}
+    desk.withheld = lambda said: said.author_id in {11, 50}
     await desk.round()
     assert desk.names == []
     assert desk.stored == []
@@ -143,7 +143,7 @@ async def test_a_message_that_is_opted_out_of_by_its_text_goes_alone(tmp_path: P
     first, answer = waiting(1).capture.said
     private = CapturedMessage(3, 11, PairTurn(Speaker.USER, "between us"))
     desk = Desk(tmp_path, PendingCapture(1.0, Capture(None, "thread_1", (first, answer, private)), ()))
-    desk.withheld = lambda author, text: author == 11 and text == "between us"
+    desk.withheld = lambda said: said.turn.text == "between us"
     assert await desk.round() == 1
     assert [capture.said for capture in desk.stored] == [(first, answer)]
 
@@ -156,7 +156,7 @@ async def test_the_text_of_somebody_who_opted_out_leaves_a_file_that_keeps_its_n
         (),
     )
     desk = Desk(tmp_path, middle)
-    desk.withheld = lambda author, _: author == 12
+    desk.withheld = lambda said: said.author_id == 12
     desk.error_for = lambda _: Unavailable("down")
     await desk.round()
     assert b"secret" not in (tmp_path / middle.name).read_bytes()

@@ -98,10 +98,10 @@ def test_what_was_read_just_now_wins_over_what_was_captured_before_but_for_what_
 
 def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> None:
     opted_out: set[int] = set()
-    captures = Captures(withheld=lambda author_id, text: author_id in opted_out or "!nobot" in text)
+    captures = Captures(withheld=lambda said: said.author_id in opted_out or "!nobot" in said.turn.text)
     kept(captures, capture("a1 b2 s3"))
     opted_out.add(BEN.id)
-    assert kept(captures, capture("a1 s4")) == "reply_1: a1 s3 s4"
+    assert kept(captures, capture("a1 b2 s4")) == "reply_1: a1 s3 s4"
 
 
 def test_the_memory_is_built_again_from_the_archive() -> None:
