@@ -97,7 +97,7 @@ def route_rules(settings: Settings) -> RouteRules:
     )
 
 
-def follow_rules(settings: Settings) -> TrackingRules:
+def tracking_rules(settings: Settings) -> TrackingRules:
     """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
     rules = TrackingRules()
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
@@ -216,7 +216,7 @@ def assemble(
     poster, fetcher = ends.poster, ends.fetcher
     history = History(fetcher)
     people = People(teams(settings), fetcher)
-    follower = ConversationTracker(follow_rules(settings))
+    tracker = ConversationTracker(tracking_rules(settings))
     team = TeamActivity(history)
     viewing = ThreadAccess(history, fetcher)
 
@@ -243,7 +243,7 @@ def assemble(
             pointing=point_rules(settings, guild_id),
             lookup=lookup,
             capture_images=captures.images,
-            curation=captures.curation and replace(captures.curation, last_said=follower.last_said),
+            curation=captures.curation and replace(captures.curation, last_said=tracker.last_said),
         )
 
     async def archived(capture: Capture) -> Outcome:
@@ -278,9 +278,9 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        follower=follower,
-        router=Router(people, history, team, posts, follower, settings.servers.map(route_rules), state.outbox),
-        context=Context(history, people, follower, context_rules(settings, state)),
+        tracker=tracker,
+        router=Router(people, history, team, posts, tracker, settings.servers.map(route_rules), state.outbox),
+        context=Context(history, people, tracker, context_rules(settings, state)),
         posts=posts,
         outbox=state.outbox,
         in_flight=InFlight(),

@@ -64,11 +64,11 @@ def graph(
     `remote_captures`: what was captured elsewhere, and is to be kept here.
     """
     s = services
-    follow_messages = follow(s.follower, s.people, s.history, rules.screen.withheld)
+    follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
     events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
-    screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
+    screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.typists, rules.window, s.gauge)
-    parts = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
+    parts = batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight))
     routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
@@ -80,7 +80,7 @@ def graph(
     captured = rx.merge(capturing, store_remote_captures(remote_captures, sinks.archive)).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
     curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
-    inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
+    inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,
         unfinished(events, s.outbox, sinks.finish).pipe(supervised("unfinished")),

@@ -38,12 +38,12 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     """
     s = services
     screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
-        follow(s.follower, s.people, s.history, rules.screen.withheld),
-        screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen),
+        follow(s.tracker, s.people, s.history, rules.screen.withheld),
+        screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen),
         fork("screen"),
     )
     spoken = batches(screened, s.typists, rules.window, s.gauge)
-    parts = spoken.pipe(cut(s.people, s.history, s.follower, s.in_flight), fork("parts"))
+    parts = spoken.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
     routed = parts.pipe(
         ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )

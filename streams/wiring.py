@@ -96,7 +96,7 @@ class Services:
     servers: Servers[ServerContext]
     history: History
     people: People
-    follower: ConversationTracker
+    tracker: ConversationTracker
     team: TeamActivity
     router: Router
     context: Context

@@ -68,7 +68,7 @@ class Talk:
         self.people = people_of(team, team_roles, fetcher)
         self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.history)
-        self.follower = ConversationTracker()
+        self.tracker = ConversationTracker()
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
             self.history.observe(PlaceSeen(START, place))
@@ -107,7 +107,7 @@ class Talk:
             author_type = self.people.type_of(author, None)
             if author_type is AuthorType.TEAM_MEMBER:
                 self.team.observe(message)
-            self.follower.follow(message, author_type, self.history.place(place.id))
+            self.tracker.follow(message, author_type, self.history.place(place.id))
         return message
 
     def deletes(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Followed conversations against annotated ones: the follower alone, over whole recordings.
+"""Followed conversations against annotated ones: the tracker alone, over whole recordings.
 
     python -m benchmarks.evaluation.following [FILE…]            the figures, beside what is wanted
     python -m benchmarks.evaluation.following --vary [FILE…]     the figures for other rules, and of halves of the logs
@@ -60,11 +60,11 @@ def log_of(recording: Path) -> Log:
 
 def followed(log: Log, rules: TrackingRules | None = None) -> dict[int, int]:
     """The conversation of each message by id, amendments included."""
-    follower = ConversationTracker(rules)
+    tracker = ConversationTracker(rules)
     names: dict[int, int] = {}
     for message in log.messages:
         place = log.places.get(message.channel_id) or Place(message.channel_id, PlaceKind.CHANNEL)
-        found = follower.follow(message, log.type_of(message), place)
+        found = tracker.follow(message, log.type_of(message), place)
         names |= dict.fromkeys((message.id, *found.moved), found.conversation)
     return names
 
@@ -83,7 +83,7 @@ def result_of(log: Log, rules: TrackingRules | None = None) -> Result:
 
 
 def halves(log: Log) -> dict[str, Log]:
-    """The log without its first half, so that the follower begins cold; and either half of the annotations."""
+    """The log without its first half, so that the tracker begins cold; and either half of the annotations."""
     middle = len(log.annotated) // 2
     in_order = tuple(sorted(log.annotated, key=min))
     return {

@@ -30,7 +30,7 @@ class Area:
 
 AREAS = {
     "operators": Area(("dataflow/*.py", "operators/*.py"), ("tests/operators",)),
-    "follower": Area(
+    "tracker": Area(
         (
             "services/conversations/tracking.py",
             "operators/screen.py",

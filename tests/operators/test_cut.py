@@ -19,7 +19,7 @@ USER, TEAM = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER
 def parts_of(talk: Talk, *batches: Sequence[Message]) -> list[Part]:
     source: Subject[Batch] = Subject()
     parts: list[Part] = []
-    source.pipe(cut(talk.people, talk.history, talk.follower, InFlight())).subscribe(parts.append)
+    source.pipe(cut(talk.people, talk.history, talk.tracker, InFlight())).subscribe(parts.append)
     for number, batch in enumerate(batches):
         source.on_next(Batch(tuple(batch), 5.0 + number))
     return parts
@@ -82,7 +82,7 @@ def test_a_batch_is_cut_without_a_reply_as_well_where_somebody_else_is_named() -
     asked, other = talk.says(ANN, "Why?"), talk.says(BEN, "And how?")
     answers = [talk.says(STAFF, "So.", to=asked), talk.says(STAFF, "It works."), talk.says(STAFF, "ben: like this")]
     assert [part.messages for part in parts_of(talk, answers)] == [tuple(answers[:2]), (answers[2],)]
-    assert talk.follower.conversation_of(answers[2].id) == other.id
+    assert talk.tracker.conversation_of(answers[2].id) == other.id
 
 
 def test_a_reply_to_what_discord_says_is_gone_is_no_reply() -> None:
@@ -98,7 +98,7 @@ def test_the_parts_are_the_batch_and_neighbours_are_of_different_conversations(
     talk, batch = written(author, targets)
     parts = parts_of(talk, batch)
     assert [message for part in parts for message in part.messages] == batch
-    names = [{talk.follower.conversation_of(message.id) for message in part.messages} for part in parts]
+    names = [{talk.tracker.conversation_of(message.id) for message in part.messages} for part in parts]
     assert all(len(each) == 1 for each in names)
     assert all(names[at] != names[at + 1] for at in range(len(names) - 1))
 

@@ -33,7 +33,7 @@ LOG = Attachment(2, "node.log", 12_345, "https://cdn.discordapp.com/node.log", "
 
 
 async def extracted(talk: Talk, *messages: Message, rules: ContextRules | None = None) -> Capture | Outcome:
-    context = Context(talk.history, talk.people, talk.follower, rules or ContextRules())
+    context = Context(talk.history, talk.people, talk.tracker, rules or ContextRules())
     result = await extract(context)(CaptureJob(talk.part(*messages)))
     return result.capture if isinstance(result, Extracted) else result
 

@@ -29,19 +29,19 @@ def heard(
     talk: Talk,
     *messages: Message,
     withheld: Callable[[Message], bool] = nobody,
-    follower: ConversationTracker | None = None,
+    tracker: ConversationTracker | None = None,
 ) -> ConversationTracker:
-    """A follower that has been told of these; `talk` says who is of the team, and what is gone."""
-    follower = follower or ConversationTracker()
+    """A tracker that has been told of these; `talk` says who is of the team, and what is gone."""
+    tracker = tracker or ConversationTracker()
     events: Subject[Event] = Subject()
-    events.pipe(follow(follower, talk.people, talk.history, withheld)).subscribe()
+    events.pipe(follow(tracker, talk.people, talk.history, withheld)).subscribe()
     for message in messages:
         events.on_next(posted(message))
-    return follower
+    return tracker
 
 
 async def test_every_event_goes_by_at_once_and_its_conversation_is_known_when_it_does() -> None:
-    talk, follower = Talk(), ConversationTracker()
+    talk, tracker = Talk(), ConversationTracker()
     first, other = talk.says(ANN), talk.says(BEN)
     second = talk.says(STAFF, to=first)
     values: dict[str, Event] = {
@@ -54,9 +54,9 @@ async def test_every_event_goes_by_at_once_and_its_conversation_is_known_when_it
     told: list[int | None] = []
 
     def ask(event: Event) -> None:
-        told.append(follower.conversation_of(event.message.id) if isinstance(event, Posted) else None)
+        told.append(tracker.conversation_of(event.message.id) if isinstance(event, Posted) else None)
 
-    following = follow(follower, talk.people, talk.history, nobody)
+    following = follow(tracker, talk.people, talk.history, nobody)
     diagram = "--a---b---(c c)---e--|"
     seen = await play(diagram, following, ops.do_action(ask), values=values, show=lambda event: marks[event])
     assert seen == diagram
@@ -67,8 +67,8 @@ def test_what_is_said_is_followed_by_who_says_it_and_where() -> None:
     talk = Talk()
     asked = talk.says(ANN)
     answered = talk.says(STAFF, second=500)
-    follower = heard(talk, asked, answered)
-    assert follower.conversation_of(answered.id) == asked.id, "a question that waits is answered by the team"
+    tracker = heard(talk, asked, answered)
+    assert tracker.conversation_of(answered.id) == asked.id, "a question that waits is answered by the team"
     assert heard(Talk(team=frozenset()), asked, answered).conversation_of(answered.id) == answered.id
 
 
@@ -90,9 +90,9 @@ def test_a_conversation_stays_one_when_a_message_of_it_is_deleted_later() -> Non
     talk = Talk()
     theirs = talk.says(BEN)
     reply = talk.says(ANN, to=theirs)
-    follower = heard(talk, theirs, reply)
+    tracker = heard(talk, theirs, reply)
     talk.deletes(theirs)
-    assert heard(talk, talk.says(BOT), follower=follower).conversation_of(reply.id) == theirs.id
+    assert heard(talk, talk.says(BOT), tracker=tracker).conversation_of(reply.id) == theirs.id
 
 
 def test_of_who_wants_nothing_read_only_that_they_spoke_and_to_whom_is_told() -> None:
@@ -103,10 +103,10 @@ def test_of_who_wants_nothing_read_only_that_they_spoke_and_to_whom_is_told() ->
     assert (told.text, told.author) == ("", Author(BEN.id, ""))
     assert (told.id, told.reply_to, told.at) == (reply.id, reply.reply_to, reply.at)
     assert unread(talk.says(BOT)).author.is_bot
-    follower = heard(talk, asked, reply, withheld=lambda message: message.author.id == BEN.id)
-    assert follower.conversation_of(reply.id) == asked.id
+    tracker = heard(talk, asked, reply, withheld=lambda message: message.author.id == BEN.id)
+    assert tracker.conversation_of(reply.id) == asked.id
     named = talk.says(STAFF, "ben: nothing to do with it", second=900)
-    assert heard(talk, named, follower=follower).conversation_of(named.id) == named.id, "their name is not known"
+    assert heard(talk, named, tracker=tracker).conversation_of(named.id) == named.id, "their name is not known"
 
 
 def test_their_words_draw_no_answer_to_their_question() -> None:
@@ -122,5 +122,5 @@ def test_their_words_draw_no_answer_to_their_question() -> None:
 def test_whoever_names_nobody_does_not_name_who_wants_nothing_read() -> None:
     talk = Talk()
     theirs, question = talk.says(BEN), talk.says(ANN, "How do I install it?")
-    follower = heard(talk, theirs, question, withheld=lambda message: message.author.id == BEN.id)
-    assert follower.conversation_of(question.id) == question.id
+    tracker = heard(talk, theirs, question, withheld=lambda message: message.author.id == BEN.id)
+    assert tracker.conversation_of(question.id) == question.id

@@ -45,7 +45,7 @@ async def gathered(
     images: Shown | None = None,
     in_flight: InFlight | None = None,
 ) -> Inquiry:
-    context = Context(talk.history, talk.people, talk.follower, ContextRules())
+    context = Context(talk.history, talk.people, talk.tracker, ContextRules())
     gathering = gather(context, talk.history, posts or Posts(), in_flight or InFlight(), images, 60)
     result = await gathering(Inquiry(talk.part(*messages), False, Usage(), {}))
     assert isinstance(result, Inquiry)

@@ -51,8 +51,8 @@ class Answered:
         """In the thread, if nothing else is said."""
         return self.chat.says(second, author, text, place=place or self.thread, to=to, mentions=mentions)
 
-    async def heard(self, *messages: Message, follower: ConversationTracker | None = None) -> list[InferredVote]:
-        operator = inferred_votes(self.posts, follower or self.chat.follower, self.chat.talk.people)
+    async def heard(self, *messages: Message, tracker: ConversationTracker | None = None) -> list[InferredVote]:
+        operator = inferred_votes(self.posts, tracker or self.chat.tracker, self.chat.talk.people)
         values = {str(number): Posted(message.at, message) for number, message in enumerate(messages)}
         seen = await watch(f"{''.join(values)}|", operator, values=values)
         return [vote for _, vote in seen if isinstance(vote, InferredVote)]
@@ -71,7 +71,7 @@ async def test_an_asker_says_that_it_worked_and_that_it_did_not() -> None:
         "f": room.says(text="no, it still fails", second=103),
     }
     values = {mark: Posted(message.at, message) for mark, message in said.items()}
-    operator = inferred_votes(room.posts, room.chat.follower, room.chat.talk.people)
+    operator = inferred_votes(room.posts, room.chat.tracker, room.chat.talk.people)
     assert await play("-q-t-h-f-|", operator, values=values, show=shown) == "---u---d-|"
 
 
@@ -114,7 +114,7 @@ async def test_in_the_channel_nothing_counts_whose_conversation_is_not_known() -
     """As after a restart."""
     room = Answered()
     in_channel, in_thread = room.says(place=CHANNEL), room.says(second=201)
-    assert [vote.at for vote in await room.heard(in_channel, in_thread, follower=ConversationTracker())] == [
+    assert [vote.at for vote in await room.heard(in_channel, in_thread, tracker=ConversationTracker())] == [
         in_thread.at
     ]
 

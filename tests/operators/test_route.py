@@ -45,7 +45,7 @@ UNCOUNTED = Servers({None: Usage()})
 
 def router_of(talk: Talk, rules: RouteRules | None = None, posts: Posts | None = None) -> Router:
     servers = Servers({None: rules or RouteRules()})
-    return Router(talk.people, talk.history, talk.team, posts or Posts(), talk.follower, servers)
+    return Router(talk.people, talk.history, talk.team, posts or Posts(), talk.tracker, servers)
 
 
 async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None, posts: Posts | None = None) -> str:
@@ -406,7 +406,7 @@ async def test_an_answer_without_a_reply_to_a_question_that_waits_is_captured() 
     asked = talk.says(ANN, second=0)
     answer = talk.says(STAFF, second=599)
     assert await where(talk, answer) == "capture"
-    assert talk.follower.conversation_of(answer.id) == asked.id
+    assert talk.tracker.conversation_of(answer.id) == asked.id
 
 
 @pytest.mark.parametrize("place", [THREAD, POST])
@@ -489,7 +489,7 @@ async def test_a_team_member_who_goes_on_is_captured(second: float, expected: st
     captured = await after_a_capture(talk)
     more = talk.says(STAFF, second=second)
     assert await where(talk, more) == expected
-    together = talk.follower.conversation_of(more.id) == talk.follower.conversation_of(captured.id)
+    together = talk.tracker.conversation_of(more.id) == talk.tracker.conversation_of(captured.id)
     assert together is (expected == "capture")
 
 
@@ -523,7 +523,7 @@ async def test_who_is_answered_next_is_who_has_spoken_to_them_since(named: bool)
     theirs = talk.says(BEN, to=None if named else captured, mentions=[STAFF] if named else [], second=15)
     answer = talk.says(STAFF, second=120)
     assert await where(talk, answer) == "capture"
-    assert talk.follower.conversation_of(answer.id) == talk.follower.conversation_of(theirs.id)
+    assert talk.tracker.conversation_of(answer.id) == talk.tracker.conversation_of(theirs.id)
 
 
 async def test_thanks_that_come_after_it_do_not_undo_a_continuation() -> None:

@@ -42,14 +42,14 @@ class Door:
     rules: ScreenRules = RULES
     talk: Talk = field(default_factory=Talk)
     in_flight: InFlight = field(default_factory=InFlight)
-    follower: ConversationTracker = field(default_factory=ConversationTracker)
+    tracker: ConversationTracker = field(default_factory=ConversationTracker)
     seen: list[Screened] = field(default_factory=list[Screened])
 
     def __post_init__(self) -> None:
         talk = self.talk
         self.events: Subject[Event] = Subject()
         self.events.pipe(
-            screen(talk.people, talk.history, self.follower, talk.team, self.in_flight, self.rules)
+            screen(talk.people, talk.history, self.tracker, talk.team, self.in_flight, self.rules)
         ).subscribe(self.seen.append)
 
     def gets(self, event: Event) -> list[Screened]:
@@ -214,7 +214,7 @@ def test_a_team_member_who_goes_on_with_the_conversation_cancels_the_answer_and_
     door, talk = Door(), Talk()
 
     def heard(message: Message) -> None:
-        door.follower.follow(message, talk.people.type_of(message.author, None), CHANNEL)
+        door.tracker.follow(message, talk.people.type_of(message.author, None), CHANNEL)
         door.hears(message)
 
     question = talk.says(ANN, "How do I start it?", second=0)

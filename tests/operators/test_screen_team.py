@@ -22,19 +22,19 @@ CARA = Author(3, "cara")
 
 @dataclass
 class Entrance:
-    """A follower and a screen behind it."""
+    """A tracker and a screen behind it."""
 
     withheld: Author | None = None
     talk: Talk = field(default_factory=Talk)
     in_flight: InFlight = field(default_factory=InFlight)
 
     def __post_init__(self) -> None:
-        talk, follower = self.talk, ConversationTracker()
+        talk, tracker = self.talk, ConversationTracker()
         rules = ScreenRules(lambda message: message.author == self.withheld)
         self.events: Subject[Event] = Subject()
         self.events.pipe(
-            follow(follower, talk.people, talk.history, rules.withheld),
-            screen(talk.people, talk.history, follower, talk.team, self.in_flight, rules),
+            follow(tracker, talk.people, talk.history, rules.withheld),
+            screen(talk.people, talk.history, tracker, talk.team, self.in_flight, rules),
         ).subscribe()
 
     def hears(self, author: Author, text: str, *, second: float, mentions: Sequence[Author] = ()) -> Message:

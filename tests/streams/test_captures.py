@@ -57,7 +57,7 @@ def job(talk: Talk, *messages: Message) -> CaptureJob:
 async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> list[Outcome]:
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-    context = Context(talk.history, talk.people, talk.follower, ContextRules())
+    context = Context(talk.history, talk.people, talk.tracker, ContextRules())
     captures(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
         done.set_result, done.set_exception
     )
@@ -89,7 +89,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
 
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-    slow = Slow(talk.history, talk.people, talk.follower, ContextRules())
+    slow = Slow(talk.history, talk.people, talk.tracker, ContextRules())
     captures(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
     for each in given:
         source.on_next(each)
@@ -203,7 +203,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
 
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-    context = Context(talk.history, talk.people, talk.follower, ContextRules())
+    context = Context(talk.history, talk.people, talk.tracker, ContextRules())
     captures(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
     source.on_next(one)
     source.on_next(two)
@@ -231,7 +231,7 @@ async def test_each_capture_is_told_in_the_log_without_its_text(
 async def test_private_talk_reaches_no_archive(tmp_path: Path) -> None:
     """Pitfall 47."""
     talk = Talk()
-    router = Router(talk.people, talk.history, talk.team, Posts(), talk.follower, Servers({None: RouteRules()}))
+    router = Router(talk.people, talk.history, talk.team, Posts(), talk.tracker, Servers({None: RouteRules()}))
     asked = talk.says(ANN, "my address", place=PRIVATE)
     decision = await router.route(talk.part(talk.says(STAFF, place=PRIVATE, to=asked)))
     assert decision.to is Destination.NOTHING

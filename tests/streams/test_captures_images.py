@@ -66,7 +66,7 @@ class Office:
         self.pending = PendingFolder(self.folder / "pending")
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = Images(work, self.pending, archive.keep_late, lambda _author, _text: False, TICK)
-        context = Context(self.talk.history, self.talk.people, self.talk.follower, ContextRules())
+        context = Context(self.talk.history, self.talk.people, self.talk.tracker, ContextRules())
         stream = captures(self.source, context, archive.keep, Servers({None: images}))
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)
 
@@ -191,7 +191,7 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     archive = RawArchive(tmp_path, Captures())
     source: Subject[CaptureJob] = Subject()
     ends: list[Outcome | Pair] = []
-    context = Context(talk.history, talk.people, talk.follower, ContextRules())
+    context = Context(talk.history, talk.people, talk.tracker, ContextRules())
     done = asyncio.Event()
     captures(source, context, archive.keep).subscribe(ends.append, on_completed=done.set)
     source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked))))

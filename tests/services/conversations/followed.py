@@ -21,7 +21,7 @@ class FollowedChat:
 
     def __init__(self, rules: TrackingRules | None = None) -> None:
         self.talk = Talk()
-        self.follower = ConversationTracker(rules)
+        self.tracker = ConversationTracker(rules)
         self.names: dict[int, int] = {}
         self.found = AssignedConversation(0, None)
 
@@ -41,7 +41,7 @@ class FollowedChat:
 
     def hears(self, message: Message, place: Place = CHANNEL) -> None:
         kind = KINDS.get(message.author.id, AuthorType.COMMUNITY_USER)
-        self.found = self.follower.follow(message, kind, place)
+        self.found = self.tracker.follow(message, kind, place)
         self.names |= dict.fromkeys((message.id, *self.found.moved), self.found.conversation)
 
     def together(self, *messages: Message) -> bool:

@@ -16,7 +16,7 @@ CEM = Author(3, "cem")
 
 
 def context_of(talk: Talk, rules: ContextRules | None = None) -> Context:
-    return Context(talk.history, talk.people, talk.follower, rules or ContextRules())
+    return Context(talk.history, talk.people, talk.tracker, rules or ContextRules())
 
 
 async def replies(talk: Talk, *messages: Message) -> Sequence[Message]:
@@ -76,7 +76,7 @@ async def test_what_a_conversation_replies_to_in_another_one_comes_with_it() -> 
     announced = talk.says(STAFF, "Take version 4.", to=other)
     asked = talk.says(ANN)
     reply = talk.says(ANN, "Does that help me, too?", to=announced)
-    assert talk.follower.conversation_of(reply.id) == asked.id
+    assert talk.tracker.conversation_of(reply.id) == asked.id
     assert await replies(talk, reply) == [other, announced, asked, reply]
 
 
@@ -86,7 +86,7 @@ async def test_the_part_of_a_conversation_that_is_in_a_thread_is_left_to_the_thr
     thread = replace(THREAD, id=starter.id)
     talk.history.meet(thread)
     inside = talk.says(ANN, place=thread)
-    assert talk.follower.conversation_of(inside.id) == starter.id
+    assert talk.tracker.conversation_of(inside.id) == starter.id
     assert await replies(talk, starter) == [starter]
     assert await replies(talk, inside) == [inside]
     assert await context_of(talk).thread(thread) == [starter, inside]
@@ -226,7 +226,7 @@ async def test_what_was_asked_in_private_is_not_captured_with_a_public_answer(se
     question = asked if second else talk.says(ANN, "my address", place=PRIVATE)
     other = talk.says(BEN, "Why?")
     first, more = talk.says(STAFF, "So.", to=other), talk.says(STAFF, "Yours is fine.", to=question)
-    assert talk.follower.conversation_of(more.id) == other.id, "no place is turned to from another"
+    assert talk.tracker.conversation_of(more.id) == other.id, "no place is turned to from another"
     assert await captured(talk, first) == (f"reply_{other.id}", [other, first, more])
 
 

@@ -24,8 +24,8 @@ def test_who_goes_on_without_replying_is_still_in_the_conversation() -> None:
     went_on = chat.says(100, ANN, "It says E7.")
     assert chat.found == (asked.id, Link.HEARD, ())
     assert chat.together(asked, answered, went_on)
-    assert chat.follower.messages_of(asked.id) == (asked.id, answered.id, went_on.id)
-    assert chat.follower.conversation_of(answered.id) == asked.id
+    assert chat.tracker.messages_of(asked.id) == (asked.id, answered.id, went_on.id)
+    assert chat.tracker.conversation_of(answered.id) == asked.id
 
 
 @pytest.mark.parametrize(("seconds", "same"), [(299, True), (300, False)])
@@ -62,7 +62,7 @@ def test_whoever_is_spoken_to_by_a_namesake_has_been_spoken_to() -> None:
 def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken_before() -> None:
     """Pitfall 63."""
     chat = FollowedChat()
-    among = chat.follower.is_among_people
+    among = chat.tracker.is_among_people
     asked = chat.says(0, ANN)
     more = chat.says(10, ANN)
     answered = chat.says(20, BOT, to=asked)
@@ -83,8 +83,8 @@ def test_when_something_was_last_said_in_a_conversation_is_known() -> None:
     chat.says(20, STAFF, to=asked)
     thanks = chat.says(50, ANN)
     chat.says(400, BEN)
-    assert chat.follower.last_said(asked.id) == thanks.at
-    assert chat.follower.last_said(12345) is None
+    assert chat.tracker.last_said(asked.id) == thanks.at
+    assert chat.tracker.last_said(12345) is None
 
 
 def test_the_team_helps_a_user_where_one_has_spoken_before() -> None:
@@ -94,9 +94,9 @@ def test_the_team_helps_a_user_where_one_has_spoken_before() -> None:
     other = chat.says(20, STAFF_TOO, to=announced)
     asked = chat.says(30, ANN, to=announced)
     answered = chat.says(40, STAFF, to=asked)
-    helps = [chat.follower.helps_user(each.id) for each in (announced, more, other, asked, answered)]
+    helps = [chat.tracker.helps_user(each.id) for each in (announced, more, other, asked, answered)]
     assert helps == [False, False, False, False, True]
-    assert not chat.follower.helps_user(12345)
+    assert not chat.tracker.helps_user(12345)
 
 
 def test_the_messages_of_a_conversation_are_told_by_place_where_that_is_asked_for() -> None:
@@ -105,11 +105,11 @@ def test_the_messages_of_a_conversation_are_told_by_place_where_that_is_asked_fo
     thread = replace(THREAD, id=asked.id)
     inside = chat.says(10, STAFF, place=thread)
     more = chat.says(20, ANN)
-    follower = chat.follower
-    assert follower.messages_of(asked.id) == (asked.id, inside.id, more.id)
-    assert follower.messages_of(asked.id, CHANNEL.id) == (asked.id, more.id)
-    assert follower.messages_of(asked.id, thread.id) == (inside.id,)
-    assert follower.messages_of(asked.id, 77) == follower.messages_of(77) == ()
+    tracker = chat.tracker
+    assert tracker.messages_of(asked.id) == (asked.id, inside.id, more.id)
+    assert tracker.messages_of(asked.id, CHANNEL.id) == (asked.id, more.id)
+    assert tracker.messages_of(asked.id, thread.id) == (inside.id,)
+    assert tracker.messages_of(asked.id, 77) == tracker.messages_of(77) == ()
 
 
 def test_whoever_has_no_name_is_not_named_by_who_names_nobody() -> None:
@@ -377,9 +377,9 @@ def test_the_lines_that_lead_to_a_reply_are_moved_to_it() -> None:
     reply = chat.says(1_089, STAFF, "It is E7.", to=asked)
     assert chat.found == (asked.id, Link.REPLY, (first.id, second.id))
     assert chat.together(asked, first, second, reply)
-    assert chat.follower.messages_of(first.id) == ()
-    assert chat.follower.messages_of(asked.id) == (asked.id, first.id, second.id, reply.id)
-    assert chat.follower.conversation_of(first.id) == asked.id
+    assert chat.tracker.messages_of(first.id) == ()
+    assert chat.tracker.messages_of(asked.id) == (asked.id, first.id, second.id, reply.id)
+    assert chat.tracker.conversation_of(first.id) == asked.id
 
 
 def test_a_line_that_seemed_to_answer_a_question_lets_it_wait_again() -> None:
@@ -511,7 +511,7 @@ def test_a_message_that_comes_twice_keeps_its_name_and_changes_nothing() -> None
     chat.says(10, STAFF, to=asked)
     chat.hears(asked)
     assert chat.found == (asked.id, None, ())
-    assert len(chat.follower.messages_of(asked.id)) == 2
+    assert len(chat.tracker.messages_of(asked.id)) == 2
 
 
 def test_two_places_know_nothing_of_each_other() -> None:
@@ -547,7 +547,7 @@ def test_a_line_of_the_team_without_a_word_to_whom_is_tentative() -> None:
     asked = chat.says(0, ANN)
     greeting = chat.says(10, STAFF, "good morning")
     assert chat.together(asked, greeting)
-    assert chat.follower.is_tentative(greeting)
+    assert chat.tracker.is_tentative(greeting)
     reply = chat.says(30, STAFF_TOO, to=asked)
-    assert not chat.follower.is_tentative(reply)
-    assert not chat.follower.is_tentative(asked)
+    assert not chat.tracker.is_tentative(reply)
+    assert not chat.tracker.is_tentative(asked)

@@ -50,8 +50,8 @@ def followed(messages: list[Message]) -> FollowedChat:
 @given(chats())
 def test_every_message_is_in_one_conversation_and_no_other(messages: list[Message]) -> None:
     chat = followed(messages)
-    assert {message_id: chat.follower.conversation_of(message_id) for message_id in chat.names} == chat.names
-    held = [each for name in sorted(set(chat.names.values())) for each in chat.follower.messages_of(name)]
+    assert {message_id: chat.tracker.conversation_of(message_id) for message_id in chat.names} == chat.names
+    held = [each for name in sorted(set(chat.names.values())) for each in chat.tracker.messages_of(name)]
     assert sorted(held) == sorted(chat.names) == [message.id for message in messages]
     kinds = {each.id: KINDS.get(each.author.id, AuthorType.COMMUNITY_USER) for each in messages}
     captured = [each for ids in taught(chat.names, kinds).values() for each in ids]
@@ -74,7 +74,7 @@ def test_what_comes_later_changes_no_name_but_of_the_lines_that_led_to_a_reply(m
     chat, names = FollowedChat(), dict[int, int]()
     for message in messages:
         chat.hears(message, PLACES[message.channel_id])
-        changed = {each for each, name in names.items() if chat.follower.conversation_of(each) != name}
+        changed = {each for each, name in names.items() if chat.tracker.conversation_of(each) != name}
         assert changed == set(chat.found.moved)
         earlier = [each for each in messages if each.id in changed]
         assert all(each.author == message.author and message.at - each.at < 8 * 60 for each in earlier)
@@ -112,7 +112,7 @@ def test_memory_is_bounded_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     }
     for what, most in kept.items():
         monkeypatch.setattr(tracking, f"KEPT_{what}", most)
-    follower, sizes = ConversationTracker(), list[int]()
+    tracker, sizes = ConversationTracker(), list[int]()
     talk, last = Talk(), None
     for second in range(3_000):
         author = (ANN, STAFF, Author(1_000 + second, f"n{second}"))[second % 3]
@@ -120,7 +120,7 @@ def test_memory_is_bounded_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         text = f"word{second} x{second % 7}"
         message = talk.says(author, text, second=second, place=place, to=last if second % 2 else None, unheard=True)
         last = message
-        follower.follow(message, KINDS.get(author.id, AuthorType.COMMUNITY_USER), place)
+        tracker.follow(message, KINDS.get(author.id, AuthorType.COMMUNITY_USER), place)
         if second >= 2_000 and not second % 100:
-            sizes.append(len(pickle.dumps(follower)))
+            sizes.append(len(pickle.dumps(tracker)))
     assert max(sizes) < 1.05 * min(sizes)
