@@ -151,7 +151,8 @@ def screen(
         author_type = people.type_of(message.author, history.guild_of(message))
         unwanted = reason_to_ignore(message, author_type)
         # Those who opted out take part in the conversation all the same.
-        if author_type is AuthorType.TEAM_MEMBER and unwanted in {None, Reason.OPTED_OUT}:
+        answers = author_type is AuthorType.TEAM_MEMBER and tracker.kind_of(message.id).needs_question
+        if answers and unwanted in {None, Reason.OPTED_OUT}:
             team.observe(message)
             in_flight.team_posted(message, answered_by(message))
         if unwanted is not None:
@@ -161,8 +162,7 @@ def screen(
 
     def answered_by(message: Message) -> Sequence[int]:
         """The conversation that a team member goes on with; none where that is not yet sure ("good morning")."""
-        conversation_id = None if tracker.is_tentative(message) else tracker.conversation_of(message.id)
-        return () if conversation_id is None else tracker.messages_of(conversation_id)
+        return () if tracker.is_tentative(message) else tracker.messages_of(tracker.conversation_of(message.id))
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:

@@ -19,7 +19,7 @@ from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened
-from services.conversations import History, InFlight, People, Seen, TypingTracker
+from services.conversations import ConversationTracker, History, InFlight, People, Seen, TypingTracker
 from services.discord import render
 from services.search import looks_finished
 from services.telemetry import about_message
@@ -77,10 +77,14 @@ class WindowRules:
 
 
 def batches(
-    screened: Observable[Screened], typists: TypingTracker, rules: WindowRules, gauge: Gauge | None
+    screened: Observable[Screened],
+    tracker: ConversationTracker,
+    typists: TypingTracker,
+    rules: WindowRules,
+    gauge: Gauge | None,
 ) -> Observable[Batch]:
-    """Collect each person's messages in one place until they fall quiet, or are very many; typing does not count as
-    quiet.
+    """Collect each person's messages in one place until they fall quiet, are very many, or one is of a kind that does
+    not settle; typing does not count as quiet.
 
     screened --m1-m2-----m3-k-k-----------|      k = Keep: the author is typing
     batches  ----------B1------------B2---|      B1 = [m1, m2]
@@ -93,7 +97,8 @@ def batches(
         return (item,) if isinstance(item, Posted | Amend | Keep) else ()
 
     def quiet_seconds(window: Sequence[Posted]) -> float:
-        if len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS:
+        is_full = len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS
+        if is_full or not tracker.kind_of(window[-1].message.id).settles:
             return 0.0
         finished = typists.tells(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
         return min(rules.settle, rules.quiet) if finished else rules.quiet

@@ -34,11 +34,12 @@ from reactivex import Observable
 from reactivex.subject import Subject
 
 from dataflow import fork, only, supervised
+from model.batches import Part
 from model.events import Event, Posted, Reaction
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators.inferred_votes import inferred_votes
 from operators.route import cut, route
-from operators.screen import follow, screen
+from operators.screen import Screened, follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers, unfinished
@@ -49,6 +50,17 @@ from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
 NO_REMOTE_CAPTURES: Observable[Capture] = rx.empty()
+
+
+def incoming(
+    events: Observable[Event], s: Services, rules: Rules
+) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
+    """The events, the screened messages and the parts, each for any number of branches: an import begins so too."""
+    follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
+    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
+    screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
+    batched = batches(screened, s.tracker, s.typists, rules.window, s.gauge)
+    return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
 
 
 def graph(
@@ -64,12 +76,8 @@ def graph(
     `remote_captures`: what was captured elsewhere, and is to be kept here.
     """
     s = services
-    follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
-    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
-    screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
-    batched = batches(screened, s.typists, rules.window, s.gauge)
-    parts = batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight))
-    routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("parts"))
+    events, screened, parts = incoming(events, s, rules)
+    routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(routed.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))

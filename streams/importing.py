@@ -2,7 +2,7 @@
 
        recordings | exports
                │ events
-  observed, followed, screened, batched and cut as in streams/graph.py
+               │ streams/graph.py: incoming
       ┌────────┴─────────┐
 community_user      team_member
       │ ignored          │ routed
@@ -24,11 +24,11 @@ from model.batches import Part
 from model.events import Event
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from operators.route import cut, ignored, route
-from operators.screen import follow, screen
+from operators.route import ignored, route
 from services.assistant import CaptureJob
 from streams.captures import captures
-from streams.conversations import batches, observed, released
+from streams.conversations import released
+from streams.graph import incoming
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -37,13 +37,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     stored; every message comes out in one `Result`.
     """
     s = services
-    screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
-        follow(s.tracker, s.people, s.history, rules.screen.withheld),
-        screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen),
-        fork("screen"),
-    )
-    spoken = batches(screened, s.typists, rules.window, s.gauge)
-    parts = spoken.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
+    _, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(
         ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )

@@ -17,7 +17,7 @@ from dataflow import Keep
 from model.batches import Batch, Key
 from model.events import Posted, Typing
 from model.servers import Servers
-from services.conversations import TYPING_SECONDS, People, TeamIds, TypingTracker
+from services.conversations import TYPING_SECONDS, ConversationTracker, People, TeamIds, TypingTracker
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 from streams.conversations import WindowRules, batches
@@ -55,7 +55,7 @@ def batched(events: Iterable[Posted | Typing], rules: WindowRules) -> list[Batch
             list[Batch](),
             TypingTracker(People(Servers({None: TeamIds()}), None)),
         )
-        batches(source, typists, rules, None).subscribe(got.append)
+        batches(source, ConversationTracker(), typists, rules, None).subscribe(got.append)
         for event in in_order:
             await asyncio.sleep(event.at - asyncio.get_running_loop().time())
             if isinstance(event, Typing):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from model.batches import Part
-from model.conversation_ids import ConversationKind
+from model.conversation_ids import REPLY, THREAD
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
@@ -58,8 +58,7 @@ class Context:
         # As a rule one: a part is of one conversation in one place.
         conversations = {(self._tracker.conversation_of(each.id), each.channel_id): None for each in found.values()}
         for conversation_id, place_id in conversations:
-            ids = () if conversation_id is None else self._tracker.messages_of(conversation_id, place_id)
-            for message_id in ids:
+            for message_id in self._tracker.messages_of(conversation_id, place_id):
                 if message_id not in found:
                     followed = await self._history.message(place_id, message_id)
                     if followed is not None:
@@ -68,14 +67,17 @@ class Context:
         return self._in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
-        """Return what is captured of a team member's part: the id of the conversation (`ConversationKind` says of which
-        message or place), and its messages in order of id.
+        """Return what is captured of a team member's part: the id of the conversation (`KINDS` says of which message or
+        place), and its messages in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
         The part is as it was when its window closed: later edits have no effect. A community user's text is taken as it
         was when the team answered. Otherwise a later edit could change the question above the answer.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
+        kind = self._tracker.kind_of(part.last.id)
+        if kind.opening:
+            return kind.make(part.last.id), part.messages
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
         messages = {
             each.id: each
@@ -85,14 +87,14 @@ class Context:
         }
         messages |= {each.id: each for each in part.messages}
         whole = await self._as_answered([messages[message_id] for message_id in sorted(messages)])
-        if place.is_thread and conversation_id in {None, place.id, self._tracker.conversation_of(place.id)}:
-            return ConversationKind.THREAD.make(place.id), whole
+        if kind is THREAD or (place.is_thread and conversation_id is None):
+            return THREAD.make(place.id), whole
         first = part.messages[0].id if conversation_id is None else conversation_id
         while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
             if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
                 break
             first = reply.message_id
-        return ConversationKind.REPLY.make(first), whole
+        return REPLY.make(first), whole
 
     async def _as_answered(self, messages: Sequence[Message]) -> Sequence[Message]:
         found: list[Message] = []
@@ -138,7 +140,7 @@ class Context:
         """Return the text of a message: trimmed, mentions as names, a placeholder for each attachment, secrets
         removed.
         """
-        text = render(message, self._history.names)
+        text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
         return text if self._rules.redact is None else self._rules.redact(text)
 
     async def conversation(

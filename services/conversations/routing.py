@@ -104,6 +104,9 @@ class PartFacts:
         """True if the part continues a conversation with a community user without being a reply."""
         return self.target is None and self.router.tracker.helps_user(self.part.messages[0].id)
 
+    async def counts_by_itself(self) -> bool:
+        return not self.router.tracker.kind_of(self.part.last.id).needs_question
+
     async def team_is_answering(self) -> bool:
         place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
         if not self.part.place.is_thread:
@@ -114,9 +117,11 @@ class PartFacts:
         return await self._has_posted(TEAM, after=max(own, default=0))
 
     async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
-        """True if somebody of this type has posted in the part's thread after a message of it."""
+        """True if somebody of this type has asked or answered in the part's thread after a message of it."""
+        kind_of = self.router.tracker.kind_of
         for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
-            if message.id > after and not message.is_system and await self._type_of(message) is kind:
+            counts = message.id > after and not message.is_system and kind_of(message.id).needs_question
+            if counts and await self._type_of(message) is kind:
                 return True
         return False
 
@@ -143,6 +148,7 @@ TABLE: tuple[Row, ...] = (
     (USER, POST, PartFacts.is_own_post_without_team, ANSWER),
     (USER, THREAD, None, NOTHING),
     (TEAM, ANY, PartFacts.is_private, NOTHING),
+    (TEAM, ANY, PartFacts.counts_by_itself, CAPTURE),
     (TEAM, ANY, PartFacts.replies_to_user, CAPTURE),
     (TEAM, THREAD, PartFacts.helps_in_thread, CAPTURE),
     (TEAM, CHANNEL, PartFacts.helps_user, CAPTURE),

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from model.batches import Key
 from model.bounded import Bounded
+from model.conversation_ids import KINDS, REPLY, THREAD, ConversationKind
 from model.messages import AuthorType, Message, Place
 from services.search import terms
 
@@ -262,6 +263,7 @@ class ConversationMemory:
         self.people = Bounded[Key, PersonState](KEPT_PEOPLE)
         self.names = Bounded[tuple[int, str], int](KEPT_PEOPLE)
         self.place_states = Bounded[int, PlaceState](KEPT_PLACES)
+        self.kinds = Bounded[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
 
     def place_state(self, place_id: int) -> PlaceState:
         return self.place_states.touch(place_id, PlaceState)
@@ -410,11 +412,16 @@ class ConversationTracker:
         known = self._memory.messages.get(message_id)
         return None if known is None else known.conversation
 
-    def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
-        """Return the newest message ids of a conversation, in order of id; with `place_id`, only those in that
-        place.
-        """
-        state = self._memory.conversations.get(conversation)
+    def kind_of(self, message_id: int) -> ConversationKind:
+        """Return the kind of a message's conversation; `REPLY` if the message is unknown or was dropped from memory."""
+        known = self._memory.messages.get(message_id)
+        # A thread has the id of the message that it was opened on.
+        by_thread = known is not None and known.conversation in {known.place_id, self.conversation_of(known.place_id)}
+        return self._memory.kinds.get(message_id, THREAD if by_thread else REPLY)
+
+    def messages_of(self, conversation: int | None, place_id: int | None = None) -> Sequence[int]:
+        """Return the ids of a conversation's newest messages, in order; with `place_id`, only of those in that place."""
+        state = None if conversation is None else self._memory.conversations.get(conversation)
         ids = () if state is None else tuple(state.message_ids)
         if place_id is None:
             return ids
@@ -425,9 +432,8 @@ class ConversationTracker:
         """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
         dropped from memory.
         """
-        conversation_id = self.conversation_of(message_id)
-        state = None if conversation_id is None else self._memory.conversations.get(conversation_id)
-        last = None if state is None or not state.message_ids else self._memory.messages.get(state.message_ids[-1])
+        ids = self.messages_of(self.conversation_of(message_id))
+        last = self._memory.messages.get(ids[-1]) if ids else None
         return None if last is None else last.at
 
     def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
@@ -452,8 +458,7 @@ class ConversationTracker:
 
     def _before(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
         """Return the earlier messages in a message's conversation, those after `since_id`."""
-        conversation_id = self.conversation_of(message_id)
-        ids = () if conversation_id is None else self.messages_of(conversation_id)
+        ids = self.messages_of(self.conversation_of(message_id))
         known = (self._memory.messages.get(each) for each in ids if since_id < each < message_id)
         return (each for each in known if each is not None)
 
@@ -466,6 +471,12 @@ class ConversationTracker:
         known = self.conversation_of(message.id)
         if known is not None:
             return AssignedConversation(known, None)
+        kind = next((kind for kind in KINDS if kind.opening and message.text.startswith(kind.opening)), None)
+        if kind is not None and author_type is TEAM:
+            alone = KnownMessage(message.id, place.id, message.author.id, author_type, message.at)
+            self._memory.messages.add(message.id, alone)
+            self._memory.kinds[message.id] = kind
+            return AssignedConversation(message.id, Link.BEGUN)
         new = _Unassigned(
             message,
             author_type,
@@ -584,15 +595,12 @@ class ConversationTracker:
         author.leading = ()
         if new.author_type is not TEAM:
             return ()
-        match link:
-            case Link.REPLY | Link.NAMED:
-                return tuple(each for each in led if self._memory.move(each, conversation, new.place.id))
-            case Link.OWN if led:
-                author.leading = (*led, new.message.id)[-_MOST_LEADING:]
-            case Link.BEGUN | Link.WAITING | Link.THREAD:
-                author.leading = (new.message.id,)
-            case _:
-                pass
+        if link in {Link.REPLY, Link.NAMED}:
+            return tuple(each for each in led if self._memory.move(each, conversation, new.place.id))
+        if link in {Link.BEGUN, Link.WAITING, Link.THREAD}:
+            author.leading = (new.message.id,)
+        elif link is Link.OWN and led:
+            author.leading = (*led, new.message.id)[-_MOST_LEADING:]
         return ()
 
     def _remember(self, new: _Unassigned, conversation: int) -> None:

@@ -140,7 +140,7 @@ class Pair:
 
     Attributes:
         timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
-        conversation_id: of a `ConversationKind`.
+        conversation_id: of one of `KINDS`.
         message_ids, author_ids, turns: one each for every message, in the same order.
         key: the instant of its id, by which pairs are told apart and ordered.
     """

@@ -21,7 +21,7 @@ from clock import from_rfc3339, rfc3339
 from model.batches import Part
 from model.bounded import Bounded
 from model.conversation_ids import PATTERN as CONVERSATION_ID
-from model.conversation_ids import ConversationKind, kind_of
+from model.conversation_ids import REPLY, ConversationKind, kind_of
 from model.conversations import Image
 from model.messages import Attachment, Message, discord_address, snowflake_time
 from model.words import encodable
@@ -358,7 +358,7 @@ def parse_pending(data: bytes) -> PendingCapture:
             images[picture] = Image(file.filename, each.media_type, content)
     if rest:
         raise DamagedCapture("there is more in it than was stored")
-    conversation_id = head.conversation_id or ConversationKind.REPLY.make(head.continues or said[0].message_id)
+    conversation_id = head.conversation_id or REPLY.make(head.continues or said[0].message_id)
     return PendingCapture(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 

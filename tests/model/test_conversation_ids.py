@@ -7,7 +7,7 @@ import re
 import pytest
 
 from model.batches import Part
-from model.conversation_ids import FORMS, ConversationKind, kind_of
+from model.conversation_ids import FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
 from sinks.archive import beside
@@ -31,7 +31,7 @@ def pair(conversation_id: str, stamp: str, *said: CapturedMessage) -> Pair:
 
 
 @pytest.mark.parametrize("number", [0, 1, 10**19, LONG])
-@pytest.mark.parametrize("kind", ConversationKind)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over(
     kind: ConversationKind, number: int
 ) -> None:
@@ -50,7 +50,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
     assert (handed.part.number, handed.part.message_ids) == (4, PART.message_ids)
 
 
-@pytest.mark.parametrize("kind", ConversationKind)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(kind: ConversationKind) -> None:
     name, other = kind.make(50), kind.make(60)
     known = Captures([pair(name, STAMP, ASKED, ANSWERED)])
@@ -76,5 +76,5 @@ def test_what_is_no_id_is_refused_everywhere(name: str) -> None:
 
 
 def test_no_kind_begins_like_another() -> None:
-    prefixes = [kind.prefix for kind in ConversationKind]
+    prefixes = [kind.prefix for kind in KINDS]
     assert [each for each in prefixes if sum(other.startswith(each) for other in prefixes) > 1] == []

@@ -13,7 +13,7 @@ import pytest
 from reactivex.subject import Subject
 
 from clock import now, rfc3339
-from model.conversation_ids import ConversationKind
+from model.conversation_ids import REPLY
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
@@ -444,7 +444,7 @@ async def test_a_conversation_is_taken_up_when_it_has_been_quiet(tmp_path: Path)
 
 
 async def test_a_kind_that_does_not_settle_is_taken_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConversationKind.REPLY, "settles", False)
+    monkeypatch.setitem(vars(REPLY), "settles", False)
     team = settling(tmp_path)
     await at_noon(60)
     await team.hears(said(0, 1))

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.evaluation.taught import taught, teaches
+from model.conversation_ids import KINDS, REPLY, ConversationKind
+from model.conversation_ids import THREAD as THREAD_KIND
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations import tracking
 from services.conversations.tracking import ConversationTracker, Link
@@ -551,3 +553,28 @@ def test_a_line_of_the_team_without_a_word_to_whom_is_tentative() -> None:
     reply = chat.says(30, STAFF_TOO, to=asked)
     assert not chat.tracker.is_tentative(reply)
     assert not chat.tracker.is_tentative(asked)
+
+
+def test_the_kind_of_a_conversation_is_told_by_its_place() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    thread = replace(THREAD, id=asked.id)
+    inside, other = chat.says(10, STAFF, place=thread), chat.says(20, BEN, "And mine?", place=thread)
+    kinds = [chat.tracker.kind_of(message_id) for message_id in (asked.id, inside.id, other.id, 12345)]
+    assert kinds == [REPLY, THREAD_KIND, REPLY, REPLY]
+
+
+@pytest.mark.parametrize("place", [CHANNEL, THREAD])
+def test_a_message_with_the_opening_of_a_kind_is_a_conversation_by_itself(
+    monkeypatch: pytest.MonkeyPatch, place: Place
+) -> None:
+    tip = ConversationKind(prefix="tip_", opening="!tip ")
+    monkeypatch.setattr(tracking, "KINDS", (*KINDS, tip))
+    chat = FollowedChat()
+    asked = chat.says(0, ANN, "!tip or not?", place=place)
+    looking = chat.says(10, STAFF, "let me look", to=asked, place=place)
+    told = chat.says(20, STAFF, "!tip It is the fuse.", to=asked, place=place)
+    went_on = [chat.says(30, ANN, "It says E7.", place=place), chat.says(40, STAFF, "The fuse.", place=place)]
+    assert chat.together(asked, looking, *went_on)
+    assert chat.tracker.conversation_of(told.id) == told.id
+    assert [each.id for each in (asked, told, *went_on) if chat.tracker.kind_of(each.id) is tip] == [told.id]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.conversation_ids import ConversationKind
+from model.conversation_ids import REPLY
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
@@ -232,7 +232,7 @@ async def test_a_kind_that_needs_no_question_is_filed_named_and_quoted_by_what_t
     text = Topic("net", (forgotten,)).text
     assert [section.quotable for section in read_topic(text).sections] == [False]
 
-    monkeypatch.setattr(ConversationKind.REPLY, "needs_question", False)
+    monkeypatch.setitem(vars(REPLY), "needs_question", False)
     assert is_exchange(note.kind, note.turns)
     shelf = Shelf()
     name = await shelf.files(note)
