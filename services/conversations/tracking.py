@@ -420,7 +420,7 @@ class ConversationTracker:
         return self._memory.kinds.get(message_id, THREAD if by_thread else REPLY)
 
     def messages_of(self, conversation: int | None, place_id: int | None = None) -> Sequence[int]:
-        """Return the ids of a conversation's newest messages, in order; with `place_id`, only of those in that place."""
+        """Return a conversation's newest message ids, in order; with `place_id`, only those in that place."""
         state = None if conversation is None else self._memory.conversations.get(conversation)
         ids = () if state is None else tuple(state.message_ids)
         if place_id is None:
