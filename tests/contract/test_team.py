@@ -31,8 +31,8 @@ async def test_what_counts_by_itself_is_captured_at_once_and_is_no_answer(
         monkeypatch.setitem(vars(kind), trait, value)
     world = await World.begin(tmp_path)
     place_id = world.opens(thread(500)).id if in_thread else HELP
-    asked = world.says(ANNA, "Why does the importer skip my camera?", where=place_id)
-    told = world.says(TESS, "!tip Cameras are listed in cameras.md.", to=asked, where=place_id)
+    world.says(ANNA, "Why does the importer skip my camera?", where=place_id)
+    told = world.says(TESS, "!tip Cameras are listed in cameras.md.", where=place_id)
     await world.wait(1)
     assert world.story == ["captured"]
     assert [(each.conversation_id, each.said[0].turn.text) for each in world.captures] == [
