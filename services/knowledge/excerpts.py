@@ -12,7 +12,7 @@ from itertools import groupby
 from services.knowledge.library import Source, bare_name
 from services.knowledge.library_search import Search, article_of
 from services.knowledge.pair_blocks import MARKER, block_texts
-from services.search import Passage, passages, ranked
+from services.search import Passage, passages, rank
 from services.search.text import Article, is_html
 from services.storage import in_thread
 
@@ -172,7 +172,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     pairs = [f"{_PAIR}{pair}\n" for pair in block_texts(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
-    for place in ranked(pairs, query):
+    for place in rank(pairs, query):
         if len(pairs[place]) <= left:
             chosen.add(place)
             left -= len(pairs[place])
