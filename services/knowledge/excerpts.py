@@ -107,8 +107,8 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     """
     given = [0] * len(sizes)
     left = room
-    for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        given[at] = min(sizes[at], left // (len(sizes) - rank))
+    for number, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        given[at] = min(sizes[at], left // (len(sizes) - number))
         left -= given[at]
     return given
 

@@ -20,7 +20,7 @@ Positions = NDArray[np.int64]
 K1, B = 1.2, 0.75
 """The usual values (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
 IMAGINED_TEXTS = 12
-"""Texts without any of the words that are added to the count of real ones: in a small library every word is in a large
+"""Texts without any of the words, added to the count of real ones: in a small library every word is in a large
 share of the texts, and would weigh next to nothing.
 """
 
@@ -81,7 +81,7 @@ _MOST_TERMS = 64
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
-    """Return the positions of all `texts`, the best_positions for `query` first; on a tie the earlier one. Blocking: about a
+    """Return the positions of all `texts`, the best for `query` first; on a tie the earlier one. Blocking: about a
     megabyte of text a second.
     """
     if not texts:

@@ -12,7 +12,7 @@ from services.search.text.article import Article
 from services.search.text.markdown import read_web_text
 
 _MAX_ELEMENTS = 50_000
-"""Of a page with more, the whole text is taken: trafilatura needs seconds for so many, minutes for four times as many."""
+"""Of a larger page the whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
 
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
