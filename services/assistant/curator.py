@@ -15,7 +15,7 @@ from services.assistant.citations import clean_id, resolve_conversations, resolv
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS, turn_label
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
-from services.search import ranked
+from services.search import rank
 from services.storage import in_thread
 from services.team import By, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
 
@@ -156,7 +156,7 @@ def _most_alike(index: Sequence[IndexEntry], pair: Pair, most: int) -> list[Inde
     """The topics that resemble a pair most, in the order of the index; blocking."""
     if len(index) <= most:
         return list(index)
-    order = ranked([f"{entry.id} {entry.description}" for entry in index], _text(pair))
+    order = rank([f"{entry.id} {entry.description}" for entry in index], _text(pair))
     return [index[place] for place in sorted(order[:most])]
 
 
@@ -167,7 +167,7 @@ def _nearest(held: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
         return list(held)
     kept: list[int] = []
     room = max_chars
-    for place in ranked(texts, _text(pair)):
+    for place in rank(texts, _text(pair)):
         if len(texts[place]) <= room:
             kept.append(place)
             room -= len(texts[place])

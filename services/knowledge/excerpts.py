@@ -12,7 +12,7 @@ from itertools import groupby
 from services.knowledge.library import Source, bare_name
 from services.knowledge.library_search import Search, article_of
 from services.knowledge.pair_blocks import MARKER, block_texts
-from services.search import Passage, passages, ranked
+from services.search import Passage, passages, rank
 from services.search.text import Article, is_html
 from services.storage import in_thread
 
@@ -107,8 +107,8 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     """
     given = [0] * len(sizes)
     left = room
-    for rank, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        given[at] = min(sizes[at], left // (len(sizes) - rank))
+    for number, at in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        given[at] = min(sizes[at], left // (len(sizes) - number))
         left -= given[at]
     return given
 
@@ -172,7 +172,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     pairs = [f"{_PAIR}{pair}\n" for pair in block_texts(topic.removesuffix("\n")) if pair]
     chosen: set[int] = set()
     left = room
-    for place in ranked(pairs, query):
+    for place in rank(pairs, query):
         if len(pairs[place]) <= left:
             chosen.add(place)
             left -= len(pairs[place])

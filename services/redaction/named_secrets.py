@@ -1,6 +1,4 @@
-"""Finds secrets that follow their names in plain text, code and configuration: which names mark a value as a secret,
-and which values are none.
-"""
+"""Finds secrets that follow their names in plain text, code and configuration."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ NAMES = (
     rf"|passwords|passwds|credentials|(?:api|access|secret){_OF}keys|(?:auth|access){_OF}tokens)"
     r"|(?:(?<![A-Za-z])(?i:pass)|(?<=[a-z])Pass))"
 )
-"""The end of such a name: `DB_PASSWORD`, `secretKey`, `db.pass`. It has no capturing groups."""
+"""The end of a name that marks a secret: `DB_PASSWORD`, `secretKey`, `db.pass`. It has no capturing groups."""
 PLACEHOLDER = (
     r"(?:<[^<>\n]{0,60}>|\$\{|\{\{|\[redacted: "
     r"|(?:\$[A-Z_]++|\*++|(?i:null|none|true|false|replace_me))(?![^\s,;)\]}\"'`]))"
 )
-"""What documentation writes in the place of a value: hiding it would spoil answers."""
+"""Written in the place of a value, in documentation: hiding it would spoil answers."""
 
 is_placeholder = re.compile(PLACEHOLDER).match
 is_count = re.compile(
@@ -42,97 +40,97 @@ is_word = re.compile(
 """In lower case, up to three joined: `granted.`, `dead-code`."""
 is_constant = re.compile(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
 is_ambiguous = re.compile(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
-"""Of a name: counts and steps are called so as well."""
+"""Counts and steps have such names as well."""
 
-_secret = re.compile(rf"{NAMES}$").search
-_no_pass = re.compile(
+_ends_with_secret = re.compile(rf"{NAMES}$").search
+_is_other_pass = re.compile(
     r"(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached|low|high|band|all|first|second|last|multi|single|one|two|num|test|by)"
     r"[._ -]?pass$",
     re.IGNORECASE,
 ).search
-_plural = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE).search
-_counted = re.compile(r"(?i:max|min|num|total|limit|count)(?i:imum|ber)?(?:[._ -]|(?=[A-Z][a-z]))").match
-_parsed = re.compile(
+_is_plural = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE).search
+_begins_with_count = re.compile(r"(?i:max|min|num|total|limit|count)(?i:imum|ber)?(?:[._ -]|(?=[A-Z][a-z]))").match
+_is_parser_token = re.compile(
     r"(?:^|[^a-z])(?:unexpected|invalid|illegal|unknown|unrecogni[sz]ed|missing|expected|bad|wrong|unmatched|stray"
     r"|unterminated|reserved|next|current|previous|first|last)[ _]token$",
     re.IGNORECASE,
 ).search
-_describes = re.compile(
+_is_description = re.compile(
     r"(?:secret[._ -]?name|type|kind|format|title|description|enabled|required|optional"
     r"|(?:default)?[._ -]?mode|algorithm|count"
     r"|(?:min|max)[\w.-]*|[\w.-]*(?:length|ttl|lifetime|expir[a-z]*(?:[._ -]?(?:in|at|on))?|rotation[\w.-]*))",
     re.IGNORECASE,
 ).fullmatch
-_NAMELESS = frozenset({"value", "default", "plain", "raw"})
-"""Keys that do not say what they hold: the key above them does."""
-_element = re.compile(r"([^()]*)\(([^()]*)\)?").fullmatch
-_SWITCHES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~", "include", "omit"})
-_file = re.compile(
+_NEUTRAL_NAMES = frozenset({"value", "default", "plain", "raw"})
+"""Keys whose values are named by the key above."""
+_split_element = re.compile(r"([^()]*)\(([^()]*)\)?").fullmatch
+_SWITCH_VALUES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~", "include", "omit"})
+_is_file = re.compile(
     r"(?:file:|[A-Za-z]:[\\/]|~?\.{0,2}/)?(?:[\w.@-]+[\\/])*[\w@-][\w.@-]*"
     r"\.(?:pem|key|crt|cer|p12|pfx|jks|jwk|gpg|asc|pub|json|txt|ya?ml|env|conf)"
     r"|(?:/(?:etc|run|var|home|usr|opt|mnt|root|secrets|vault)/)[\w./@-]+"
 ).fullmatch
-_random = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
+_has_letters_and_digits = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
 _LONG_WORD_CHARS = 20
-_LONGEST_NAME = 200
+_MAX_NAME_CHARS = 200
 
 
 def names_secret(name: str) -> bool:
-    return bool(_secret(name)) and not _no_pass(name)
+    return bool(_ends_with_secret(name)) and not _is_other_pass(name)
 
 
 def names_many(name: str) -> bool:
-    """True if `name` is that of a list of secrets, or of a list of their names."""
-    return bool(_plural(name)) and not names_secret(name)
+    """Return True for the name of a list of secrets, or of a list of their names."""
+    return bool(_is_plural(name)) and not names_secret(name)
 
 
-def describes(name: str) -> bool:
-    """True if a value with this name describes a secret and is none itself, like `ttl`."""
-    return len(name) <= _LONGEST_NAME and bool(_describes(name)) and not names_secret(name)
+def describes_secret(name: str) -> bool:
+    """Return True if a value with this name describes a secret and is none itself, like `ttl`."""
+    return len(name) <= _MAX_NAME_CHARS and bool(_is_description(name)) and not names_secret(name)
 
 
 def is_secret(name: str, value: str) -> bool:
-    """True if `name` marks `value` as a secret, and `value` is not an ordinary one for such a name."""
+    """Return True if `name` marks `value` as a secret, and `value` is not an ordinary one for such a name."""
     if names_many(name):
         return _looks_random(value, 16)
-    ordinary = value.lower() in _SWITCHES or _file(value) or (value.isdecimal() and _counted(name))
+    ordinary = value.lower() in _SWITCH_VALUES or _is_file(value) or (value.isdecimal() and _begins_with_count(name))
     # The token that a parser reports is part of its input.
-    return names_secret(name) and not ordinary and (not _parsed(name) or _looks_random(value, 8))
+    return names_secret(name) and not ordinary and (not _is_parser_token(name) or _looks_random(value, 8))
 
 
 def leads_to_secret(path: Path, value: str) -> bool:
-    """True if a key in `path` marks `value` as a secret. Everything below such a key is one, except descriptions."""
+    """Return True if a key in `path` marks `value` as a secret: everything below such a key, but descriptions."""
     names = [part for part in reversed(path) if not part.startswith("[")]
-    near = 2 if names and names[0].lower() in _NAMELESS else 1
+    near = 2 if names and names[0].lower() in _NEUTRAL_NAMES else 1
     forms = [form for name in names[:near] for form in _names_in(name)]
-    if names and not describes(names[0]):
+    if names and not describes_secret(names[0]):
         forms += [form for name in names[near:] for form in _names_in(name) if names_secret(form) and form != value]
     return any(is_secret(form, value) and not (is_ambiguous(form) and is_number(value)) for form in forms)
 
 
 def _names_in(name: str) -> tuple[str, ...]:
     """Return both names in an element like `property(db.password)`."""
-    found = _element(name)
+    found = _split_element(name)
     return found.groups() if found else (name,)
 
 
 def _looks_random(value: str, chars: int) -> bool:
-    """True if `value` has at least `chars` characters and looks generated, not chosen as a name."""
+    """Return True if `value` has at least `chars` characters and looks generated, not chosen as a name."""
     mixed = value.isascii() and value.isalnum() and not value.islower() and not value.isupper()
-    return (len(value) >= chars and bool(_random(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)
+    return (len(value) >= chars and bool(_has_letters_and_digits(value))) or (len(value) >= _LONG_WORD_CHARS and mixed)
 
 
 # Long runs of alternatives
 
 PIECES = 500
-"""How often the pattern of a run repeats its alternatives."""
+"""Repetitions in one match of a run's pattern."""
 
 
-def run_of(pieces: str) -> re.Pattern[str]:
+def compile_run(pieces: str) -> re.Pattern[str]:
     """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for `end_of_run`.
 
-    The number is bounded because such a pattern keeps a state for each piece that it has matched, some hundred bytes
-    for a character, even where it cannot backtrack. `end_of_run` matches again from where a match ended.
+    The number is bounded because `re` keeps some hundred bytes for each piece that it has matched, even where it cannot
+    backtrack. `end_of_run` matches again from the end of a match.
     """
     return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
 
@@ -157,8 +155,8 @@ _SIGN = (
     r"(?i:str|string|bytes|SecretStr|Final)\]?(?:[ \t]?\|[ \t]?(?:None|null|undefined))?[ \t]{0,9}=(?!=)"
     r"|===?|=>|:=|[=:])[ \t]{0,20}"
 )
-# From the last character of a name on: signs are rarer than characters that a name could begin with.
-_GIVEN = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
+# Begins with the last character of a name: signs are rarer than characters that a name could begin with.
+_ASSIGNMENT = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
 _NAME = re.compile(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
 _NAME_CHARS = 32
 """More than the longest of `NAMES` has."""
@@ -166,8 +164,8 @@ _NEXT_NAME = re.compile(rf"{NAMES}{_SIGN}")
 _WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+ )?[\w.-]*$")
 _BEFORE_CHARS = 40
 
-# What is said about a secret in front of its name and behind the colon: `Wrong password: 3 attempts left`.
-_JUDGED = re.compile(
+# Remarks in front of a name and behind its colon, as in `Wrong password: 3 attempts left`, where no secret follows.
+_REMARK = re.compile(
     r"\b(?:wrong|invalid|incorrect|bad|expired|unexpected|access|missing|unknown|illegal|revoked|rejected|refused|denied"
     r"|malformed|mismatched|unsupported|weak|old|stale|outdated|duplicate|empty|blocked|forgotten|failed)"
     r"[ ](?:[a-z]{1,20}[ ])?[a-z]+(?:[ ]key)?$",
@@ -181,36 +179,37 @@ _STATUS = re.compile(
 )
 
 _QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
-_TO_QUOTE = {
-    **{quote: run_of(rf"[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}]") for quote in "\"'`"},
-    **{f"\\{quote}": run_of(rf"[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}]") for quote in "\"'`"},
+_UNTIL_QUOTE = {
+    **{quote: compile_run(rf"[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}]") for quote in "\"'`"},
+    **{f"\\{quote}": compile_run(rf"[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}]") for quote in "\"'`"},
 }
-_LONGEST_TRIPLE = 20_000
+_MAX_TRIPLE_QUOTED_CHARS = 20_000
 _BARE = re.compile(r"[^\s\"'`&]+")
-# In a comment or a script; no name looks like it.
+# In a comment or a script.
 _BARE_IN_CODE = re.compile(r"(?=[^\s\"'`&]{0,99}[0-9])[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)")
 _SCHEME = re.compile(r"(?i:bearer|basic|bot|token)[ \t]{1,20}([\w.~+/=-]{8,})")
-_JUDGED_CHARS = 1000
-"""No more of a value is judged."""
+_MAX_VALUE_CHARS = 1000
+"""The rest of a value is not looked at."""
 
 _OBJECT = re.compile(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
 _VALUE_OF_OBJECT = re.compile(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")
 _LINK = re.compile(r"\[[^\[\]\n]{0,200}\]\(")
-_PART = re.compile(
+_INNER_PART = re.compile(
     r"(?P<label>\[redacted: [a-z ]{1,20}\])|(?P<open>[{\[])|(?P<shut>[}\]])|(?P<comma>,)|(?P<space>[ \t]+)"
     rf"|(?P<quote>\\?[\"'`])|(?P<bare>[^\s,{{}}\[\]\"'`\\]+)|(?P<other>[^{BREAK_CHARS}])|(?P<line>\s)"
 )
-_OF_LISTS = ("quote", "comma", "space", "line")
+_LIST_PARTS = ("quote", "comma", "space", "line")
 _INNER_NAME = re.compile(r"([\w.-]{1,60})[ \t]{0,9}(?:=>|[:=])")
 _INNER_SIGN = re.compile(r"[ \t]{0,9}(?:=>|[:=])")
 
 
 class _Value(NamedTuple):
+    """`name`: in an object, the value's own."""
+
     start: int
     end: int
     quoted: bool
     name: str = ""
-    """Its own, in an object."""
 
 
 class _Named(NamedTuple):
@@ -222,8 +221,8 @@ class _Named(NamedTuple):
     quoted: bool
 
     def makes_secret(self, value: str, *, quoted: bool, inner: str, code: bool) -> bool:
-        """True if `value` is a secret. `inner`: its own name, if it is in an object."""
-        if not value or is_placeholder(value) or describes(inner):
+        """Return True if `value` is a secret. `inner`: its own name, if it is in an object."""
+        if not value or is_placeholder(value) or describes_secret(inner):
             return False
         readable = any(map(str.isalnum, value))
         if self.quoted and names_many(self.name):
@@ -234,26 +233,25 @@ class _Named(NamedTuple):
             return False
         if self.name.lower() == "token":
             return readable and not (code and self.sign.startswith("=="))
-        return whole != "PASS" or self.sign != ":" or self.quoted  # of a test
+        return whole != "PASS" or self.sign != ":" or self.quoted  # the result of a test
 
     def _is_remark(self, whole: str, value: str) -> bool:
-        """True if an unquoted `value` is a count or a word of a sentence."""
+        """Return True if an unquoted `value` is a count or a word of a sentence."""
         in_sentence = self.sign == ":" and not self.quoted and bool(is_word(value))
         if not is_ambiguous(whole):
-            return in_sentence and bool(_JUDGED.search(self.before + self.name))
+            return in_sentence and bool(_REMARK.search(self.before + self.name))
         return in_sentence or bool(is_count(value)) or (self.quoted and bool(is_number(value)))
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
     """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none.
 
-    Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`, in one pass from name to name. The
-    time is linear in the length of the text: patterns are bounded or possessive, and what was read as a value is not
-    read again.
+    Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`. The time is linear in the length of
+    the text: patterns are bounded or possessive, and no value is read twice.
     """
     scan = _Scan(text, code)
     at = hidden = 0
-    while given := _GIVEN.search(text, at):
+    while given := _ASSIGNMENT.search(text, at):
         at = given.start() + 1
         name = _NAME.search(text[max(0, at - _NAME_CHARS) : at])
         if name is None:
@@ -263,7 +261,7 @@ def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
         named = _Named(name[0], before, given["sign"], given["close"] is not None)
         values, at = scan.values(given.end(), named)
         for first, end, quoted, inner in values:
-            value = text[first : min(end, first + _JUDGED_CHARS)]
+            value = text[first : min(end, first + _MAX_VALUE_CHARS)]
             if named.makes_secret(value.strip(), quoted=quoted, inner=inner, code=code):
                 yield first + len(value) - len(value.lstrip()), end
                 hidden, at = end, max(at, end)
@@ -275,7 +273,7 @@ class _Scan:
         self._bare_end = 0
 
     def values(self, at: int, named: _Named) -> tuple[list[_Value], int]:
-        """The values that begin at `at`, and where to search for the next name."""
+        """Return the values that begin at `at`, and where to search for the next name."""
         text, many = self._text, named.quoted and names_many(named.name)
         if self._code and (inner := _VALUE_OF_OBJECT.match(text, at)):
             at = inner.end()
@@ -284,14 +282,14 @@ class _Scan:
             return [], at
         is_object = _OBJECT.match(text, at) is not None
         if char == "[" or (is_object and not self._code):
-            return ([], at) if _LINK.match(text, at) else self._inner(at, over_lines=char == "[" and not many)
+            return ([], at) if _LINK.match(text, at) else self._inner_values(at, over_lines=char == "[" and not many)
         if quote := _QUOTE.match(text, at):
             mark = quote["quote"]
-            closed = self._closed_thrice if mark[2:] else self._closed
+            closed = self._end_of_triple_quoted if mark[2:] else self._end_of_quoted
             return [_Value(quote.end(), closed(quote.end(), mark), quoted=True)], at
-        return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare(at, named.sign), at
+        return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare_value(at, named.sign), at
 
-    def _bare(self, at: int, sign: str) -> list[_Value]:
+    def _bare_value(self, at: int, sign: str) -> list[_Value]:
         if self._code:
             found = _BARE_IN_CODE.match(self._text, at)
             return [_Value(at, found.end(), quoted=False)] if found else []
@@ -305,29 +303,27 @@ class _Scan:
             self._bare_end = found.end() if found else at
         return [_Value(at, self._bare_end, quoted=False)]
 
-    def _closed(self, at: int, quote: str) -> int:
-        """The end of the quoted text that begins at `at`: its quote, or the end of the line."""
-        return end_of_run(_TO_QUOTE[quote], self._text, at)
+    def _end_of_quoted(self, at: int, quote: str) -> int:
+        """Return the end of the quoted text that begins at `at`: its quote, or the end of the line."""
+        return end_of_run(_UNTIL_QUOTE[quote], self._text, at)
 
-    def _closed_thrice(self, at: int, quote: str) -> int:
-        """Return the end of a triple-quoted text. If its closing quotes are missing the text was cut off: then the end
-        of the text, if that is near.
-        """
-        end = self._text.find(quote, at, at + _LONGEST_TRIPLE)
-        if end < 0 and len(self._text) <= at + _LONGEST_TRIPLE:
+    def _end_of_triple_quoted(self, at: int, quote: str) -> int:
+        """Return the end of a triple-quoted text; of one that was cut off the end of the text, if near."""
+        end = self._text.find(quote, at, at + _MAX_TRIPLE_QUOTED_CHARS)
+        if end < 0 and len(self._text) <= at + _MAX_TRIPLE_QUOTED_CHARS:
             return len(self._text)
-        return end if end >= 0 else self._closed(at, quote[0])
+        return end if end >= 0 else self._end_of_quoted(at, quote[0])
 
-    def _inner(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
-        """The values of the object or list that opens at `at`, and its end: at the latest that of the line, unless it
-        is a list of quoted texts and may go `over_lines`.
+    def _inner_values(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
+        """Return the values of the object or list that opens at `at`, and its end: at most the end of the line, unless
+        it is a list of quoted texts and may go `over_lines`.
         """
         found: list[_Value] = []
         depth, name, named, crossed = 1, "", False, False
         at += 1
-        while depth and (part := _PART.match(self._text, at)):
+        while depth and (part := _INNER_PART.match(self._text, at)):
             kind, start, at = part.lastgroup, part.start(), part.end()
-            crossed, over_lines = crossed or kind == "line", over_lines and kind in _OF_LISTS
+            crossed, over_lines = crossed or kind == "line", over_lines and kind in _LIST_PARTS
             if (crossed and not over_lines) or (self._code and part[0] == "{"):
                 break
             if kind in ("open", "shut"):
@@ -335,7 +331,7 @@ class _Scan:
             elif kind == "comma":
                 named = False
             elif kind == "quote":
-                end = self._closed(at, part[0])
+                end = self._end_of_quoted(at, part[0])
                 value, at = _Value(at, end, quoted=True, name=name), end
                 if self._text.startswith(part[0], end):
                     at += len(part[0])

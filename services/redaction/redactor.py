@@ -1,7 +1,7 @@
 """The redactor: replaces known secrets, and everything that has the shape of a secret, with fixed labels.
 
-Hashes, UUIDs and snowflakes are no secrets: people ask about them, so length alone counts little. In the patterns of
-shapes repeats are bounded or possessive: the time is linear in the length of a text, and memory does not grow with it.
+Hashes, UUIDs and snowflakes are no secrets, as people ask about them: length alone counts little. The patterns of
+shapes have bounded or possessive repeats: time is linear in the length of a text, and memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote
 
-from services.redaction.named_secrets import BREAK_CHARS, NAMES, PLACEHOLDER, Span, end_of_run, named_secrets, run_of
+from services.redaction.named_secrets import (
+    BREAK_CHARS,
+    NAMES,
+    PLACEHOLDER,
+    Span,
+    compile_run,
+    end_of_run,
+    named_secrets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +29,10 @@ class Shape:
     """A kind of secret.
 
     Attributes:
-        label: What takes the place of each.
-        markers: A text without any of these, in lower case, holds none: far cheaper than a pattern.
-        hint: Must be found as well, in lower case. It begins with a few letters, so that the search is fast.
-        spans: Start and end of each in a text.
+        label: replaces each secret.
+        markers: in lower case; a text without any of them has no such secret. Far cheaper than a pattern.
+        hint: has to match the text in lower case as well. It begins with a few letters, so that the search is fast.
+        spans: yields start and end of each secret in a text.
     """
 
     label: str
@@ -32,16 +40,14 @@ class Shape:
     hint: re.Pattern[str]
     spans: Callable[[str], Iterator[Span]]
 
-    def possible(self, lowered: str) -> bool:
+    def may_be_in(self, lowered: str) -> bool:
         for marker in self.markers:  # a loop: any() costs as much again
             if marker in lowered:
                 return self.hint.search(lowered) is not None
         return False
 
-    def replaced(self, text: str) -> tuple[str, int]:
-        """Replace each secret in `text` by the label, in each of its lines. Returns the text, and how many there
-        were.
-        """
+    def replace_in(self, text: str) -> tuple[str, int]:
+        """Replace each secret, in each of its lines, by the label. Return the text and the number of secrets."""
         parts: list[str] = []
         at = count = 0
         for start, end in self.spans(text):
@@ -56,7 +62,7 @@ def label(name: str) -> str:
 
 
 def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
-    """`patterns` are tried in turn. What a group `kept` at the beginning matches is not hidden."""
+    """Make a shape of patterns, which are tried in turn. A group `kept` at the beginning stays readable."""
     joined = "|".join(patterns)
     pattern = re.compile(joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})")
 
@@ -78,32 +84,32 @@ _KEY_ENDS = re.compile(
     r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 )
-_KEY_MATERIAL = run_of(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
+_KEY_MATERIAL = compile_run(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find private keys. Of one whose end is missing, take as much as looks like key material."""
+    """Find private keys; one without an end reaches as far as it looks like key material."""
     at = 0
-    while begun := _KEY_BEGINS.search(text, at):
-        whole = _KEY_ENDS.match(text, begun.end())
-        at = whole.end() if whole else end_of_run(_KEY_MATERIAL, text, begun.end())
-        yield begun.start(), at
+    while opening := _KEY_BEGINS.search(text, at):
+        whole = _KEY_ENDS.match(text, opening.end())
+        at = whole.end() if whole else end_of_run(_KEY_MATERIAL, text, opening.end())
+        yield opening.start(), at
 
 
-_ARGUMENT = re.compile(
+_CALL_WITH_NAME = re.compile(
     rf"\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
     rf"[ \t]{{0,9}}[bBrRuUfF]{{0,2}}(?P<mark>[\"'])(?!{PLACEHOLDER}|(?P=mark))"
 )
-_TO_MARK = {mark: run_of(rf"[^\\{mark}\n]++|\\[^\n]") for mark in "\"'"}
+_UNTIL_MARK = {mark: compile_run(rf"[^\\{mark}\n]++|\\[^\n]") for mark in "\"'"}
 _ARGUMENT_ENDS = re.compile(r"[\"'][ \t]{0,9}[,)]")
 
 
 def _arguments(text: str) -> Iterator[Span]:
-    """Find secrets in calls of functions whose first argument is a name and the next its value."""
+    """Find secrets in calls whose first argument is a name and the next its value."""
     at = 0
-    while begun := _ARGUMENT.search(text, at):
-        at = begun.end()
-        end = end_of_run(_TO_MARK[begun["mark"]], text, at)
+    while opening := _CALL_WITH_NAME.search(text, at):
+        at = opening.end()
+        end = end_of_run(_UNTIL_MARK[opening["mark"]], text, at)
         if end > at and _ARGUMENT_ENDS.match(text, end):
             yield at, end
             at = end
@@ -129,7 +135,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "api key",
         "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
-        # Of letters alone it is one when it says whose it is, or they are mixed as in no name.
+        # Letters alone need the name of their owner in front, or both cases mixed.
         r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
         r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
         r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
@@ -164,38 +170,37 @@ CODE_SHAPES = tuple(
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
-_sample = re.compile(
+_is_sample = re.compile(
     r"example|sample|dummy|placeholder|your|replace|x{4}|\*{3}|\.{3}|(?P<one>[\w*.-])(?P=one){5}|012345|123456|abcdef",
     re.IGNORECASE,
 ).search
 
 
-def _no_samples(shape: Shape) -> Shape:
-    """Return `shape` without the made-up tokens of documentation, which people recognise as such."""
+def _without_samples(shape: Shape) -> Shape:
+    """Return a shape that leaves out made-up tokens of documentation."""
 
     def spans(text: str) -> Iterator[Span]:
-        return ((start, end) for start, end in shape.spans(text) if not _sample(text, start, end))
+        return ((start, end) for start, end in shape.spans(text) if not _is_sample(text, start, end))
 
     return replace(shape, spans=spans)
 
 
-_key_line = re.compile(r"[A-Za-z0-9+/]{60}").search
+_has_key_line = re.compile(r"[A-Za-z0-9+/]{60}").search
 
 
 def _whole_keys(text: str) -> Iterator[Span]:
-    """Find private keys that have a line of one: a sample says `...` there."""
-    return ((start, end) for start, end in _private_keys(text) if _key_line(text, start, end))
+    """Find private keys with a line of key material: a sample has `...` there."""
+    return ((start, end) for start, end in _private_keys(text) if _has_key_line(text, start, end))
 
 
 _TOKENS = frozenset(map(label, ("discord token", "webhook", "api key")))
 DOCUMENTATION_SHAPES = (
     replace(_PRIVATE_KEY, spans=_whole_keys),
-    *(_no_samples(shape) for shape in SHAPES if shape.label in _TOKENS),
+    *(_without_samples(shape) for shape in SHAPES if shape.label in _TOKENS),
 )
-"""For published documentation: keys and tokens that can be told by their own form, wherever they stand."""
+"""For published documentation: keys and tokens that their own form shows."""
 
-_NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
-"""What an element has that counts or switches something."""
+_COUNT_OR_SWITCH = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 
 MARKUP_SHAPES: tuple[Shape, ...] = (
@@ -204,7 +209,7 @@ MARKUP_SHAPES: tuple[Shape, ...] = (
         "</",
         rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
         rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
-        rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_NO_WORD}|(?<=<(?i:credentials)>){_NO_WORD})[^<]*[^<\s](?=\s*</)",
+        rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_COUNT_OR_SWITCH}|(?<=<(?i:credentials)>){_COUNT_OR_SWITCH})[^<]*[^<\s](?=\s*</)",
     ),
     _shape(
         "secret",
@@ -212,7 +217,7 @@ MARKUP_SHAPES: tuple[Shape, ...] = (
         rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}{NAMES}\"\s{{1,9}}value=\")(?!{PLACEHOLDER})[^\"]+",
     ),
 )
-"""For documents in XML, whose elements are named after what they hold."""
+"""For documents in XML."""
 
 _NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
 
@@ -222,9 +227,9 @@ _UNIT = (
     r"|records?|lines?|items?|events?|requests?|ops|Hz)(?!\w))"
 )
 _NO_UNIT = rf"(?!(?:[ .-][0-9]{{1,8}}){{0,4}}[ \t]{{0,2}}{_UNIT})"
-"""What is measured or counted is no telephone."""
+"""A measured or counted number is no telephone number."""
 _NO_MORE = rf"(?![\w.-]?\w)(?![ ,;|]{{1,2}}[0-9]){_NO_UNIT}"
-"""Of numbers side by side, none is one of a telephone."""
+"""Several numbers side by side are no telephone numbers."""
 
 PERSONAL_SHAPES: tuple[Shape, ...] = (
     _shape(
@@ -260,21 +265,18 @@ PERSONAL_SHAPES: tuple[Shape, ...] = (
         r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
     ),
 )
-"""Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
+"""Personal data, for documents that others may ask about. Replies and prompts keep it."""
 
 LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
 
-
 MIN_KNOWN_CHARS = 6
 """Shorter values ("none", "test") are no secrets, and hiding them would hide ordinary words."""
-KNOWN = label("known secret")
+KNOWN_LABEL = label("known secret")
 
 
 class Redactor:
-    """Takes secrets out of text. Idempotent; safe to share between threads.
-
-    Known values are replaced first, then everything that has the shape of a secret. The number of lines stays the same,
-    so that line numbers in evidence and captures keep their meaning.
+    """Takes secrets out of text. Idempotent; safe to share between threads. The number of lines stays the same, so that
+    line numbers in evidence and captures keep their meaning.
     """
 
     def __init__(self, known: Iterable[str] = (), shapes: Sequence[Shape] = SHAPES) -> None:
@@ -282,40 +284,40 @@ class Redactor:
         self._shapes = tuple(shapes)
         values = {form for value in known for line in value.splitlines() for form in _written_forms(line.strip())}
         # A secret that is part of a label could never be taken out. Longest first: one may begin with another.
-        usable = {value for value in values if not any(value in fixed for fixed in (KNOWN, *LABELS))}
+        usable = {value for value in values if not any(value in fixed for fixed in (KNOWN_LABEL, *LABELS))}
         self._values = sorted(usable, key=lambda value: (-len(value), value))
         self._known = re.compile("|".join(map(re.escape, self._values)))
 
     def text(self, text: str) -> str:
         """Return the text with each secret replaced by a label such as `[redacted: api key]`."""
-        return self.counted(text)[0]
+        return self.redact_and_count(text)[0]
 
     def documentation_text(self, text: str) -> str:
-        """Redact what an operator has published as documentation: only known secrets, private keys, and what has
-        the form of a working token. Sample passwords, placeholders, links and shell syntax stay as they are.
+        """Redact published documentation: only known secrets, private keys and tokens that look real. Sample passwords,
+        placeholders, links and shell syntax stay.
         """
-        return self._counted(text, DOCUMENTATION_SHAPES)[0]
+        return self._redact_and_count(text, DOCUMENTATION_SHAPES)[0]
 
-    def counted(self, text: str) -> tuple[str, dict[str, int]]:
-        """Redact a text, and count how often each label was put in."""
-        return self._counted(text, self._shapes)
+    def redact_and_count(self, text: str) -> tuple[str, dict[str, int]]:
+        """Redact a text, and count the secrets by label."""
+        return self._redact_and_count(text, self._shapes)
 
-    def _counted(self, text: str, shapes: Sequence[Shape]) -> tuple[str, dict[str, int]]:
+    def _redact_and_count(self, text: str, shapes: Sequence[Shape]) -> tuple[str, dict[str, int]]:
         counts: dict[str, int] = {}
         if any(value in text for value in self._values):
-            text, counts[KNOWN] = self._known.subn(KNOWN, text)
-        # Most texts hold no secret: finding that out must be cheap.
+            text, counts[KNOWN_LABEL] = self._known.subn(KNOWN_LABEL, text)
+        # Most texts have no secret: finding that out must be cheap.
         lowered = text.lower()
         for shape in shapes:
-            if shape.possible(lowered):
-                text, count = shape.replaced(text)
+            if shape.may_be_in(lowered):
+                text, count = shape.replace_in(text)
                 if count:
                     counts[shape.label] = counts.get(shape.label, 0) + count
         return text, counts
 
 
 def _written_forms(value: str) -> set[str]:
-    """Return the ways in which a value can be written in a text: as it is, in a URL, in JSON."""
+    """Return the value as it is written in plain text, in a URL and in JSON."""
     if len(value) < MIN_KNOWN_CHARS:
         return set()
     return {

@@ -34,5 +34,5 @@ from services.search.retrieval import (
     find,
     pages_of,
 )
-from services.search.scoring import Floats, Positions, Postings, ranked
+from services.search.scoring import Floats, Positions, Postings, rank
 from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, query_tokens, smallest_tokens, stem, terms, tokens

@@ -254,8 +254,8 @@ def find(
     offsets = np.cumsum([0, *(len(frame.numbers) for frame in frames)])
     postings = [_merged_postings([holders[at] for _, holders in looked_up], offsets) for at in range(len(words))]
     lengths = np.concatenate([frame.lengths for frame in frames])
-    keywords, coverage = scoring.bm25(postings, lengths, imagined=scoring.IMAGINED)
-    keywords = keywords / scoring.rarity(0, count + scoring.IMAGINED)
+    keywords, coverage = scoring.bm25(postings, lengths, imagined=scoring.IMAGINED_TEXTS)
+    keywords = keywords / scoring.rarity(0, count + scoring.IMAGINED_TEXTS)
     cosines = _cosines(frames, offsets, query_vector, count)
     scores = _combined_scores(keywords, cosines, MEANING_WEIGHT if own == ENGLISH else MEANING_WEIGHT_ELSEWHERE)
     source_ids = [source_id for frame in frames for source_id in frame.source_ids]
@@ -329,7 +329,7 @@ def _cosines(
 
 def _combined_scores(keywords: Floats, cosines: Floats | None, cosine_weight: float) -> Floats:
     words = keywords / max(float(keywords.max()), 1e-9)
-    return words if cosines is None else cosine_weight * scoring.spread(cosines) + (1 - cosine_weight) * words
+    return words if cosines is None else cosine_weight * scoring.scaled_to_one(cosines) + (1 - cosine_weight) * words
 
 
 def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] | None) -> Positions:

@@ -19,14 +19,14 @@ Positions = NDArray[np.int64]
 
 K1, B = 1.2, 0.75
 """The usual values (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
-IMAGINED = 12
-"""Texts without any of the words, added to the count of real ones: in a small library every word is in a large share of
-the texts, and would weigh next to nothing.
+IMAGINED_TEXTS = 12
+"""Texts without any of the words, added to the count of real ones: in a small library every word is in a large
+share of the texts, and would weigh next to nothing.
 """
 
 
 class Postings(NamedTuple):
-    """The postings of a word: the positions of the texts that hold it, and how often each does."""
+    """The positions of the texts with a word, and how often it is in each."""
 
     positions: Positions
     times: Floats
@@ -40,24 +40,22 @@ def rarity(holders: int, texts: int) -> float:
 def bm25(
     postings: Sequence[Postings], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
 ) -> tuple[Floats, Floats]:
-    """Return for each text its BM25 score, and the share of the query's words that it holds, rare ones counting
-    more.
-    """
+    """Return for each text its BM25 score and its share of the query's words, rare ones counting more."""
     count = len(lengths)
     scores = np.zeros(count, dtype=np.float32)
     covered = np.zeros(count, dtype=np.float32)
     mean = float(lengths.mean()) if count else 1.0
     norms = k1 * (1 - b + b * lengths / max(mean, 1.0))
-    whole = 0.0
+    total = 0.0
     for positions, times in postings:
         weight = rarity(len(positions), count + imagined)
-        whole += weight
+        total += weight
         scores[positions] += weight * times * (k1 + 1) / (times + norms[positions])
         covered[positions] += weight
-    return scores, covered / whole if whole else covered
+    return scores, covered / total if total else covered
 
 
-def spread(scores: Floats) -> Floats:
+def scaled_to_one(scores: Floats) -> Floats:
     """Scale scores to between 0 and 1, so that scores of two kinds can be added; NaN becomes 0."""
     known = scores[~np.isnan(scores)]
     if not len(known):
@@ -68,8 +66,8 @@ def spread(scores: Floats) -> Floats:
     return np.nan_to_num((scores - low) / (high - low), nan=0.0).astype(np.float32)
 
 
-def best(scores: Floats, allowed: Positions, depth: int, *, positive: bool) -> Positions:
-    """The positions, among the allowed ones, of the `depth` highest scores; on a tie the earlier one."""
+def best_positions(scores: Floats, allowed: Positions, depth: int, *, positive: bool) -> Positions:
+    """Return the positions of the `depth` highest scores among the allowed ones; on a tie the earlier one first."""
     if positive:
         allowed = allowed[scores[allowed] > 0]
     if len(allowed) > depth:
@@ -79,22 +77,22 @@ def best(scores: Floats, allowed: Positions, depth: int, *, positive: bool) -> P
     return allowed[order][:depth]
 
 
-MOST_TERMS = 64
+_MOST_TERMS = 64
 
 
-def ranked(texts: Sequence[str], query: str) -> list[int]:
+def rank(texts: Sequence[str], query: str) -> list[int]:
     """Return the positions of all `texts`, the best for `query` first; on a tie the earlier one. Blocking: about a
     megabyte of text a second.
     """
     if not texts:
         return []
     language = language_of(query)
-    counted = [Counter(terms(text, language)) for text in texts]
+    word_counts = [Counter(terms(text, language)) for text in texts]
     postings: list[Postings] = []
-    for word in dict.fromkeys(terms(query, language)[:MOST_TERMS]):
-        positions = [position for position, counts in enumerate(counted) if word in counts]
-        times = np.array([counted[position][word] for position in positions], dtype=np.float32)
+    for word in dict.fromkeys(terms(query, language)[:_MOST_TERMS]):
+        positions = [position for position, counts in enumerate(word_counts) if word in counts]
+        times = np.array([word_counts[position][word] for position in positions], dtype=np.float32)
         postings.append(Postings(np.array(positions, dtype=np.int64), times))
-    lengths = np.array([counts.total() for counts in counted], dtype=np.float32)
-    scores, _ = bm25(postings, lengths, imagined=IMAGINED)
+    lengths = np.array([counts.total() for counts in word_counts], dtype=np.float32)
+    scores, _ = bm25(postings, lengths, imagined=IMAGINED_TEXTS)
     return [int(position) for position in np.lexsort((np.arange(len(texts)), -scores))]

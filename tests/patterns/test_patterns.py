@@ -75,8 +75,8 @@ BOUNDED = {
     "services.documents.store.schema._STAMP": Bound(2_000, "the beginning of a line: services.documents.store.schema"),
     "services.llm.prompting._MANY_BRACKETS": LINE,
     "services.privacy.text_match._PLACEHOLDER": MESSAGE,
-    "services.redaction.named_secrets._describes": Bound(200, "a name: services.redaction.named_secrets"),
-    "services.redaction.named_secrets._file": Bound(1_000, "a value: services.redaction.named_secrets"),
+    "services.redaction.named_secrets._is_description": Bound(200, "a name: services.redaction.named_secrets"),
+    "services.redaction.named_secrets._is_file": Bound(1_000, "a value: services.redaction.named_secrets"),
     "services.redaction.named_secrets._WORDS_BEFORE": Bound(
         40, "what precedes a name: services.redaction.named_secrets"
     ),
@@ -115,7 +115,7 @@ KEPT = frozenset(
         "services.documents.asking.times._one_moment",
         "services.documents.asking.times._period",
         "services.documents.reading.times._format",
-        "services.redaction.named_secrets.run_of",
+        "services.redaction.named_secrets.compile_run",
         "services.redaction.redactor._shape",
     }
 )

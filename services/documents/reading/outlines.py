@@ -17,7 +17,7 @@ from xml.parsers import expat
 import yaml
 
 from services.documents.reading.decoding import lines_of
-from services.redaction import Path, end_of_run, leads_to_secret, run_of
+from services.redaction import Path, compile_run, end_of_run, leads_to_secret
 
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
@@ -353,7 +353,7 @@ _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<quote>")|(?P<mark>[{}\[\]:,])|(?P<comment>//[^\n]*+|/\*[\s\S]*?\*/)'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
-_TO_QUOTE = run_of(r'[^"\\\n]++|\\.')
+_TO_QUOTE = compile_run(r'[^"\\\n]++|\\.')
 
 
 def read_json(text: str) -> Outline:
@@ -418,10 +418,10 @@ _TOML_TOKEN = re.compile(
     r"(?P<quote>\"{3}|'{3}|[\"'])|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
 )
 _TOML_TO_QUOTE = {
-    '"""': run_of(r'[^\\"]++|\\[\s\S]|"(?!"")'),
-    "'''": run_of("[^']++|'(?!'')"),
-    '"': run_of(r'[^"\\\n]++|\\.'),
-    "'": run_of(r"[^'\n]++"),
+    '"""': compile_run(r'[^\\"]++|\\[\s\S]|"(?!"")'),
+    "'''": compile_run("[^']++|'(?!'')"),
+    '"': compile_run(r'[^"\\\n]++|\\.'),
+    "'": compile_run(r"[^'\n]++"),
 }
 _LAST_QUOTES = {'"""': re.compile('"{3,5}'), "'''": re.compile("'{3,5}"), '"': re.compile('"'), "'": re.compile("'")}
 
@@ -605,7 +605,7 @@ class _YamlReader:
 
 
 _TAG_NAME = re.compile(r"<[^\s/>\"'=]++")
-_TO_END_OF_TAG = run_of(r"[^>\"']++|\"[^\"]*+\"|'[^']*+'")
+_TO_END_OF_TAG = compile_run(r"[^>\"']++|\"[^\"]*+\"|'[^']*+'")
 _ATTRIBUTE = re.compile(r"\s([^\s=\"'<>/]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _NAMING = frozenset({"name", "key", "id"})
 

@@ -80,7 +80,7 @@ class Redacted:
                 label_lines = (SECRET if line.strip() else line for line in raw[start:end].split("\n"))
                 parts += [raw[at:start], "\n".join(label_lines)]
                 at, count = end, count + 1
-        self.text, self.counts = redactor.counted("".join([*parts, raw[at:]]))
+        self.text, self.counts = redactor.redact_and_count("".join([*parts, raw[at:]]))
         if count:
             self.counts[SECRET] = self.counts.get(SECRET, 0) + count
         self._raw, self._lines = (raw.split("\n"), self.text.split("\n")) if outline.leaves else ([], [])

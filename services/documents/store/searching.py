@@ -125,13 +125,15 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     share = _verbatim(connection, frame, asked.identifiers, allowed)
     by_meaning = asked.mode is SearchMode.VECTOR and cosines is not None
     by_words = allowed[_unembedded(frame, allowed)] if by_meaning else allowed
-    chosen = [scoring.best(keywords, by_words, asked.depth, positive=True)]
+    chosen = [scoring.best_positions(keywords, by_words, asked.depth, positive=True)]
     if cosines is not None:
-        chosen.append(scoring.best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
-    literal = scoring.best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
+        chosen.append(
+            scoring.best_positions(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False)
+        )
+    literal = scoring.best_positions(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
     if len(literal) > asked.depth:
         # Too many: those that fit the rest of the question best.
-        literal = scoring.best(share * 1000 + keywords, literal, asked.depth, positive=True)
+        literal = scoring.best_positions(share * 1000 + keywords, literal, asked.depth, positive=True)
     union: Positions = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
     weight = (~_unembedded(frame, union)).astype(np.float32) if by_meaning else weights_of(frame, union, weights, found)
@@ -232,10 +234,10 @@ def weights_of(frame: ChunkFrame, positions: Positions, weights: Weights, verbat
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
     """Return rank scores over the union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
     if cosines is None:
-        return (scoring.spread(keywords) + bonus * share).astype(np.float32)
-    return (weight * scoring.spread(cosines) + (1 - weight) * scoring.spread(keywords) + bonus * share).astype(
-        np.float32
-    )
+        return (scoring.scaled_to_one(keywords) + bonus * share).astype(np.float32)
+    return (
+        weight * scoring.scaled_to_one(cosines) + (1 - weight) * scoring.scaled_to_one(keywords) + bonus * share
+    ).astype(np.float32)
 
 
 _COLUMNS = {

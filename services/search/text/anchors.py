@@ -1,4 +1,4 @@
-"""Anchors of headings as site generators make them; one object for each page, called heading after heading."""
+"""Makes anchors of headings as site generators make them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable
 from enum import StrEnum
 
 Slugs = Callable[[str], str]
+"""Makes the anchor of a title."""
 
-_NOT_IN_WORDS = re.compile(r"[^\w\s-]")
+_NOT_MKDOCS = re.compile(r"[^\w\s-]")
 _NOT_GITHUB = re.compile(r"[^\w\- ]")
-_BETWEEN = re.compile(r"[-\s]+")
+_MKDOCS_BREAKS = re.compile(r"[-\s]+")
 _VITEPRESS_BREAKS = re.compile(r"[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:\"'“”‘’<>,.?/]+")
 _DOCUTILS_BREAKS = re.compile(r"[^a-z0-9]+")
-_NOT_FIRST = re.compile(r"^[-0-9]+")
+_DOCUTILS_START = re.compile(r"^[-0-9]+")
 _NUMBERED = re.compile(r"[-_]([1-9][0-9]?)")
 
 
@@ -29,47 +30,51 @@ class SiteGenerator(StrEnum):
     REPOSITORY = "repository"
 
 
-class MkDocsSlugs:
-    """The anchors of Python-Markdown's `toc`, which MkDocs uses: `_1` is the second with a name.
+class _UniqueSlugs:
+    """Makes the anchors of one page; a repeated title gets a number behind `separator`."""
 
-    What it makes nothing of (a title in Chinese) gets GitHub's anchor, which is what the other generators give.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, make_slug: Slugs, separator: str) -> None:
+        self._make_slug = make_slug
+        self._separator = separator
         self._used: set[str] = set()
-        self._next: dict[str, int] = {}
+        self._repeats: dict[str, int] = {}
 
     def __call__(self, title: str) -> str:
-        return _unique(_mkdocs(title), "_", self._used, self._next)
+        name = slug = self._make_slug(title)
+        while name in self._used:
+            self._repeats[slug] = self._repeats.get(slug, 0) + 1
+            name = f"{slug}{self._separator}{self._repeats[slug]}"
+        self._used.add(name)
+        return name
 
 
-class GitHubSlugs:
-    """The anchors of github-slugger, which Docusaurus, Astro and GitHub use: `-1` is the second with a name."""
+def mkdocs_slugs() -> Slugs:
+    """Return the maker of anchors of Python-Markdown's `toc`, which MkDocs uses: `_1` is the second with a name."""
+    return _UniqueSlugs(_mkdocs, "_")
 
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._next: dict[str, int] = {}
 
-    def __call__(self, title: str) -> str:
-        return _unique(_github(title), "-", self._used, self._next)
+def github_slugs() -> Slugs:
+    """Return the maker of anchors of github-slugger, which Docusaurus, Astro and GitHub use: `-1` is the second."""
+    return _UniqueSlugs(_github, "-")
 
 
 def anchor_by(generator: SiteGenerator, title: str, anchor: str) -> str:
-    """Return the anchor that a generator gives to a heading. `anchor`: the one that our reader made; one that the
-    author chose is returned unchanged.
+    """Return the anchor that a generator gives to a heading. `anchor`: the one that our reader gave it; it is returned
+    unchanged if the author chose it.
     """
     for made in dict.fromkeys((_mkdocs(title), _github(title))):
         rest = anchor.removeprefix(made) if made and anchor.startswith(made) else None
         number = _NUMBERED.fullmatch(rest) if rest else None
         if rest == "" or number is not None:
-            slug, mark = _MADE_BY[generator](title), "_" if generator is SiteGenerator.MKDOCS else "-"
+            slug, mark = _SLUGS_OF[generator](title), "_" if generator is SiteGenerator.MKDOCS else "-"
             return f"{slug}{mark}{number[1]}" if number is not None else slug
     return anchor
 
 
 def _mkdocs(title: str) -> str:
+    """Where nothing is left of a title (in Chinese), return GitHub's anchor, as the other generators give it."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
-    slug = _BETWEEN.sub("-", _NOT_IN_WORDS.sub("", plain).strip().lower())
+    slug = _MKDOCS_BREAKS.sub("-", _NOT_MKDOCS.sub("", plain).strip().lower())
     return slug if slug.strip("-") else _github(title)
 
 
@@ -78,7 +83,7 @@ def _github(title: str) -> str:
 
 
 def _vitepress(title: str) -> str:
-    """As @mdit-vue's `slugify`: marks part words, and what begins with a digit gets `_`."""
+    """As @mdit-vue's `slugify`: punctuation parts words, and a leading digit gets `_` before it."""
     letters = unicodedata.normalize("NFKD", title)
     plain = "".join(each for each in letters if unicodedata.category(each)[0] not in {"M", "C"} or each in "\t\n")
     slug = _VITEPRESS_BREAKS.sub("-", plain).strip("-").lower()
@@ -88,7 +93,7 @@ def _vitepress(title: str) -> str:
 def _docutils(title: str) -> str:
     """As docutils' `make_id`, by which Sphinx names the sections of Markdown too."""
     plain = unicodedata.normalize("NFKD", title.lower()).encode("ascii", "ignore").decode()
-    return _NOT_FIRST.sub("", _DOCUTILS_BREAKS.sub("-", plain)).strip("-") or _github(title)
+    return _DOCUTILS_START.sub("", _DOCUTILS_BREAKS.sub("-", plain)).strip("-") or _github(title)
 
 
 def _mdbook(title: str) -> str:
@@ -96,7 +101,7 @@ def _mdbook(title: str) -> str:
     return "".join("-" if each.isspace() else each for each in title.lower() if each.isalnum() or each in "_- \t")
 
 
-_MADE_BY: dict[SiteGenerator, Callable[[str], str]] = {
+_SLUGS_OF: dict[SiteGenerator, Callable[[str], str]] = {
     SiteGenerator.MKDOCS: _mkdocs,
     SiteGenerator.SPHINX: _docutils,
     SiteGenerator.VITEPRESS: _vitepress,
@@ -104,12 +109,3 @@ _MADE_BY: dict[SiteGenerator, Callable[[str], str]] = {
     SiteGenerator.MDBOOK: _mdbook,
     SiteGenerator.REPOSITORY: _github,
 }
-
-
-def _unique(slug: str, mark: str, used: set[str], following: dict[str, int]) -> str:
-    name = slug
-    while name in used:
-        following[slug] = following.get(slug, 0) + 1
-        name = f"{slug}{mark}{following[slug]}"
-    used.add(name)
-    return name

@@ -1,5 +1,5 @@
 """The structure that every reader of documents produces: an article of sections below a path of headings, made of
-blocks (prose, list, code, table). `article` builds it from headings and blocks in order.
+blocks (prose, list, code, table).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A paragraph, a list, a table or a listing, in the Markdown that Discord shows: what people read.
+    """A paragraph, a list, a table or a listing, in the Markdown that Discord shows.
 
-    Nothing of the source's own markup is left in it: no directive, no tab marker, no HTML, no role. Code is fenced,
-    with its language where that is known; a table is aligned text in a fence. Links are `[text](target)`, targets as
-    written.
+    It has no markup of the source's own language: no directive, tab marker, HTML or role. Code is fenced, with its
+    language where that is known; a table is aligned text in a fence. Links are `[text](target)`, targets as written.
     """
 
     kind: BlockKind
@@ -38,9 +37,9 @@ class Section(NamedTuple):
         headings: plain text, the title of the document first; empty where it has none.
         anchor: what follows `#` in the address of this section on the published page; empty for the top of the page.
         blocks: in order; none is empty.
-        day: on which it was said, as `2026-02-01`; empty where that is not known.
-        quotable: whether it may be shown as an answer; else it is found, and named at most.
-        helped: whether somebody said that it did.
+        day: of an answer of the team, as `2026-02-01`; empty where it is not known.
+        quotable: False: it can be found and named, but not shown as an answer.
+        helped: whether somebody said that this answer helped.
     """
 
     headings: tuple[str, ...]
@@ -71,8 +70,8 @@ class Article(NamedTuple):
 
     Attributes:
         title: plain text: of the front matter, else the first heading of the highest level; empty where there is none.
-        sections: in order. Those without a block are left out, unless they are all there is of a heading.
-        permalink: where the document says that it is published: an address or a path; empty where it does not.
+        sections: in order. A section without blocks is left out, unless its heading has no other section.
+        permalink: the address or path at which the document says it is published; empty where it does not.
     """
 
     title: str
@@ -84,9 +83,8 @@ class Article(NamedTuple):
         return "\n\n".join(section.markdown for section in self.sections)
 
     def contents(self, max_chars: int) -> str:
-        """Return the headings as a nested list of at most `max_chars` characters. If there are too many, the deepest
-        are left out first, then the last. Headings above a section are listed even if they have no section of their
-        own.
+        """Return the headings, also those without a section of their own, as a nested list of at most `max_chars`
+        characters. If there are too many, the deepest are left out first, then the last.
         """
         paths = dict.fromkeys(each.headings[: end + 1] for each in self.sections for end in range(len(each.headings)))
         text = ""
@@ -97,8 +95,8 @@ class Article(NamedTuple):
         return text[: max(max_chars, 0)].rpartition("\n")[0]
 
 
-_CHANGELOG = "Changelog"
-"""The title of what only lists versions: the newest one is not what the others are about."""
+_CHANGELOG_TITLE = "Changelog"
+"""Of a document whose highest headings are versions: the first version is not the title of the others."""
 _VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
 
 
@@ -113,36 +111,36 @@ class Heading(NamedTuple):
 Piece = Heading | Block
 
 
-def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
-    """Sections below their headings. `title` and `permalink`: from the front matter; the title opens every path.
+def make_article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
+    """Build an article of headings and blocks in order. `title` and `permalink`: from the front matter.
 
-    Without a title the first heading of the highest level is it, but for a list of versions. A heading that says the
-    same as the title is not repeated below it, and one that opens the page has the page's address: no anchor.
+    Without a title, the first heading of the highest level becomes the title, except in a list of versions. The title
+    opens every path of headings. A heading that repeats it is left out, and one that opens the page has no anchor.
     """
-    top = _top(pieces)
-    if top is not None and _is_version(top) and _versions(pieces, top.level) > 1:
-        top, title = None, title or _CHANGELOG
+    top = _first_highest(pieces)
+    if top is not None and _is_version(top) and _count_versions(pieces, top.level) > 1:
+        top, title = None, title or _CHANGELOG_TITLE
     title = title or (top.title if top else "")
     sections: list[Section] = []
     path: dict[int, str] = {0: title} if title else {}
     anchor = ""
     blocks: list[Block] = []
-    for at, piece in enumerate(pieces):
+    for number, piece in enumerate(pieces):
         if isinstance(piece, Block):
             blocks.append(piece)
             continue
         sections.append(Section(tuple(path.values()), anchor, tuple(blocks)))
         slug = piece.anchor or slugs(piece.title)
-        anchor = "" if at == 0 and piece is top else slug
+        anchor = "" if number == 0 and piece is top else slug
         path = {level: name for level, name in path.items() if level < piece.level}
-        if not (piece is top and _says_the_same(piece.title, title)):
+        if not (piece is top and _repeats(piece.title, title)):
             path[piece.level] = piece.title
         blocks = []
     sections.append(Section(tuple(path.values()), anchor, tuple(blocks)))
-    return Article(title, tuple(_without_empty(sections, bool(top))), permalink)
+    return Article(title, tuple(_drop_empty(sections, bool(top))), permalink)
 
 
-def _top(pieces: Iterable[Piece]) -> Heading | None:
+def _first_highest(pieces: Iterable[Piece]) -> Heading | None:
     headings = [piece for piece in pieces if isinstance(piece, Heading) and piece.title]
     return min(headings, key=lambda heading: heading.level, default=None)
 
@@ -151,18 +149,18 @@ def _is_version(heading: Heading) -> bool:
     return bool(_VERSION.match(heading.title))
 
 
-def _versions(pieces: Iterable[Piece], level: int) -> int:
+def _count_versions(pieces: Iterable[Piece], level: int) -> int:
     return sum(isinstance(piece, Heading) and piece.level == level and _is_version(piece) for piece in pieces)
 
 
-def _says_the_same(heading: str, title: str) -> bool:
+def _repeats(heading: str, title: str) -> bool:
     return set(re.findall(r"\w+", heading.casefold())) <= set(re.findall(r"\w+", title.casefold()))
 
 
-def _without_empty(sections: list[Section], has_headings: bool) -> Iterable[Section]:
+def _drop_empty(sections: list[Section], has_headings: bool) -> Iterable[Section]:
     for at, section in enumerate(sections):
         below = sections[at + 1].headings if at + 1 < len(sections) else ()
-        leads_on = len(below) > len(section.headings) and below[: len(section.headings)] == section.headings
-        repeated = at + 1 < len(sections) and below == section.headings
-        if section.blocks or (has_headings and section.headings and not leads_on and not repeated):
+        has_subsections = len(below) > len(section.headings) and below[: len(section.headings)] == section.headings
+        is_continued = at + 1 < len(sections) and below == section.headings
+        if section.blocks or (has_headings and section.headings and not has_subsections and not is_continued):
             yield section

@@ -12,13 +12,13 @@ from services.search.text.article import Article
 from services.search.text.markdown import read_web_text
 
 _MAX_ELEMENTS = 50_000
-"""Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
+"""Of a larger page the whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
 
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 
 class _Element(Protocol):
-    """What is used of lxml, which has no types."""
+    """The methods of lxml's elements that are used here; lxml has no types."""
 
     def iter(self) -> Iterator[object]: ...
     def find(self, path: str) -> _Element | None: ...
@@ -27,11 +27,11 @@ class _Element(Protocol):
 
 
 def read_html(text: str) -> Article:
-    """The main text of a page, its title, and the address that it names as its own. Never raises.
+    """Read the main text of a page, its title and its canonical address. Never raises.
 
-    Where trafilatura finds no main text, it is all text of the body.
+    If trafilatura finds no main text, all text of the body is taken.
     """
-    # lxml refuses text that says how it is encoded, and stops at a NUL.
+    # lxml refuses text that declares an encoding, and stops at a NUL.
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").lstrip("\N{ZERO WIDTH NO-BREAK SPACE} \t\r\n")
     if text.startswith("<?xml"):
         text = text.partition("?>")[2].lstrip()

@@ -18,11 +18,11 @@ from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from services.search.text.anchors import GitHubSlugs, MkDocsSlugs
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, article
-from services.search.text.layout import Cell, fenced, table
-from services.search.text.markdown_extensions import add_marks
-from services.search.text.markdown_html import INLINE, Tag, add_elements, add_spans
+from services.search.text.anchors import github_slugs, mkdocs_slugs
+from services.search.text.article import Article, Block, BlockKind, Heading, Piece, make_article
+from services.search.text.layout import Cell, fenced, table_blocks
+from services.search.text.markdown_extensions import add_generator_rules
+from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules
 
 _MAX_LINES = 500
 _MAX_VALUE_CHARS = 2000
@@ -75,11 +75,11 @@ def _values(lines: list[str]) -> dict[str, str]:
 
 
 def _scalar(text: str) -> str:
-    """A single value in YAML, of which TOML's strings are close enough a part; as written where it is none."""
+    """Read a value as YAML, which strings of TOML nearly are; as written if it is not YAML."""
     if len(text) > _MAX_VALUE_CHARS:
         return ""
     try:
-        # Not alone: `title: uv: a tool` is no YAML, and everybody writes it.
+        # Only if it is quoted: `title: uv: a tool` is no YAML, and everybody writes it.
         value: object = yaml.safe_load(text) if text.lstrip()[:1] in {'"', "'", ">", "|"} else text
     except (yaml.YAMLError, ValueError):
         value = text.strip().strip("\"'")
@@ -87,22 +87,22 @@ def _scalar(text: str) -> str:
 
 
 _KEPT_SPACE = "\x01"
-"""Stands for a space in code while the others are put in order."""
+"""Stands for a space in code while other spaces are joined."""
 _WORDS_OF_AN_ALT_TEXT = 5
-"""What says something about a picture is a sentence; shorter ones name it."""
+"""A shorter text of a picture only names it."""
 
 _ICON = re.compile(r":(?:material|fontawesome|octicons|simple|lucide|tabler|bi|fa)-[\w-]+:")
 _MARKED = re.compile(r"(?<![=^+\w])(?:==(?=\S)([^=\n]+)==|\^\^(?=\S)([^^\n]+)\^\^|\+\+([\w+\"-]+)\+\+)(?![=^+\w])")
 _SPACES = re.compile(r"[^\S\n\x01]+")
-_LINES = re.compile(r" ?\n[ \n]*")
+_LINE_BREAKS = re.compile(r" ?\n[ \n]*")
 _ESCAPED = frozenset("*_`~|")
 _WRAPPED = {"b": "**", "strong": "**", "i": "*", "em": "*", "cite": "*", "del": "~~", "s": "~~", "strike": "~~"}
 _CODE = {"code", "tt", "samp"}
 _BOLD_LINES = {"summary", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "legend"}
-_WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_UNSPACED_CHAR = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
-def write(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
+def write_inline(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
     """Return the text of inline tokens. `plain`: without marks and link targets, on one line."""
     writer = _Writer(plain=plain)
     for token in tokens or ():
@@ -111,7 +111,7 @@ def write(tokens: Sequence[Token] | None, *, plain: bool = False) -> str:
 
 
 def plain_text(tokens: Sequence[Token] | None) -> str:
-    return write(tokens, plain=True)
+    return write_inline(tokens, plain=True)
 
 
 class _Writer:
@@ -122,14 +122,14 @@ class _Writer:
 
     @property
     def text(self) -> str:
-        text = _LINES.sub("\n", _SPACES.sub(" ", "".join(self._parts)))
+        text = _LINE_BREAKS.sub("\n", _SPACES.sub(" ", "".join(self._parts)))
         text = " ".join(text.split("\n")) if self._plain else text
         return text.strip().replace(_KEPT_SPACE, " ")
 
     def add(self, token: Token) -> None:
         kind = token.type
         if kind == "text":
-            self._parts.append(_prose(token.content))
+            self._parts.append(_without_marks(token.content))
         elif kind == "text_special":
             self._parts.append(self._special(token))
         elif kind.endswith("break"):
@@ -137,7 +137,7 @@ class _Writer:
         elif kind == "code_inline":
             self._parts.append(self._code(token.content))
         elif kind == "image":
-            self._parts.append(_alt(token.content))
+            self._parts.append(_picture_text(token.content))
         elif kind == "tag":
             self._tag(token.meta["tag"])
         elif kind in {"strong_open", "em_open", "s_open"}:
@@ -152,7 +152,7 @@ class _Writer:
         self._open.append((name, len(self._parts), write_inside))
 
     def _finish(self, name: str) -> None:
-        """Closes the innermost one with this name. What was opened in it and not closed has no marks."""
+        """Close the innermost element with this name. Elements left open within it get no marks."""
         at = next((at for at in range(len(self._open) - 1, -1, -1) if self._open[at][0] == name), None)
         if at is None:
             return
@@ -173,7 +173,7 @@ class _Writer:
     def _link(self, target: str) -> Callable[[str], str]:
         if self._plain or not target:
             return str
-        return lambda inside: _linked(inside, target)
+        return lambda inside: _link_to(inside, target)
 
     def _code(self, content: str) -> str:
         content = " ".join(content.split("\n")).replace(" ", _KEPT_SPACE)
@@ -189,7 +189,7 @@ class _Writer:
 
     def _soft_break(self) -> str:
         last = self._parts[-1][-1:] if self._parts else ""
-        return "" if _WIDE.match(last) else " "
+        return "" if _UNSPACED_CHAR.match(last) else " "
 
     def _tag(self, tag: Tag) -> None:
         name = tag.element
@@ -207,7 +207,7 @@ class _Writer:
         elif name == "br":
             self._parts.append("\n")
         elif name in {"img", "image"}:
-            self._parts.append(_alt(unescape(tag.attributes.get("alt", ""))))
+            self._parts.append(_picture_text(unescape(tag.attributes.get("alt", ""))))
         elif name == "li":
             self._parts.append("\n- ")
         elif name in _BOLD_LINES:
@@ -226,7 +226,7 @@ class _Writer:
             self._parts.append("\n")
 
 
-def _prose(text: str) -> str:
+def _without_marks(text: str) -> str:
     text = text.replace(_KEPT_SPACE, " ")
     if "-" in text and ":" in text:
         text = _ICON.sub("", text)
@@ -235,11 +235,11 @@ def _prose(text: str) -> str:
     return text
 
 
-def _alt(text: str) -> str:
+def _picture_text(text: str) -> str:
     return text if len(text.split()) >= _WORDS_OF_AN_ALT_TEXT else ""
 
 
-def _linked(inside: str, target: str) -> str:
+def _link_to(inside: str, target: str) -> str:
     inside = " ".join(inside.split("\n"))
     if inside in {target, target.removeprefix("mailto:")}:
         return inside
@@ -249,13 +249,13 @@ def _linked(inside: str, target: str) -> str:
     return f"[{inside}]({target})"
 
 
-_FLUSH = "\x02"
-"""Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
+_NO_INDENT = "\x02"
+"""Begins each line of code while lists are put together: such a line is not indented, as Discord would show that."""
 _WORD = re.compile(r"\w")
 _MARKS = re.compile(r"<!-+|(?<!-)-++>|[{}%]+|\b\w+:\w+ ")
 _LANGUAGE = re.compile(r"\s*+\{?\s*+\.?(?P<name>[A-Za-z][\w+#.-]*)")
-_TAB = re.compile(r"""\[(?P<name>[^\[\]]+)\]|(?<![\w-])tab=(?P<mark>["'])(?P<title>[^"'\n]+)(?P=mark)""")
-"""Which of several. `title="pyproject.toml"` is left out: on pages full of them, search finds less."""
+_TAB_TITLE = re.compile(r"""\[(?P<name>[^\[\]]+)\]|(?<![\w-])tab=(?P<mark>["'])(?P<title>[^"'\n]+)(?P=mark)""")
+"""`title="pyproject.toml"` is left out: on pages full of them, search finds less."""
 _ANNOTATION = re.compile(
     r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|/\*)[ \t]*+(?:\(\d{1,3}\)![ \t]*+){1,5}(?:-->|\*/)?[ \t]*+$", re.MULTILINE
 )
@@ -263,7 +263,7 @@ _EDITOR_MARK = re.compile(
     r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|\{?/\*)[ \t]*+\[!code[^\]\n]{0,200}\][ \t]*+(?:-->|\*/\}?)?[ \t]*+$",
     re.MULTILINE,
 )
-_GONE_LINE = re.compile(
+_REMOVED_LINE = re.compile(
     r"^[ \t]*(?:(?://|#|<!--|\{?/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/\}?)?"
     r"|(?:#[ \t]*)?-{1,}8<-{1,}.*|(?:<!--|#|//)[ \t]*-{1,}8<-{1,}.*)[ \t]*\n?",
     re.MULTILINE,
@@ -271,9 +271,9 @@ _GONE_LINE = re.compile(
 
 
 def pieces(tokens: Sequence[Token]) -> list[Piece]:
-    """Headings and blocks in their order."""
+    """Return headings and blocks in order."""
     return [
-        Block(piece.kind, piece.text.replace(_FLUSH, "")) if isinstance(piece, Block) else piece
+        Block(piece.kind, piece.text.replace(_NO_INDENT, "")) if isinstance(piece, Block) else piece
         for piece in _Reader(tokens).read(0, len(tokens), top=True)
     ]
 
@@ -281,31 +281,31 @@ def pieces(tokens: Sequence[Token]) -> list[Piece]:
 class _Reader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
-        self._ends = _ends(tokens)
+        self._ends = _closing_indexes(tokens)
 
     def read(self, start: int, end: int, *, top: bool = False) -> list[Piece]:
-        """What stands between two tokens. Below the top, headings are bold lines."""
+        """Read the tokens between two indexes. Below the top, headings are bold lines."""
         found: list[Piece] = []
-        lead = False  # the last piece is a title, and nothing has come below it
+        titled = False
         at = start
         while at < end:
             token, close = self._tokens[at], self._ends[at]
-            if token.type == "lead_end":
-                if lead:
+            if token.type == "title_end":
+                if titled:
                     found.pop()
-                lead = False
-            for each in self._one(token, at, close):
+                titled = False
+            for each in self._read_token(token, at, close):
                 piece = each if top or isinstance(each, Block) else Block(BlockKind.PROSE, f"**{each.title}**")
                 last = found[-1] if found else None
-                if lead and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
+                if titled and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
                     found[-1] = Block(BlockKind.PROSE, f"{last.text}\n{piece.text}")
                 else:
                     found.append(piece)
-                lead = bool(token.type == "paragraph_open" and token.meta.get("lead"))
+                titled = bool(token.type == "paragraph_open" and token.meta.get("is_title"))
             at = close + 1
         return found
 
-    def _one(self, token: Token, at: int, close: int) -> Iterator[Piece]:
+    def _read_token(self, token: Token, at: int, close: int) -> Iterator[Piece]:
         kind = token.type
         if kind == "heading_open":
             inline = self._tokens[at + 1]
@@ -329,10 +329,10 @@ class _Reader:
 
     @staticmethod
     def _paragraph(token: Token, inline: Token) -> Iterator[Block]:
-        text = inline.content.strip() if inline.type == "verbatim" else write(inline.children)
+        text = inline.content.strip() if inline.type == "verbatim" else write_inline(inline.children)
         if not _WORD.search(text):
             return
-        if token.meta.get("lead"):
+        if token.meta.get("is_title"):
             text = " ".join(text.split("\n")).replace("**", "")
             text = f"**{text}**"
         yield Block(BlockKind.PROSE, text)
@@ -345,7 +345,7 @@ class _Reader:
         while at < end:
             token, close = self._tokens[at], self._ends[at]
             if token.type == "dt_open":
-                lines.append(f"- **{write(self._tokens[at + 1].children).replace('**', '')}**")
+                lines.append(f"- **{write_inline(self._tokens[at + 1].children).replace('**', '')}**")
             else:
                 mark = "" if token.type == "dd_open" else f"{number}. " if ordered else "- "
                 lines.extend(_item(mark, self.read(at + 1, close)))
@@ -377,17 +377,17 @@ class _Reader:
                 headers.append(True)
             elif token.type in {"th_open", "td_open"} and rows:
                 inline = self._tokens[at + 1]
-                marked = inline.content if inline.type == "verbatim" else write(inline.children)
+                marked = inline.content if inline.type == "verbatim" else write_inline(inline.children)
                 plain = plain_text(inline.children) or ("" if inline.children else marked)
                 rows[-1].append(Cell(plain, (Block(BlockKind.PROSE, " ".join(marked.split())),)))
                 headers[-1] = headers[-1] and token.type == "th_open"
         header = [cell.plain for cell in rows.pop(0)] if headers and headers[0] else []
-        for block in table(header, rows):
-            yield Block(block.kind, _flush(block.text)) if block.kind is BlockKind.TABLE else block
+        for block in table_blocks(header, rows):
+            yield Block(block.kind, _forbid_indent(block.text)) if block.kind is BlockKind.TABLE else block
 
 
-def _ends(tokens: Sequence[Token]) -> list[int]:
-    """For each token the index of the one that closes it, its own where it opens nothing."""
+def _closing_indexes(tokens: Sequence[Token]) -> list[int]:
+    """Return for each token the index of the one that closes it, or its own where it opens nothing."""
     ends = list(range(len(tokens)))
     opened: list[int] = []
     for at, token in enumerate(tokens):
@@ -399,28 +399,28 @@ def _ends(tokens: Sequence[Token]) -> list[int]:
 
 
 def _item(mark: str, inside: Sequence[Piece]) -> list[str]:
-    """The lines of an item: below its first they are indented, except those of code."""
+    """Return the lines of an item: indented below the first, except those of code."""
     lines = "\n".join(piece.text for piece in inside if isinstance(piece, Block)).split("\n")
     indent = " " * (len(mark) or 2)
     if not mark:
-        return [line if line.startswith(_FLUSH) else f"{indent}{line}" for line in lines if line]
+        return [line if line.startswith(_NO_INDENT) else f"{indent}{line}" for line in lines if line]
     if not any(lines):
         return []
-    first = [mark.rstrip(), lines[0]] if lines[0].startswith(_FLUSH) else [f"{mark}{lines[0]}"]
-    return [*first, *(line if line.startswith(_FLUSH) or not line else f"{indent}{line}" for line in lines[1:])]
+    first = [mark.rstrip(), lines[0]] if lines[0].startswith(_NO_INDENT) else [f"{mark}{lines[0]}"]
+    return [*first, *(line if line.startswith(_NO_INDENT) or not line else f"{indent}{line}" for line in lines[1:])]
 
 
 def _quoted(block: Block) -> Block:
     if block.kind in {BlockKind.CODE, BlockKind.TABLE}:
         return block
-    lines = [line if line.startswith(_FLUSH) else f"> {line}" for line in block.text.split("\n")]
+    lines = [line if line.startswith(_NO_INDENT) else f"> {line}" for line in block.text.split("\n")]
     return Block(block.kind, "\n".join(lines))
 
 
 def _code(token: Token) -> Iterator[Block]:
     text = token.content
     if "8<" in text or "highlight-" in text:
-        text = _GONE_LINE.sub("", text)
+        text = _REMOVED_LINE.sub("", text)
     if ")!" in text:
         text = _ANNOTATION.sub("", text)
     if "[!code" in text:
@@ -428,54 +428,53 @@ def _code(token: Token) -> Iterator[Block]:
     text = textwrap.dedent(text).strip("\n").rstrip()
     if not text.strip():
         return
-    tab = _TAB.search(token.info)
+    tab = _TAB_TITLE.search(token.info)
     title = " ".join((tab["name"] or tab["title"]).replace("*", "").split()) if tab else ""
     if title:
-        # Nothing in the name of a file is a mark of Markdown.
+        # As code, since nothing in the name of a file is markup.
         yield Block(BlockKind.PROSE, f"**`{title}`**" if _is_file(title) else f"**{title}**")
     language = _LANGUAGE.match(token.info)
-    yield Block(BlockKind.CODE, _flush(fenced(text, language["name"].lower() if language else "")))
+    yield Block(BlockKind.CODE, _forbid_indent(fenced(text, language["name"].lower() if language else "")))
 
 
 def _is_file(title: str) -> bool:
     return " " not in title and "`" not in title and not {".", "/", "_"}.isdisjoint(title)
 
 
-def _flush(text: str) -> str:
-    return "\n".join(_FLUSH + line for line in text.split("\n"))
+def _forbid_indent(text: str) -> str:
+    return "\n".join(_NO_INDENT + line for line in text.split("\n"))
 
 
 _DEEPEST = 30
-"""Levels of lists and quotes in each other. What is nested deeper is one paragraph."""
+"""Levels of lists and quotes; deeper ones are one paragraph."""
 _IMPORT = re.compile(r"^import\s[^\"'\n]*(?:from\s+)?[\"'][^\"'\n]+[\"'];?[ \t]*$", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_BEGINNING = 5000
-"""Characters, in which imports are looked for."""
-_OWN_SIGNS = str.maketrans("\x00\x01\x02", "\N{REPLACEMENT CHARACTER}" * 3)
+_BEGINNING_CHARS = 5000
+_OWN_MARKS = str.maketrans("\x00\x01\x02", "\N{REPLACEMENT CHARACTER}" * 3)
 
 
 def read_markdown(text: str) -> Article:
-    """Markdown with front matter, tables, tabs, admonitions, containers, HTML and a few components; never raises.
+    """Read Markdown with front matter, tables, tabs, admonitions, containers, HTML and a few components. Never raises.
 
-    Anchors are those that the document gives, else MkDocs' (`_1` is the second with a name).
+    Anchors are those that the document gives, else MkDocs'.
     """
     front = read_front_matter(clean(text))
-    return article(markdown_pieces(front.rest), MkDocsSlugs(), front.title, front.permalink)
+    return make_article(markdown_pieces(front.rest), mkdocs_slugs(), front.title, front.permalink)
 
 
 def read_mdx(text: str) -> Article:
-    """The text of a page in MDX. Titles of components stay as bold lines; code is not touched; never raises.
+    """Read a page in MDX. Titles of components become bold lines. Never raises.
 
-    Anchors are github-slugger's, which the generators of such pages use.
+    Anchors are github-slugger's, as of the generators of such pages.
     """
     front = read_front_matter(clean(text))
     tokens = _parser(mdx=True).parse(front.rest)
-    return article(pieces(tokens), GitHubSlugs(), front.title, front.permalink)
+    return make_article(pieces(tokens), github_slugs(), front.title, front.permalink)
 
 
 def is_mdx(text: str) -> bool:
     """Return whether a Markdown file is in fact MDX: it imports something before its first listing."""
-    beginning = text[:_BEGINNING]
+    beginning = text[:_BEGINNING_CHARS]
     listing = _FENCED.search(beginning)
     return bool(_IMPORT.search(beginning, 0, listing.start() if listing else len(beginning)))
 
@@ -493,7 +492,7 @@ def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
 
 def clean(text: str) -> str:
     """Normalise line ends, and replace the control characters that the reader uses itself."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_SIGNS)
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_MARKS)
 
 
 @cache
@@ -501,11 +500,10 @@ def _parser(*, mdx: bool) -> MarkdownIt:
     md = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
     md.use(footnote_plugin, inline=False, move_to_end=False)
     md.use(deflist_plugin)
-    add_marks(md, mdx=mdx)
-    add_elements(md, mdx=mdx)
-    add_spans(md, mdx=mdx)
-    # Targets stay as they are written.
-    md.normalizeLink = lambda url: url
+    add_generator_rules(md, mdx=mdx)
+    add_html_rules(md, mdx=mdx)
+    add_inline_rules(md, mdx=mdx)
+    md.normalizeLink = lambda url: url  # targets stay as they are written
     return md
 
 
@@ -513,14 +511,14 @@ _BARE_TITLE = re.compile(r"[^\W_][^\n.:;!?`|<>={}\[\]]{2,70}\??")
 
 
 def read_web_text(text: str, title: str = "") -> Article:
-    """The text that was extracted from a web page: Markdown, often without the marks of headings and listings. Its
-    lines are those of the page.
+    """Read the text that was extracted from a web page: Markdown, often without marks of headings and listings. Line
+    breaks are kept.
     """
-    return article(with_bare_titles(markdown_pieces(text, keep_lines=True)), MkDocsSlugs(), title)
+    return make_article(with_bare_titles(markdown_pieces(text, keep_lines=True)), mkdocs_slugs(), title)
 
 
 def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
-    """If there is no heading, turn short lines that end like no sentence into headings; the first becomes the title."""
+    """If there is no heading, make short lines that do not end like a sentence headings, the first one the title."""
     if any(isinstance(piece, Heading) for piece in pieces):
         return list(pieces)
     return [

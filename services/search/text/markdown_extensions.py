@@ -22,7 +22,7 @@ _LEAF = re.compile(r"::[a-z][\w-]*(?:\[(?P<title>[^\]]*)\])?(?:\{[^{}]*\})?")
 _ATTRIBUTES = re.compile(r"\{[^{}]*\}")
 _OPTION = re.compile(r"[\w-]+:(?:\s.*)?|- .*")
 _SNIPPET = re.compile(r"(?:#+[ \t]*)?;?-{1,}+8<-{1,}+(?P<file>.*)")
-_VANISHES = re.compile(
+_REMOVED_LINE = re.compile(
     r"<<<[ \t]*[@./\w~].*"  # VitePress: code from a file
     r"|\*\[[^\]]+\]:.*"  # what an abbreviation stands for
     r"|\{![^{}]*!\}|@include.*|\[\[?_?toc_?\]?\]|\{:[^{}]*\}|!\[\[.*\]\]|<!--more-->",
@@ -33,40 +33,40 @@ _STATEMENT = re.compile(
     r"|export\s+(?:const|let|var|function|default|async|class|type|interface|[{*])"
 )
 _WHOLE_IMPORT = re.compile(r"import\b[^\"'`]*[\"'][^\"']+[\"']\s*;?")
-_SAYS_SO = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
+_KIND_TITLES = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
 """Admonitions that are told from a paragraph without a title of their own."""
 _WITHOUT_TITLE = {"code-group", "code", "html", "group", "raw", "steps", "cards", "grid", "v-pre"}
 _PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
-def add_marks(md: MarkdownIt, *, mdx: bool) -> None:
-    """Adds the rules to a parser. `mdx`: statements of JavaScript may stand between the paragraphs."""
-    md.block.ruler.before("fence", "deep", _deep)
-    md.block.ruler.before("fence", "indented", _indented, _PARAGRAPHS)
+def add_generator_rules(md: MarkdownIt, *, mdx: bool) -> None:
+    """Add the rules to a parser. `mdx`: statements of JavaScript may stand between the paragraphs."""
+    md.block.ruler.before("fence", "too deep", _too_deep)
+    md.block.ruler.before("fence", "indented", _tab_or_admonition, _PARAGRAPHS)
     md.block.ruler.before("fence", "container", _container, _PARAGRAPHS)
-    md.block.ruler.before("fence", "gone", _gone, _PARAGRAPHS)
+    md.block.ruler.before("fence", "removed line", _removed_line, _PARAGRAPHS)
     md.block.ruler.before("fence", "statement", _mdx_statement if mdx else _import_line)
 
 
-def lead(state: StateBlock, line: int, title: str) -> None:
+def push_title(state: StateBlock, line: int, title: str) -> None:
     """Add a title as a paragraph of its own, which the reader of the tokens makes bold."""
     title = title.strip()
     if not title:
         return
-    state.push("paragraph_open", "p", 1).meta = {"lead": True}
+    state.push("paragraph_open", "p", 1).meta = {"is_title": True}
     inline = state.push("inline", "", 0)
     inline.content, inline.map, inline.children = title, [line, line + 1], []
     state.push("paragraph_close", "p", -1)
 
 
-def end_lead(state: StateBlock) -> None:
-    """Mark the end of what stands below the last title."""
-    state.push("lead_end", "", 0)
+def end_title(state: StateBlock) -> None:
+    """Mark the end of the text below the last title."""
+    state.push("title_end", "", 0)
 
 
-def named_title(name: str, title: str) -> str:
+def title_or_kind(name: str, title: str) -> str:
     """Return the title of an admonition, or a name for its kind if it has none."""
-    return title or _SAYS_SO.get(name.lower(), "")
+    return title or _KIND_TITLES.get(name.lower(), "")
 
 
 def line_text(state: StateBlock, line: int) -> str:
@@ -77,8 +77,8 @@ def _starts_with(state: StateBlock, line: int, marks: tuple[str, ...]) -> bool:
     return not state.is_code_block(line) and state.src.startswith(marks, state.bMarks[line] + state.tShift[line])
 
 
-def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """What is nested deeper than anybody writes is one paragraph: no word is lost, and no stack overflows."""
+def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read deeper nesting than anybody writes as one paragraph: no word is lost, and no stack overflows."""
     if silent or state.level < state.md.options["maxNesting"] - 2:
         return False
     state.push("paragraph_open", "p", 1)
@@ -89,37 +89,37 @@ def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _indented(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """`=== "Tab"`, `!!! note "Title"`, `??? tip`, and what is indented below."""
+def _tab_or_admonition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read `=== "Tab"`, `!!! note "Title"` or `??? tip`, and the indented lines below."""
     if not _starts_with(state, start, ("===", "!!!", "???")):
         return False
     text = line_text(state, start)
-    inside = _inside(state, start, end)
+    indented_end = _end_of_indented(state, start, end)
     if tab := _TAB.fullmatch(text):
         title = tab["double"] or tab["single"]
     elif admonition := _ADMONITION.fullmatch(text):
         name, given = (admonition["types"] or "").strip(), admonition["title"]
-        if given is None and inside == start + 1:
+        if given is None and indented_end == start + 1:
             return False
-        title = "" if given == "" else named_title(name.partition(" ")[0], given or _title_without_quotes(name))
+        title = "" if given == "" else title_or_kind(name.partition(" ")[0], given or _title_without_quotes(name))
     else:
         return False
     if silent:
         return True
-    lead(state, start, title)
-    _parse_inside(state, start + 1, inside)
-    end_lead(state)
+    push_title(state, start, title)
+    _parse_indented(state, start + 1, indented_end)
+    end_title(state)
     return True
 
 
 def _title_without_quotes(types: str) -> str:
-    """Four words after `!!!` are no classes: somebody has forgotten the quotes of a title."""
+    """Take four words or more after `!!!` for a title whose quotes were forgotten, else for classes."""
     words = types.split()
     return " ".join(words[1:]) if len(words) >= _WORDS_OF_A_TITLE else ""
 
 
-def _inside(state: StateBlock, start: int, end: int) -> int:
-    """The line after the last one that is indented below `start`."""
+def _end_of_indented(state: StateBlock, start: int, end: int) -> int:
+    """Return the line after the last one that is indented below `start`."""
     last = start
     for line in range(start + 1, end):
         if state.isEmpty(line):
@@ -130,7 +130,7 @@ def _inside(state: StateBlock, start: int, end: int) -> int:
     return last + 1
 
 
-def _parse_inside(state: StateBlock, start: int, end: int) -> None:
+def _parse_indented(state: StateBlock, start: int, end: int) -> None:
     indent, last_line = state.blkIndent, state.lineMax
     state.blkIndent, state.lineMax = indent + _INDENT, end
     state.level += 1
@@ -140,7 +140,7 @@ def _parse_inside(state: StateBlock, start: int, end: int) -> None:
 
 
 def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
+    """Read a line that opens or closes a container: `:::tip Title`, `/// note | Title`, `::leaf[Text]`."""
     if not _starts_with(state, start, (":::", "///", "::")):
         return False
     text = line_text(state, start)
@@ -157,9 +157,9 @@ def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return found is not None
     name = (found.groupdict().get("name") or "").lower()
     if name not in _WITHOUT_TITLE:
-        lead(state, start, named_title(name, title))
+        push_title(state, start, title_or_kind(name, title))
     if not name:
-        end_lead(state)
+        end_title(state)
     state.line = _after_options(state, start + 1, end, everything="." in name)
     return True
 
@@ -172,9 +172,8 @@ def _colon_title(rest: str) -> str:
 
 
 def _after_options(state: StateBlock, start: int, end: int, *, everything: bool) -> int:
-    """The line after the options that are indented below a container's first line.
-
-    everything: of a documented module all that is indented is options.
+    """Return the line after the options that are indented below a container's first line. `everything`: all indented
+    lines are options, as of a documented module.
     """
     line = start
     while line < end and (everything or not state.isEmpty(line)):
@@ -187,13 +186,13 @@ def _after_options(state: StateBlock, start: int, end: int, *, everything: bool)
     return line
 
 
-def _gone(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Lines that stand for something else, or that only the generator reads."""
+def _removed_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Drop a line that includes something or that only the generator reads."""
     if not _starts_with(state, start, ("<<<", "*[", "{", "@include", "[", "!", "-", ";-", "<!--more", "#")):
         return False
     text = line_text(state, start)
     snippet = _SNIPPET.fullmatch(text)
-    if snippet is None and not _VANISHES.fullmatch(text):
+    if snippet is None and not _REMOVED_LINE.fullmatch(text):
         return False
     if not silent:
         state.line = start + 1
@@ -204,7 +203,7 @@ def _gone(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _import_line(state: StateBlock, start: int, _: int, silent: bool) -> bool:
-    """An import that is whole on its line: in Markdown with components too."""
+    """Drop an import that is whole on its line."""
     if silent or not _starts_with(state, start, ("import",)) or not _WHOLE_IMPORT.fullmatch(line_text(state, start)):
         return False
     state.line = start + 1
@@ -212,7 +211,7 @@ def _import_line(state: StateBlock, start: int, _: int, silent: bool) -> bool:
 
 
 def _mdx_statement(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Imports and exports go on to an empty line, or further while brackets are open."""
+    """Drop an import or export, up to an empty line outside brackets."""
     if silent or state.level or state.sCount[start] or not _starts_with(state, start, ("import", "export")):
         return False
     text = line_text(state, start)
@@ -227,7 +226,7 @@ def _mdx_statement(state: StateBlock, start: int, end: int, silent: bool) -> boo
 
 
 def _end_of_statement(state: StateBlock, start: int, end: int) -> int:
-    """The line after it. Where brackets stay open, it is the first empty line."""
+    """Return the line after the statement; where brackets stay open, the first empty line."""
     first_empty = None
     depth = 0
     for line in range(start, end):

@@ -18,7 +18,7 @@ from markdown_it.rules_block.fence import fence
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
-from services.search.text.markdown_extensions import end_lead, lead, line_text
+from services.search.text.markdown_extensions import end_title, line_text, push_title
 
 MAX_TAG_CHARS = 4000
 _MAX_BRACES = 1500
@@ -35,7 +35,7 @@ _INLINE_NAMES = """
     meter q rp rt ruby s samp small span strike strong sub sup time tt u var wbr
 """
 INLINE = frozenset(_INLINE_NAMES.split())
-"""Elements of running text. All others stand on their own."""
+"""Elements of running text."""
 RAW = frozenset("audio canvas iframe math noscript object script style svg video".split())  # noqa: SIM905 (shorter so)
 """Elements whose content is no text."""
 _BLOCK_NAMES = """
@@ -56,20 +56,20 @@ class Tag(NamedTuple):
 
     Attributes:
         name: as written; empty for a fragment.
-        attributes: those with a text for value, their names in small letters.
-        alone: whether nothing closes it.
+        attributes: those with a text as value, by their names in lower case.
+        self_closing: whether no other tag closes it.
         end: the index after it.
     """
 
     name: str
     attributes: dict[str, str]
     closing: bool
-    alone: bool
+    self_closing: bool
     end: int
 
     @property
     def element(self) -> str:
-        """The name of an HTML element; of a component, what it is called in small letters."""
+        """The name in lower case."""
         return self.name.lower()
 
     @property
@@ -94,7 +94,7 @@ class Tag(NamedTuple):
 
 
 def read_tag(text: str, start: int, limit: int) -> Tag | None:
-    """The tag at `start`, where it ends before `limit`; attributes may be HTML's, Vue's and JSX's."""
+    """Read the tag at `start` if it ends before `limit`; attributes may be HTML's, Vue's and JSX's."""
     limit = min(limit, start + MAX_TAG_CHARS)
     opening = _OPENING.match(text, start, limit)
     if opening is None:
@@ -105,7 +105,7 @@ def read_tag(text: str, start: int, limit: int) -> Tag | None:
         space = _SPACE.match(text, at, limit)
         began, at = at, space.end() if space else at
         if text.startswith((">", "/>"), at) and at < limit:
-            return _finished_tag(opening, attributes, alone=text[at] == "/", end=text.index(">", at) + 1)
+            return _make_tag(opening, attributes, self_closing=text[at] == "/", end=text.index(">", at) + 1)
         # Attributes are set apart by space, except after a quote.
         after_quote = bool(attributes) and text[began - 1 : began] in {'"', "'", "}"}
         if (not opening["name"] or began == at) and not after_quote:
@@ -116,9 +116,9 @@ def read_tag(text: str, start: int, limit: int) -> Tag | None:
         at = after
 
 
-def _finished_tag(opening: re.Match[str], attributes: dict[str, str], *, alone: bool, end: int) -> Tag:
+def _make_tag(opening: re.Match[str], attributes: dict[str, str], *, self_closing: bool, end: int) -> Tag:
     name = opening["name"] or ""
-    return Tag(name, attributes, bool(opening["closing"]), alone or name.lower() in VOID, end)
+    return Tag(name, attributes, bool(opening["closing"]), self_closing or name.lower() in VOID, end)
 
 
 def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> int | None:
@@ -129,14 +129,14 @@ def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> in
         return None
     if named["equals"] is None:
         return named.end()
-    value, end = _value(text, named.end(), limit)
+    value, end = _attribute_value(text, named.end(), limit)
     if value:
         attributes[named["name"].lower()] = value
     return end
 
 
-def _value(text: str, at: int, limit: int) -> tuple[str, int | None]:
-    """The text of an attribute's value and the index after it; None where it has no end."""
+def _attribute_value(text: str, at: int, limit: int) -> tuple[str, int | None]:
+    """Return the text of an attribute's value and the index after it, None where it has no end."""
     if text.startswith("{", at):
         end = braces_end(text, at, limit)
         return ("" if end is None else literal_text(text[at + 1 : end - 1])), end
@@ -148,8 +148,7 @@ def _value(text: str, at: int, limit: int) -> tuple[str, int | None]:
 
 
 def braces_end(text: str, start: int, limit: int, most: int = _MAX_BRACES) -> int | None:
-    """The index after the brace that closes the one at `start`, within `most` characters.
-
+    """Return the index after the brace that closes the one at `start`, None if it is not within `most` characters.
     Braces in strings and comments do not count.
     """
     depth = 0
@@ -187,8 +186,8 @@ _LANGUAGE = re.compile(r"(?:language|lang|highlight)-(?:source-)?([\w+#-]+)")
 _PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
-def add_elements(md: MarkdownIt, *, mdx: bool) -> None:
-    """Adds the rules to a parser. `mdx`: braces hold expressions, and indented text is no code."""
+def add_html_rules(md: MarkdownIt, *, mdx: bool) -> None:
+    """Add the rules for blocks to a parser. `mdx`: braces hold expressions, and indented text is no code."""
     md.disable("html_block")
     md.block.ruler.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     md.block.ruler.before("fence", "element", _element, _PARAGRAPHS)
@@ -213,24 +212,24 @@ def _element(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _element_of(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
     limit = state.eMarks[end - 1]
-    if tag.element in RAW and not (tag.closing or tag.alone):
+    if tag.element in RAW and not (tag.closing or tag.self_closing):
         closing = closing_tag(tag.element, state.src, tag.end, limit, state.env)
-        return closing is not None and _skip_to(state, start, end, closing.end(), 0)
+        return closing is not None and _skip_past(state, start, end, closing.end(), 0)
     is_whole = not tag.closing and (tag.element in {"pre", "table"} or tag.element in _HEADINGS)
-    return (is_whole and _whole_element(state, start, end, tag)) or _line_of_tags(state, start, end, tag)
+    return (is_whole and _whole_element(state, start, end, tag)) or _lines_of_tags(state, start, end, tag)
 
 
 def _comment(state: StateBlock, start: int, end: int, at: int) -> bool:
     env, limit = cast("dict[tuple[str, int], bool]", state.env), state.eMarks[end - 1]
     if env.get(("comment", limit)):
-        return False  # looked for before: nothing closes it
+        return False  # searched before: nothing closes it
     closing = state.src.find("-->", at, limit)
     env["comment", limit] = closing < 0
-    return _skip_to(state, start, end, closing, 3)
+    return _skip_past(state, start, end, closing, 3)
 
 
 def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:
-    """A tag; where one is not closed, what follows is not read over and over."""
+    """Read a tag. After one that does not end, the text is not searched again."""
     env = cast("dict[str, int]", state.env)
     if at < env.get("no tag before", 0):
         limit = min(limit, state.src.find("\n", at) % (len(state.src) + 1))
@@ -256,8 +255,8 @@ def closing_tag(element: str, text: str, start: int, limit: int, env: object) ->
     return found
 
 
-def _skip_to(state: StateBlock, start: int, end: int, position: int, length: int) -> bool:
-    """Goes on behind a position; what follows it in its line stands at the line's beginning."""
+def _skip_past(state: StateBlock, start: int, end: int, position: int, length: int) -> bool:
+    """Go on behind a position; the rest of its line is read like a line of its own."""
     if position < 0:
         return False
     position += length
@@ -279,7 +278,7 @@ def _line_of(state: StateBlock, position: int, start: int, end: int) -> int:
 
 
 def _whole_element(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
-    """A listing, a table or a heading in HTML, where its last line holds nothing else."""
+    """Read a listing, a table or a heading in HTML if nothing else is on its last line."""
     closing = closing_tag(tag.element, state.src, tag.end, state.eMarks[end - 1], state.env)
     if closing is None:
         return False
@@ -320,7 +319,7 @@ def _push_inline(state: StateBlock, start: int, text: str) -> None:
 
 
 def _push_table(state: StateBlock, start: int, inside: str) -> None:
-    """The tokens of a Markdown table. A row is a header where all its cells are."""
+    """Push the tokens of a Markdown table. A row is a header if all its cells are."""
     marks = [*_TABLE_PART.finditer(inside)]
     rows: list[list[tuple[str, str]]] = [[]]
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
@@ -330,7 +329,7 @@ def _push_table(state: StateBlock, start: int, inside: str) -> None:
         elif part in {"th", "td", "caption"} and not mark["closing"]:
             text = inside[mark.end() : following.start() if following else len(inside)]
             if part == "caption":
-                lead(state, start, text)
+                push_title(state, start, text)
             else:
                 rows[-1].append((part, text))
     state.push("table_open", "table", 1)
@@ -344,8 +343,8 @@ def _push_table(state: StateBlock, start: int, inside: str) -> None:
     state.push("table_close", "table", -1)
 
 
-def _line_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
-    """Lines that hold tags and nothing else: titles of components stay, and what follows is no indented code."""
+def _lines_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
+    """Read lines of nothing but tags: titles of components stay, and the lines below are no indented code."""
     limit = state.eMarks[end - 1]
     tags = [tag]
     at = tag.end
@@ -362,11 +361,11 @@ def _line_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
         at = following.end
     for each in tags:
         if each.closing:
-            end_lead(state)
-        lead(state, start, f"[{each.title}]({each.target})" if each.title and each.target else each.title)
+            end_title(state)
+        push_title(state, start, f"[{each.title}]({each.target})" if each.title and each.target else each.title)
         _push_prose(state, start, each.description)
     state.line = line + 1
-    _shift_left(state, line + 1, end)
+    _unindent(state, line + 1, end)
     return True
 
 
@@ -377,8 +376,8 @@ def _push_prose(state: StateBlock, start: int, text: str) -> None:
         state.push("paragraph_close", "p", -1)
 
 
-def _shift_left(state: StateBlock, start: int, end: int) -> None:
-    """Indentation below a tag is the layout of the HTML: it makes no code until an empty line."""
+def _unindent(state: StateBlock, start: int, end: int) -> None:
+    """Take the indentation below a tag for the layout of the HTML, not for code, up to an empty line."""
     if start >= end or state.isEmpty(start):
         return
     excess = state.sCount[start] - state.blkIndent
@@ -389,7 +388,7 @@ def _shift_left(state: StateBlock, start: int, end: int) -> None:
 
 
 def _block_expression(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """`{/* a comment */}` and other expressions on lines of their own."""
+    """Read `{/* a comment */}` and other expressions on lines of their own."""
     at = state.bMarks[start] + state.tShift[start]
     env = cast("dict[str, int]", state.env)
     if silent or not state.src.startswith("{", at) or at < env.get("no brace before", 0):
@@ -408,14 +407,14 @@ def _block_expression(state: StateBlock, start: int, end: int, silent: bool) -> 
 
 
 def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """As CommonMark has it, except that a fence which nobody closes ends at the next heading below an empty line."""
+    """Read a fence as CommonMark does, but let an unclosed one end at the next heading below an empty line."""
     opening = None if silent or state.level else _FENCE.match(state.src, state.bMarks[start] + state.tShift[start])
     if opening is None:
         return fence(state, start, end, silent)
     env = cast("dict[tuple[str, str], int]", state.env)
     mark = opening.group()
     if len(mark) >= env.get(("unclosed", mark[0]), len(state.src) + 1):
-        end = _next_heading(state, start + 2, end)  # looked for before: nothing closes it
+        end = _next_heading(state, start + 2, end)  # searched before: nothing closes it
     if not fence(state, start, end, silent):
         return False
     if state.line >= state.lineMax and not _is_closed(state, start):
@@ -445,11 +444,11 @@ def _is_closed(state: StateBlock, start: int) -> bool:
 
 
 MAX_INLINE_CHARS = 20_000
-"""Of one paragraph. A longer one is no text that a person has written; it stays as it is, without markup."""
+"""Of one paragraph. People write no longer ones; such a paragraph stays as it is written."""
 _MOST_BRACKETS = 400
 """Of one kind in a paragraph: for each one that nothing closes, the parser looks through the rest of it."""
 _FREE_SECONDS, _SECONDS_PER_CHAR = 0.5, 2e-6
-"""Time of one core that the paragraphs of a text may take: documentation takes a twentieth of that."""
+"""For all paragraphs of a text, on one core; documentation takes a twentieth of that."""
 
 _CLOSED_BY = {"{{": "}}", "{%": "%}", "{!": "!}"}
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#] ?[\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
@@ -463,21 +462,21 @@ _ANCHOR = re.compile(
     r"|\{/\*[ \t]*+#(?P<comment>[^\s{}*]++)[ \t]*+\*/\})[ \t]*+$"
 )
 _ALERT = re.compile(r"\[!(?P<kind>\w+)\][+-]?[ \t]*(?P<title>[^\n]*)\n?")
-_SAYS_SO = {"warning": "Warning", "caution": "Caution", "danger": "Danger"}
+_ALERT_TITLES = {"warning": "Warning", "caution": "Caution", "danger": "Danger"}
 
 
-def add_spans(md: MarkdownIt, *, mdx: bool) -> None:
-    """Adds the rules to a parser. `mdx`: braces hold expressions."""
+def add_inline_rules(md: MarkdownIt, *, mdx: bool) -> None:
+    """Add the rules for running text to a parser. `mdx`: braces hold expressions."""
     md.disable(["html_inline", "text_join"])
     md.inline.ruler.before("autolink", "braces", _inline_expression if mdx else _braces)
     md.inline.ruler.after("autolink", "tag", _inline_tag)
     md.inline.ruler.after("link", "cross_reference", _cross_reference)
-    md.core.ruler.before("inline", "prepare", _prepare)
+    md.core.ruler.before("inline", "prepare", _prepare_inline)
     md.core.ruler.at("inline", _inline)
 
 
-def _prepare(state: StateCore) -> None:
-    """Between blocks and their text: explicit anchors, alerts, and text that is too long to be read."""
+def _prepare_inline(state: StateCore) -> None:
+    """Take explicit anchors and alerts out of paragraphs, and mark those that are too long to be read."""
     tokens = state.tokens
     for at, token in enumerate(tokens):
         if token.type != "inline":
@@ -488,14 +487,14 @@ def _prepare(state: StateCore) -> None:
             token.content = token.content[: found.start()]
         quote = tokens[at - 2] if at > 1 else None
         if quote is not None and quote.type == "blockquote_open" and (alert := _ALERT.match(token.content)):
-            quote.meta = {"alert": alert["title"] or _SAYS_SO.get(alert["kind"].lower(), "")}
+            quote.meta = {"alert": alert["title"] or _ALERT_TITLES.get(alert["kind"].lower(), "")}
             token.content = token.content[alert.end() :]
         if len(token.content) > MAX_INLINE_CHARS or max(map(token.content.count, "[{")) > _MOST_BRACKETS:
             token.type = "verbatim"
 
 
 def _inline(state: StateCore) -> None:
-    """Reads the markup of paragraphs, as long as there is time; what is left then stays as it is written."""
+    """Read the markup of paragraphs while there is time; the others stay as they are written."""
     end = time.thread_time() + _FREE_SECONDS + len(state.src) * _SECONDS_PER_CHAR
     for token in state.tokens:
         if token.type != "inline":
@@ -518,7 +517,7 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
     if tag is None or _is_placeholder(state, tag):
         return False
     end = tag.end
-    if tag.element in RAW and not (tag.closing or tag.alone):
+    if tag.element in RAW and not (tag.closing or tag.self_closing):
         closing = closing_tag(tag.element, state.src, tag.end, state.posMax, state.env)
         end = closing.end() if closing else end
     if not silent:
@@ -528,8 +527,8 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
 
 
 def _is_placeholder(state: StateInline, tag: Tag) -> bool:
-    """`<file>` in a text without code marks: a name that no HTML knows, without attributes, that nothing closes."""
-    if tag.element in KNOWN or tag.attributes or tag.alone or not tag.name or tag.name[:1].isupper():
+    """Return whether a tag is a placeholder such as `<file>`: unknown to HTML, without attributes, never closed."""
+    if tag.element in KNOWN or tag.attributes or tag.self_closing or not tag.name or tag.name[:1].isupper():
         return False
     if tag.closing:
         return f"<{tag.name}" not in state.src
@@ -537,7 +536,7 @@ def _is_placeholder(state: StateInline, tag: Tag) -> bool:
 
 
 def _braces(state: StateInline, silent: bool) -> bool:
-    """Templates, attribute lists and roles. Other braces are text."""
+    """Read templates, attribute lists and roles. Other braces are text."""
     src, start = state.src, state.pos
     if src[start] != "{":
         return False
@@ -562,7 +561,7 @@ def _braces(state: StateInline, silent: bool) -> bool:
 
 
 def _inline_expression(state: StateInline, silent: bool) -> bool:
-    """In MDX: nothing but a string says something on the page that can be known here."""
+    """Read an expression of MDX: a string is its text, anything else is unknown here and left out."""
     if state.src[state.pos] != "{":
         return False
     end = braces_end(state.src, state.pos, state.posMax)
@@ -576,7 +575,7 @@ def _inline_expression(state: StateInline, silent: bool) -> bool:
 
 
 def _cross_reference(state: StateInline, silent: bool) -> bool:
-    """`[text][module.name]` and `[text][]` whose target the generator knows: the text stays."""
+    """Read `[text][module.name]` or `[text][]`, whose target only the generator knows, as its text."""
     start = state.pos
     if state.src[start] != "[" or "][" not in state.src or (start and state.src[start - 1].isalnum()):
         return False

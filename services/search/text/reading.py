@@ -13,30 +13,30 @@ from itertools import groupby
 
 from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
-from services.search.text.anchors import MkDocsSlugs
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, article
+from services.search.text.anchors import mkdocs_slugs
+from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, make_article
 from services.search.text.layout import fenced
 from services.search.text.markdown import clean, read_web_text, with_bare_titles
 
 _MAX_TITLE_CHARS = 120
-_UNDERLINES = {"=": 1, "-": 2, "~": 3, "*": 3, "^": 3}
+_UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3, "*": 3, "^": 3}
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s+\S.*")
 _WORD = re.compile(r"\w")
 
 
 def read_plain(text: str) -> Article:
-    """Paragraphs, lists and indented listings, word for word. Underlined lines are headings; without any, so are short
-    lines on their own that end like no sentence. Never raises.
+    """Read paragraphs, lists and indented listings, word for word. Underlined lines are headings; if there are none,
+    short lines on their own that do not end like a sentence. Never raises.
     """
     lines = clean(text).replace("\f", "\n\n").split("\n")
-    return article(with_bare_titles([*_pieces(lines)]), MkDocsSlugs())
+    return make_article(with_bare_titles([*_pieces(lines)]), mkdocs_slugs())
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
-    """Paragraphs stand between empty lines, and underlined titles anywhere."""
+    """Split at empty lines and at underlined titles."""
     paragraph: list[str] = []
     for line in lines:
-        level = _underlines(line, paragraph[-1] if paragraph else "")
+        level = _underline_level(line, paragraph[-1] if paragraph else "")
         if level:
             title = paragraph.pop().strip()
             yield from _blocks(paragraph)
@@ -55,11 +55,11 @@ def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
     yield from _blocks(paragraph)
 
 
-def _underlines(line: str, title: str) -> int:
+def _underline_level(line: str, title: str) -> int:
     line, width = line.strip(), len(title.strip())
     if not 0 < width <= _MAX_TITLE_CHARS or len(line) < max(3, width - 2) or len(line) > 2 * _MAX_TITLE_CHARS:
         return 0
-    return _UNDERLINES.get(line[0], 0) if line == line[0] * len(line) and _WORD.search(title) else 0
+    return _UNDERLINE_LEVELS.get(line[0], 0) if line == line[0] * len(line) and _WORD.search(title) else 0
 
 
 def _is_indented(lines: Sequence[str]) -> bool:
@@ -79,38 +79,34 @@ def _blocks(lines: Sequence[str]) -> Iterator[Block]:
 
 
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff]")
-"""Nobody can see them, and docutils marks escapes with NUL."""
+"""Invisible; docutils marks escapes with NUL."""
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,1000}[ \t]*")
 _MAX_REST_TITLE_CHARS = 300
-
-
 _LONGEST_PARAGRAPH_CHARS = 10_000
 _REST_ITEM = re.compile(r"(?:[-*+•]|\(?(?:\d{1,9}|[a-zA-Z#])[.)])[ \t]|\.\.[ \t]|:[\w-]{1,100}:")
 
 
 def read_rest(text: str) -> Article:
-    """The sections of a reStructuredText, in the Markdown that Discord shows.
+    """Read reStructuredText, in the Markdown that Discord shows. Never raises; safe for threads.
 
-    Takes any text and raises nothing: what docutils cannot take comes out as paragraphs below its underlined titles. No
-    file is read and no address opened, whatever the text asks for. So does a text with a paragraph that has no end. Of
-    documentation a megabyte needs about 2 seconds of
-    one core; no text of that size more than 10. Threads may call it at the same time.
+    A text that docutils cannot take or that has an endless paragraph gives paragraphs below its underlined titles. No
+    file is read and no address opened. A megabyte of documentation takes about 2 seconds of one core; no text of that
+    size more than 10.
     """
-    # With docutils this takes some 50 ms: only who has such a document pays for it.
-    from services.search.text.rest_writer import read_tree  # noqa: PLC0415 (as above)
+    from services.search.text.rest_writer import read_article  # noqa: PLC0415 (loads docutils, which takes some 50 ms)
 
     readable = _UNREADABLE.sub("", text)
     if _has_endless_paragraph(readable):
         return _as_paragraphs(readable)
     try:
-        return read_tree(readable)
+        return read_article(readable)
     except Exception:  # noqa: BLE001 (docutils fails in many ways on what is not its language; RecursionError is one)
         return _as_paragraphs(readable)
 
 
 def _has_endless_paragraph(text: str) -> bool:
-    """Whether a paragraph is longer than any that people write. What docutils needs for one grows with its square, and
-    until then no other thread may run.
+    """Return whether a paragraph is longer than people write. The time of docutils grows with the square of its length,
+    and no other thread runs meanwhile.
     """
     chars, indent = 0, -1
     for line in text.splitlines():
@@ -124,10 +120,10 @@ def _has_endless_paragraph(text: str) -> bool:
 
 
 def _as_paragraphs(text: str) -> Article:
-    """Titles are lines above a line of one sign, and paragraphs are parted by empty lines."""
+    """Split at empty lines; titles are lines above a line of one repeated sign."""
     parts: list[tuple[str, list[Block]]] = [("", [])]
     for is_text, group in groupby(text.splitlines(), key=lambda line: bool(line.strip())):
-        for heading, paragraph in _titled(group) if is_text else ():
+        for heading, paragraph in _split_at_titles(group) if is_text else ():
             if heading:
                 parts.append((heading, []))
             if paragraph:
@@ -138,8 +134,8 @@ def _as_paragraphs(text: str) -> Article:
     return Article(next((heading for heading, _ in parts if heading), ""), tuple(sections))
 
 
-def _titled(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """A heading, or none, and the text below it, for the lines between two empty ones."""
+def _split_at_titles(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Split the lines between two empty ones into headings (the first may be empty) and the text below each."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
         if not _ADORNMENT.fullmatch(line.rstrip()):
@@ -155,27 +151,27 @@ _UNDERLINED = re.compile(
     r"^\S[^\n]{0,200}\n(?:={3,}|-{3,}|~{3,}|\^{3,}|\*{3,}|\"{3,}|`{3,}|#{3,}|\+{3,})[ \t]*$", re.MULTILINE
 )
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
-_WEB = ("https://", "http://")
-_HTML = ("html", "htm", "xhtml")
+_WEB_SCHEMES = ("https://", "http://")
+_HTML_ENDINGS = ("html", "htm", "xhtml")
 _TAG = re.compile(r"<[^<>]*>")
 _HTML_SECONDS = 30.0
-"""For one document: two megabytes of documentation take two."""
+"""Two megabytes of documentation take two seconds."""
 _processes = Processes(seconds=_HTML_SECONDS)
-_stopped: set[int] = set()
-"""Hashes of the documents that went past a limit."""
+_stopped_texts: set[int] = set()
+"""Hashes of the texts whose reading was stopped at a limit."""
 
 log = logging.getLogger(__name__)
 
 
 def read(name: str, text: str) -> Article:
-    """A document as sections. `name`: its path or address, which says in which language it is written. Never raises.
+    """Read a document into sections. `name`: its path or address; the ending tells the language. Never raises.
 
-    Where the name does not say it, the text does: Markdown has headings or fences, reST underlined titles and
-    directives; else it is plain text. Blocking; of HTML up to `_HTML_SECONDS`.
+    Without a known ending, the text tells it: Markdown has headings or fences, reST underlined titles and directives;
+    else it is plain text. Blocking; for HTML up to `_HTML_SECONDS`.
     """
     if is_html(name):
         return _read_html(name, text)
-    reader = read_web_text if name.startswith(_WEB) else _BY_ENDING.get(_ending(name)) or _by_looks(text)
+    reader = read_web_text if name.startswith(_WEB_SCHEMES) else _READERS.get(_ending(name)) or _reader_by_text(text)
     return reader(text)
 
 
@@ -184,11 +180,11 @@ def _ending(name: str) -> str:
 
 
 def is_html(name: str) -> bool:
-    """Return whether `read` reads a document of this name in another process, and so blocks for longer than others."""
-    return _ending(name) in _HTML and not name.startswith(_WEB)
+    """Return whether `read` reads a document of this name in another process, and so blocks for longer."""
+    return _ending(name) in _HTML_ENDINGS and not name.startswith(_WEB_SCHEMES)
 
 
-def _by_looks(text: str) -> Callable[[str], Article]:
+def _reader_by_text(text: str) -> Callable[[str], Article]:
     if len(_UNDERLINED.findall(text)) > 1 and _DIRECTIVE.search(text):
         return read_rest
     return markdown.read_markdown if _HEADING.search(text) or _FENCE.search(text) else read_plain
@@ -199,14 +195,14 @@ def _read_markdown(text: str) -> Article:
 
 
 def _read_html(name: str, text: str) -> Article:
-    """Read a saved page in a process of its own: anybody may have made it, and lxml lets no other thread run. What goes
-    past a limit is read as plain text, and not tried again.
+    """Read a saved page in a process of its own: anybody may have made it, and lxml lets no other thread run. A page
+    whose reading is stopped at a limit is read as plain text, and not tried again.
     """
-    if hash(text) not in _stopped:
+    if hash(text) not in _stopped_texts:
         try:
             return wait_in_real_time(lambda: _processes.run(_parse_html, text))
         except WorkStopped as error:
-            _stopped.add(hash(text))
+            _stopped_texts.add(hash(text))
             log.warning("%s is read as plain text: %s", name, error)
     return read_plain(html.unescape(_TAG.sub("\n", text)))
 
@@ -217,7 +213,7 @@ def _parse_html(text: str) -> Article:
     return read_html(text)
 
 
-_BY_ENDING = {
+_READERS = {
     "md": _read_markdown,
     "markdown": _read_markdown,
     "mdx": markdown.read_mdx,

@@ -1,8 +1,7 @@
-"""Turns each directive of reStructuredText (of docutils, Sphinx and its extensions) into a few plain nodes, whatever
-its name is.
+"""Turns each directive of reStructuredText (of docutils, Sphinx and its extensions) into a few plain nodes.
 
-Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports
-docutils; `reading` does so when the first document is read.
+Nothing is opened or executed, and the text of an unknown directive stays. Importing this imports docutils; `reading`
+does so when the first document is read.
 """
 
 from __future__ import annotations
@@ -15,12 +14,17 @@ from typing import Any, NamedTuple, Protocol
 from docutils import nodes
 from docutils.parsers.rst import directives
 
+
+def name_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _OPTION = re.compile(r":(?P<name>[\w-]+):(?: +(?P<value>.*)|$)")
-_FIELDS_OF_OBJECTS = frozenset(["returns", "return", "rtype"])
+_OBJECT_FIELDS = frozenset(["returns", "return", "rtype"])
 
 
-class Lead(nodes.General, nodes.Element):
-    """A title (the first child) and what it introduces. `style`: `note` (text follows on the same line) or `title`."""
+class TitledContent(nodes.General, nodes.Element):
+    """A title (the first child) and its content. `style`: `note` (text follows on the same line) or `title`."""
 
 
 class Signature(nodes.General, nodes.Element):
@@ -35,10 +39,10 @@ class DirectiveCall(NamedTuple):
     """A directive as it stands in the text.
 
     Attributes:
-        name: in small letters, without its domain.
-        domain: whether it had one (`py:function`).
+        name: in lower case, without its domain.
+        domain: whether it has a domain (`py:function`).
         direct: whether the argument begins on the line of the name.
-        argument: the lines up to the options or the first empty line, as docutils keeps lines.
+        argument: the lines (of docutils' type) up to the options or the first empty line.
         options: by name; the value of a flag is empty.
         content: the rest.
         offset: the line of the text with which the content begins.
@@ -62,8 +66,8 @@ class DirectiveCall(NamedTuple):
         return "\n".join(self.content).strip("\n").rstrip()
 
 
-def read_call(full_name: str, lines: Any, offset: int) -> DirectiveCall:
-    """Split the lines of a directive into argument, options and content. Nothing is refused."""
+def parse_call(full_name: str, lines: Any, offset: int) -> DirectiveCall:
+    """Split the lines of a directive into argument, options and content. Never raises."""
     domain, _, name = full_name.lower().rpartition(":")
     direct = len(lines) > 0 and bool(lines[0].strip())
     start = 0 if direct else 1
@@ -84,7 +88,7 @@ def read_call(full_name: str, lines: Any, offset: int) -> DirectiveCall:
 
 def _is_option(line: str) -> bool:
     match = _OPTION.match(line)
-    return match is not None and match["name"] not in _FIELDS_OF_OBJECTS
+    return match is not None and match["name"] not in _OBJECT_FIELDS
 
 
 ADMONITIONS = {
@@ -99,7 +103,7 @@ ADMONITIONS = {
     "tip": "Tip",
     "warning": "Warning",
 }
-"""Those with a title of their own. What follows the name is their text."""
+"""The titles of directives whose argument is text."""
 
 VERSIONS = {
     "versionadded": "Added in",
@@ -109,167 +113,44 @@ VERSIONS = {
     "deprecated-removed": "Deprecated since",
 }
 
-BODIES = frozenset(
-    [
-        "acks",
-        "autosummary-body",
-        "compound",
-        "container",
-        "cssclass",
-        "div",
-        "footer",
-        "grid",
-        "header",
-        "hlist",
-        "ifconfig",
-        "line-block",
-        "rst-class",
-        "class",
-        "tab-set",
-        "tabs",
-        "tab-set-code",
-        "table",
-        "figure",
-        "centered",
-        "default-domain",
-        "automodule",
-        "list-group",
-        "row",
-        "column",
-        "panels",
-    ]
-)
-"""Their content is shown, and the argument is for machines. (The caption is the content of a figure.)"""
+BODIES = name_set("""
+    acks autosummary-body compound container cssclass div footer grid header hlist ifconfig line-block rst-class class
+    tab-set tabs tab-set-code table figure centered default-domain automodule list-group row column panels
+""")
+"""Directives whose content is shown and whose argument is not. (The caption of a figure is its content.)"""
 
-CODE = frozenset(
-    [
-        "cmd",
-        "code",
-        "code-block",
-        "console",
-        "doctest",
-        "execute_code",
-        "ipython",
-        "jupyter-execute",
-        "literal",
-        "parsed-literal",
-        "productionlist",
-        "prompt",
-        "sourcecode",
-        "terminal",
-        "testcode",
-        "testoutput",
-        "math",
-        "mermaid",
-        "pycon",
-    ]
-)
-"""Their content is shown as it is. (`parsed-literal` may hold inline markup.)"""
+CODE = name_set("""
+    cmd code code-block console doctest execute_code ipython jupyter-execute literal parsed-literal productionlist
+    prompt sourcecode terminal testcode testoutput math mermaid pycon
+""")
+"""Directives whose content is shown as it is. (`parsed-literal` may hold inline markup.)"""
 
-DROPPED = frozenset(
-    [
-        "audio",
-        "autosummary",
-        "bibliography",
-        "blockdiag",
-        "cite",
-        "codeauthor",
-        "contents",
-        "currentmodule",
-        "currentproject",
-        "date",
-        "digraph",
-        "default-role",
-        "graph",
-        "graphviz",
-        "iframe",
-        "image",
-        "include",
-        "index",
-        "inheritance-diagram",
-        "literalinclude",
-        "mdinclude",
-        "meta",
-        "moduleauthor",
-        "nwdiag",
-        "pdfpages",
-        "plantuml",
-        "plot",
-        "program",
-        "raw",
-        "restructuredtext-test-directive",
-        "sectionauthor",
-        "sectnum",
-        "section-numbering",
-        "seqdiag",
-        "tabularcolumns",
-        "tags",
-        "target-notes",
-        "testcleanup",
-        "testsetup",
-        "title",
-        "todo",
-        "todolist",
-        "uml",
-        "video",
-        "vimeo",
-        "youtube",
-    ]
-)
-"""Pictures, settings, generated lists, what other files hold, and what is not published."""
+DROPPED = name_set("""
+    audio autosummary bibliography blockdiag cite codeauthor contents currentmodule currentproject date digraph
+    default-role graph graphviz iframe image include index inheritance-diagram literalinclude mdinclude meta
+    moduleauthor nwdiag pdfpages plantuml plot program raw restructuredtext-test-directive sectionauthor sectnum
+    section-numbering seqdiag tabularcolumns tags target-notes testcleanup testsetup title todo todolist uml video
+    vimeo youtube
+""")
+"""Directives that show nothing: pictures, settings, generated lists, other files, and unpublished text."""
 
-OBJECTS = frozenset(
-    [
-        "alias",
-        "attribute",
-        "class",
-        "classmethod",
-        "cmdoption",
-        "concept",
-        "confval",
-        "constant",
-        "data",
-        "decorator",
-        "decoratormethod",
-        "describe",
-        "directive",
-        "enum",
-        "enumerator",
-        "envvar",
-        "event",
-        "exception",
-        "function",
-        "interface",
-        "macro",
-        "member",
-        "method",
-        "module",
-        "namespace",
-        "object",
-        "opcode",
-        "option",
-        "property",
-        "rst",
-        "staticmethod",
-        "struct",
-        "type",
-        "union",
-        "var",
-        "variable",
-    ]
-)
-"""Descriptions: the argument is a signature a line, the content says what it is."""
+OBJECTS = name_set("""
+    alias attribute class classmethod cmdoption concept confval constant data decorator decoratormethod describe
+    directive enum enumerator envvar event exception function interface macro member method module namespace object
+    opcode option property rst staticmethod struct type union var variable
+""")
+"""Directives that describe an object: the argument has one signature a line, the content describes it."""
 
 
 def is_automatic(name: str) -> bool:
-    """Return whether a directive takes its text from a docstring; what is written below it is added."""
+    """Return whether a directive takes its text from a docstring, to which its content is added."""
     return name.startswith("auto") and name not in BODIES
 
 
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
 _ROWS = re.compile(r"[0-9]{1,3}")
 _LANGUAGES = {"doctest": "python", "math": "tex", "mermaid": "mermaid", "testcode": "python", "ipython": "python"}
-_PAPER = frozenset(["and", "latex", "man", "or", "texinfo", "text"])
+_PAPER_BUILDERS = frozenset(["and", "latex", "man", "or", "texinfo", "text"])
 _DELIMITERS = {"tab": "\t", "space": " "}
 
 
@@ -278,7 +159,7 @@ class Reader(Protocol):
 
     @property
     def bases(self) -> dict[str, str]:
-        """The bases of the roles that the text defines, by their names."""
+        """The base of each role that the text defines, by name."""
         ...
 
     def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
@@ -286,18 +167,18 @@ class Reader(Protocol):
         ...
 
     def inline(self, text: str) -> list[nodes.Node]:
-        """Text with inline markup."""
+        """Parse inline markup."""
         ...
 
 
-def run(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
+def nodes_for(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
     """Return the nodes that replace a directive."""
     name = call.name
     if not call.domain:
         if name in ADMONITIONS:
-            return [_lead(reader, "note", ADMONITIONS[name], reader.parsed(call, with_argument=True))]
-        if name in _SPECIAL:
-            return _SPECIAL[name](reader, call)
+            return [_titled_content(reader, "note", ADMONITIONS[name], reader.parsed(call, with_argument=True))]
+        if name in _HANDLERS:
+            return _HANDLERS[name](reader, call)
         if name in VERSIONS:
             return _version(reader, call)
         if name in CODE:
@@ -307,39 +188,43 @@ def run(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR09
         if name in BODIES:
             return [reader.parsed(call, with_argument=not call.direct)]
     if call.domain or name in OBJECTS or is_automatic(name):
-        return _described(reader, call)
+        return _object_description(reader, call)
     return _unknown(reader, call)
 
 
-def _lead(reader: Reader, style: str, title: str, *content: nodes.Node) -> Lead:
-    lead = Lead(style=style)
+def _titled_content(reader: Reader, style: str, title: str, *content: nodes.Node) -> TitledContent:
+    lead = TitledContent(style=style)
     lead += nodes.title(title, "", *reader.inline(title))
     lead += list(content)
     return lead
 
 
-def _titled(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
+def _body_with_title(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call, with_argument=not call.direct)
-    return [_lead(reader, "title", call.title, body) if call.direct else body]
+    return [_titled_content(reader, "title", call.title, body) if call.direct else body]
 
 
 def _admonition(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return [_lead(reader, "note", call.title, reader.parsed(call))] if call.direct else _titled(reader, call)
+    return (
+        [_titled_content(reader, "note", call.title, reader.parsed(call))]
+        if call.direct
+        else _body_with_title(reader, call)
+    )
 
 
 def _rubric(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return [_lead(reader, "title", call.title)]
+    return [_titled_content(reader, "title", call.title)]
 
 
 def _tab_item(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """`code-tab:: language Title`: a listing below its title."""
+    """Read `code-tab:: language Title` as a listing below its title."""
     language, _, title = call.title.partition(" ")
     code = nodes.literal_block(call.body, call.body, language=language)
-    return [_lead(reader, "title", title or language, code)]
+    return [_titled_content(reader, "title", title or language, code)]
 
 
 def _version(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """A remark about a version; a bare `versionadded:: 1.0` says nothing to who reads the newest page."""
+    """Read a remark about a version; a bare `versionadded:: 1.0` is of no use on the newest page and left out."""
     first = call.argument[0].strip() if call.direct else ""
     words = 2 if call.name == "deprecated-removed" else 1
     version = " ".join(first.split()[:words])
@@ -350,11 +235,11 @@ def _version(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
         body.insert(0, nodes.paragraph("", "", *reader.inline("\n".join(text).strip())))
     if not body.children and not call.name.startswith(("deprecated", "versionremoved")):
         return []
-    return [_lead(reader, "note", f"{VERSIONS[call.name]} {version}".strip(), body)]
+    return [_titled_content(reader, "note", f"{VERSIONS[call.name]} {version}".strip(), body)]
 
 
 def _code(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """A listing. What stands where the language does, but on several lines, belongs to the listing."""
+    """Read a listing. Further lines in the place of the language belong to it."""
     argument = [line.strip() for line in call.argument]
     verbatim = call.name in ("math", "productionlist")
     language = argument[0].split()[0] if call.direct and not verbatim else ""
@@ -369,11 +254,11 @@ def _code(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     if not text.strip():
         return []
     caption = call.options.get("caption")
-    return [_lead(reader, "title", caption, code)] if caption else [code]
+    return [_titled_content(reader, "title", caption, code)] if caption else [code]
 
 
 def _toctree(_: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """The pages below this one, which readers see as a list of links; by their names, as their titles are elsewhere."""
+    """Read the pages below this one as a list of links, by their names, as their titles are in other files."""
     if "hidden" in call.options or "glob" in call.options:
         return []
     listed = nodes.bullet_list()
@@ -388,8 +273,8 @@ def _toctree(_: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [listed] if listed.children else []
 
 
-def _described(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """A function, an option, a setting: its signatures, and what is said about it."""
+def _object_description(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
+    """Read the signatures and the description of a function, an option, a setting."""
     body = reader.parsed(call)
     shown = call.name in OBJECTS and call.name not in ("module", "namespace")
     if not call.direct or not (shown or body.children):
@@ -402,7 +287,7 @@ def _described(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
 
 
 def _signatures(lines: Sequence[str]) -> list[str]:
-    """One signature a line; a line that ends with a backslash or an open bracket goes on in the next one."""
+    """Join each line that ends with a backslash or an open bracket with the next one."""
     found: list[str] = []
     for line in lines:
         if found and (found[-1].endswith(("\\", "(", ",", "["))):
@@ -413,17 +298,16 @@ def _signatures(lines: Sequence[str]) -> list[str]:
 
 
 def _unknown(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """A directive that nobody here knows: its content is body, its argument a title or the name of what is described.
-
-    Without a content it is for machines, as far as one can tell: a marker, a reference, a generated list.
+    """Read an unknown directive: its argument as a title or the name of an object, its content as body. Without content
+    it is left out, as it is most likely a marker, a reference or a generated list.
     """
     if not call.direct:
         return [reader.parsed(call, with_argument=True)]
     if not call.body:
         return []
     if len(call.argument) == 1 and " " not in call.title and not call.title.istitle():
-        return _described(reader, call)
-    return _titled(reader, call)
+        return _object_description(reader, call)
+    return _body_with_title(reader, call)
 
 
 def _highlight(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
@@ -432,7 +316,7 @@ def _highlight(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
 
 
 def _role(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """`.. role:: name(base)`: a base that is not given is plain text."""
+    """Note the base of a role, `.. role:: name(base)`; without one the role is plain text."""
     match = _ROLE.match(call.title)
     if match:
         reader.bases[match["name"].lower()] = (match["base"] or "ref").lower()
@@ -473,9 +357,9 @@ def _quote(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
 
 
 def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """What is for builders of paper alone does not stand on the published page."""
+    """Leave out text for builders of paper alone: it is not on the published page."""
     words = call.title.replace("(", " ").replace(")", " ").split()
-    hidden = words == ["not", "html"] or (bool(words) and _PAPER.issuperset(words))
+    hidden = words == ["not", "html"] or (bool(words) and _PAPER_BUILDERS.issuperset(words))
     return [] if hidden else [reader.parsed(call)]
 
 
@@ -489,11 +373,11 @@ def _list_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     if outer is None:
         return _captioned(reader, call, [body])
     rows = [[list(cell.children) for row in item.children for cell in row.children] for item in outer.children]
-    return _captioned(reader, call, [_grid(rows, _count(call.options.get("header-rows")))])
+    return _captioned(reader, call, [_grid(rows, _row_count(call.options.get("header-rows")))])
 
 
 def _csv_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    """Only what stands in the text: a file or an address is not opened."""
+    """Read the rows in the text; a file or an address is not opened."""
     delimiter = _DELIMITERS.get(call.options.get("delim", ","), call.options.get("delim", ","))
     quote = call.options.get("quote", '"')
     delimiter = delimiter if len(delimiter) == 1 else ","
@@ -506,14 +390,14 @@ def _csv_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     except (csv.Error, TypeError, ValueError):  # a field of 131,072 characters; a delimiter that is none
         lines = [[line] for line in call.body.split("\n")]
     cells = [[[nodes.paragraph("", "", *reader.inline(cell.strip()))] for cell in line] for line in lines if line]
-    return _captioned(reader, call, [_grid(cells, len(header) + _count(call.options.get("header-rows")))])
+    return _captioned(reader, call, [_grid(cells, len(header) + _row_count(call.options.get("header-rows")))])
 
 
 def _captioned(reader: Reader, call: DirectiveCall, content: Sequence[nodes.Node]) -> list[nodes.Node]:
-    return [_lead(reader, "title", call.title, *content)] if call.title else list(content)
+    return [_titled_content(reader, "title", call.title, *content)] if call.title else list(content)
 
 
-def _count(value: str | None) -> int:
+def _row_count(value: str | None) -> int:
     return int(value) if value and _ROWS.fullmatch(value) else 0
 
 
@@ -525,13 +409,13 @@ def _grid(rows: Sequence[Sequence[Sequence[nodes.Node]]], header_rows: int) -> n
     return nodes.table("", nodes.tgroup("", head, body))
 
 
-_SPECIAL: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
+_HANDLERS: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "admonition": _admonition,
     "code-tab": _tab_item,
     "csv-table": _csv_table,
     "epigraph": _quote,
     "figure": _figure,
-    "group-tab": _titled,
+    "group-tab": _body_with_title,
     "highlight": _highlight,
     "highlights": _quote,
     "image": _image,
@@ -542,9 +426,9 @@ _SPECIAL: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "role": _role,
     "toctree": _toctree,
     "rubric": _rubric,
-    "sidebar": _titled,
-    "tab": _titled,
+    "sidebar": _body_with_title,
+    "tab": _body_with_title,
     "table": _table,
-    "topic": _titled,
+    "topic": _body_with_title,
     "unicode": _unicode,
 }

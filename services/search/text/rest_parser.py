@@ -1,7 +1,7 @@
 """Parses reStructuredText into a tree of docutils nodes, with directives and roles of ours.
 
-The registries of docutils are shared by all threads, know nothing of Sphinx's names, and hold directives that open
-files: none of them is asked. Importing this imports docutils; `reading` does so when the first document is read.
+The registries of docutils are not used: all threads share them, they lack Sphinx's names, and some of their directives
+open files. Importing this imports docutils; `reading` does so when the first document is read.
 """
 
 from __future__ import annotations
@@ -21,80 +21,23 @@ from docutils.parsers.rst import Parser, states
 from docutils.statemachine import StringList
 from docutils.utils import new_document
 
-from services.search.text.rest_directives import DirectiveCall, read_call, run
+from services.search.text.rest_directives import DirectiveCall, name_set, nodes_for, parse_call
 
 _MAX_INLINE_CHARS = 2_000
-"""The time of docutils grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
+"""The time of docutils grows with the square of a paragraph's length: a longer one is read in pieces of whole lines."""
 _NUMBER = re.compile(r"\d+")
 
-_TEXT_ROLES = frozenset(
-    [
-        "ref",
-        "doc",
-        "term",
-        "numref",
-        "any",
-        "download",
-        "abbr",
-        "dfn",
-        "manpage",
-        "eq",
-        "title",
-        "t",
-        "title-reference",
-        "menuselection",
-        "guilabel",
-        "emphasis",
-        "strong",
-        "sub",
-        "sup",
-        "subscript",
-        "superscript",
-        "index",
-        "cite",
-        "footcite",
-        "user",
-    ]
-)
+_TEXT_ROLES = name_set("""
+    ref doc term numref any download abbr dfn manpage eq title t title-reference menuselection guilabel emphasis
+    strong sub sup subscript superscript index cite footcite user
+""")
 _UNSEEN_ROLES = frozenset(["fa", "fab", "fas", "material-regular", "octicon", "raw"])
 _CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
-_VERBATIM_ROLES = frozenset(
-    [
-        "code",
-        "math",
-        "literal",
-        "samp",
-        "regexp",
-        "file",
-    ]
-)
-_CODE_ROLES = frozenset(
-    [
-        "attr",
-        "class",
-        "command",
-        "confval",
-        "const",
-        "data",
-        "envvar",
-        "exc",
-        "func",
-        "function",
-        "kbd",
-        "keyword",
-        "meth",
-        "method",
-        "mod",
-        "obj",
-        "option",
-        "program",
-        "property",
-        "py",
-        "setting",
-        "token",
-        "type",
-    ]
-)
+_VERBATIM_ROLES = frozenset(["code", "math", "literal", "samp", "regexp", "file"])
+_CODE_ROLES = name_set("""
+    attr class command confval const data envvar exc func function kbd keyword meth method mod obj option program
+    property py setting token type
+""")
 _LINKS = {
     "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
     "rfc": ("RFC", "https://datatracker.ietf.org/doc/html/rfc{}"),
@@ -114,14 +57,14 @@ _NODES: dict[str, type[nodes.TextElement]] = {
 
 
 class RoleReader(states.Inliner):
-    """Reads inline markup. Takes roles from here, not from the registry of docutils, which all threads share.
+    """Reads inline markup, with our roles instead of the registry of docutils.
 
     Attributes:
-        bases: of each role that the document defines with `.. role:: name(base)`, the base.
+        bases: the base of each role that the document defines with `.. role:: name(base)`, by name.
     """
 
     def __init__(self, check: Callable[[], None]) -> None:
-        """`check` is called now and then, and raises to stop the reading."""
+        """`check`: called for each piece of text; raises to stop the reading."""
         super().__init__()
         self._check = check
         self.bases: dict[str, str] = {}
@@ -129,7 +72,7 @@ class RoleReader(states.Inliner):
     def parse(self, text: str, lineno: int, memo: Any, parent: Any) -> Any:
         found: list[nodes.Node] = []
         messages: list[nodes.Node] = []
-        for piece in _pieces(text):
+        for piece in _split_paragraph(text):
             self._check()
             part, said = super().parse(piece, lineno, memo, parent)
             found += part
@@ -137,14 +80,14 @@ class RoleReader(states.Inliner):
         return found, messages
 
     def interpreted(self, rawsource: str, text: str, role: str | None, lineno: int) -> Any:
-        """The nodes of one piece of interpreted text; never a complaint that a role is unknown."""
+        """Return the nodes of one piece of interpreted text; an unknown role is no error."""
         del lineno
         name = (role or "").lower()
         name = self.bases.get(name, name).rpartition(":")[2]
         if name in _UNSEEN_ROLES:
             return [], []
         plain = nodes.unescape(text, name in _VERBATIM_ROLES)
-        node = _node(name, plain)
+        node = _make_node(name, plain)
         node.rawsource = rawsource
         return [node], []
 
@@ -154,7 +97,7 @@ for _name, _pattern in vars(states.Inliner).items():
         setattr(RoleReader, _name, _pattern)  # docutils looks for them in the class itself, not in what it is made from
 
 
-def _pieces(text: str) -> list[str]:
+def _split_paragraph(text: str) -> list[str]:
     if len(text) <= _MAX_INLINE_CHARS:
         return [text]
     pieces = [""]
@@ -167,15 +110,15 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table of kinds)
-    """What is shown of interpreted text: `role` without its domain, `text` unescaped."""
+def _make_node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table of kinds)
+    """Make the node of interpreted text. `role`: without its domain; `text`: unescaped."""
     title = _explicit_title(text) if role not in _VERBATIM_ROLES else None
     if role in _LINKS:
-        return _link(role, text, title)
+        return _link_node(role, text, title)
     if role in ("ref", "numref") and title is None:
         return nodes.inline("", text, reflabel=text.strip())
     if role in ("doc", "download") and title is None:
-        return nodes.inline("", _words(_page(text)))
+        return nodes.inline("", _label_words(_page_name(text)))
     if role in _NODES:
         return _NODES[role]("", title or text) if role else nodes.emphasis("", text)
     if role == "menuselection":
@@ -184,17 +127,17 @@ def _node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table 
         return nodes.inline("", title or text)
     if title is not None:
         return nodes.literal("", title) if _is_code(title) else nodes.inline("", title)
-    return _code(role, text)
+    return _code_node(role, text)
 
 
 def _explicit_title(text: str) -> str | None:
-    """The title of `title <target>`."""
+    """Return the title of `title <target>`, None if there is no target."""
     title, mark, _ = text.rstrip().removesuffix(">").rpartition("<")
     return title.strip() or None if mark and text.rstrip().endswith(">") else None
 
 
-def _code(role: str, text: str) -> nodes.TextElement:
-    """Of a role that names an object, a file, a key, or that nobody here knows."""
+def _code_node(role: str, text: str) -> nodes.TextElement:
+    """Make the node for a role that names an object, a file or a key, or that is unknown."""
     if role in _VERBATIM_ROLES and role != "samp":
         return nodes.literal("", text)
     if role not in _CODE_ROLES and _NUMBER.fullmatch(text):
@@ -210,20 +153,20 @@ def _code(role: str, text: str) -> nodes.TextElement:
     return nodes.literal("", shown)
 
 
-def _link(role: str, text: str, title: str | None) -> nodes.TextElement:
+def _link_node(role: str, text: str, title: str | None) -> nodes.TextElement:
     name, address = _LINKS[role]
     number, _, place = (text if title is None else text.rpartition("<")[2].rstrip("> ")).partition("#")
     target = address.format(number.strip().removeprefix("!")) + (f"#{place}" if place else "")
     return nodes.reference("", title or f"{name} {number}", refuri=target)
 
 
-def _page(path: str) -> str:
-    """What a page may be called that nobody named here: its file, or the folder whose index it is."""
+def _page_name(path: str) -> str:
+    """Name a page without a title: by its file, or by the folder whose index it is."""
     parts = [part for part in path.split("/") if part.strip(". ")] or [path]
     return parts[-2] if len(parts) > 1 and parts[-1].strip() == "index" else parts[-1]
 
 
-def _words(label: str) -> str:
+def _label_words(label: str) -> str:
     return " ".join(label.replace("-", " ").replace("_", " ").split())
 
 
@@ -233,29 +176,30 @@ def _is_code(title: str) -> bool:
 
 _FREE_SECONDS = 1.0
 _SECONDS_PER_CHAR = 8e-6
-"""Of this thread's processor. Documentation takes a fifth of it, tables of options the most. With some constructs the
-time that docutils needs grows with the square of their number: a text that is full of them is not read to the end."""
+"""Processor time of this thread; documentation takes a fifth of it, tables of options the most. For some constructs the
+time of docutils grows with the square of their number: a text full of them is not read to the end.
+"""
 _MAX_GRID = 30_000
-"""Lines of a grid table by its columns: docutils looks at every corner for each cell. A larger one stays as it is."""
+"""Lines of a grid table times its columns: docutils tries every corner for each cell. A larger one stays as it is."""
 _WORDS = re.compile(r"(?:[^\W_]++(?:, | |-(?=[^\W_])|$)){1,100}")
-"""Letters and digits: no construct of reStructuredText begins or ends with one of them, or is made of nothing else."""
+"""Plain words, which have no markup: no construct begins or ends with a letter or digit, or has nothing else."""
 _SYMBOLS = "*†‡§¶#"
 
 
 class TooSlow(Exception):
-    """The text takes longer than any documentation of its size."""
+    """Reading the text takes longer than that of any documentation of its size."""
 
 
 def parse_rest(text: str) -> nodes.document:
-    """The tree of a text, with footnotes numbered and references left as they are.
+    """Parse a text. Footnotes are numbered; references stay as they are.
 
     Raises:
-        Exception: of any kind. docutils is not made for text that is not reStructuredText.
+        Exception: of any kind, where docutils cannot take the text.
     """
     document = new_document("", copy.copy(_settings()))
-    check = _deadline(len(text))
+    check = _deadline_check(len(text))
     roles = RoleReader(check)
-    _call_for_each_line(document, check)
+    _check_at_each_line(document, check)
     parser = Parser(inliner=roles)
     parser.state_classes = _STATES
     parser.parse(text, document)
@@ -265,7 +209,7 @@ def parse_rest(text: str) -> nodes.document:
 
 @cache
 def _settings() -> Any:
-    """The defaults of docutils, without any configuration file, and with nothing that opens or prints."""
+    """Return the defaults of docutils, without a configuration file, and with everything off that opens or prints."""
     settings = get_default_settings(Parser)  # pyright: ignore[reportArgumentType] (a class is what it wants)
     vars(settings).update(
         {
@@ -281,7 +225,7 @@ def _settings() -> Any:
     return settings
 
 
-def _deadline(chars: int) -> Callable[[], None]:
+def _deadline_check(chars: int) -> Callable[[], None]:
     end = time.thread_time() + _FREE_SECONDS + chars * _SECONDS_PER_CHAR
 
     def check() -> None:
@@ -291,8 +235,8 @@ def _deadline(chars: int) -> Callable[[], None]:
     return check
 
 
-def _call_for_each_line(document: nodes.document, check: Callable[[], None]) -> None:
-    """The parser tells the document which line it goes to; that is where it can be stopped."""
+def _check_at_each_line(document: nodes.document, check: Callable[[], None]) -> None:
+    """Call `check` where the parser tells the document its line, the one place where it can be stopped."""
 
     def note_source(source: Any, offset: Any) -> None:
         document.current_source, document.current_line = source, offset
@@ -302,18 +246,17 @@ def _call_for_each_line(document: nodes.document, check: Callable[[], None]) -> 
 
 
 def _number_footnotes(document: nodes.document) -> None:
-    """Give `[#]_` and `[*]_` the labels that a reader sees.
-
-    What docutils has for this needs a time that grows with the square of their number.
+    """Give `[#]_` and `[*]_` the labels that a reader sees. With docutils' own way, time grows with the square of
+    their number.
     """
     taken = {name for note in document.footnotes for name in note["names"]}
     numbers = (str(number) for number in count(1) if str(number) not in taken)
     symbols = (_SYMBOLS[number % len(_SYMBOLS)] * (1 + number // len(_SYMBOLS)) for number in count())
-    _label(document.autofootnotes, document.autofootnote_refs, numbers)
-    _label(document.symbol_footnotes, document.symbol_footnote_refs, symbols)
+    _set_labels(document.autofootnotes, document.autofootnote_refs, numbers)
+    _set_labels(document.symbol_footnotes, document.symbol_footnote_refs, symbols)
 
 
-def _label(notes: list[Any], references: list[Any], labels: Iterator[str]) -> None:
+def _set_labels(notes: list[Any], references: list[Any], labels: Iterator[str]) -> None:
     named: dict[str, str] = {}
     unnamed: list[str] = []
     for note, label in zip(notes, labels, strict=False):
@@ -328,7 +271,7 @@ def _label(notes: list[Any], references: list[Any], labels: Iterator[str]) -> No
 
 
 class _OurDirectives:
-    """Mixed into each state of docutils' parser."""
+    """A mix-in of the states of docutils' parser."""
 
     state_machine: Any
     inliner: Any
@@ -339,17 +282,15 @@ class _OurDirectives:
         self.nested_sm_kwargs = {"state_classes": _STATES, "initial_state": "Body"}
 
     def directive(self, match: re.Match[str], **presets: Any) -> tuple[list[nodes.Node], bool]:
-        """The nodes of the directive that begins in this line, and whether an empty line follows it."""
+        """Return the nodes of the directive that begins in this line, and whether an empty line follows it."""
         machine = self.state_machine
         lines, _, offset, blank_finish = machine.get_first_known_indented(match.end(), strip_top=0)
-        call = read_call(match.group(1), lines, offset)
-        found = run(self, call) or (
-            [nodes.inline()] if presets else []
-        )  # what a substitution stands for is never nothing
+        call = parse_call(match.group(1), lines, offset)
+        found = nodes_for(self, call) or ([nodes.inline()] if presets else [])  # a substitution must have a node
         return found, bool(blank_finish or machine.is_next_line_blank())
 
     def isolate_grid_table(self) -> Any:
-        """The lines of a grid table, as docutils does it, unless there are too many."""
+        """Return the lines of a grid table as docutils does; a larger one stays as it is written."""
         state: Any = super()
         block, messages, blank_finish = state.isolate_grid_table()
         if block and len(block) * block[0].count("+") > _MAX_GRID:
@@ -358,8 +299,8 @@ class _OurDirectives:
         return block, messages, blank_finish
 
     def nested_parse(self, block: Any, input_offset: int, node: Any = None, **rest: Any) -> int:
-        """Read the lines of a cell, a list or the like into `node`, as docutils does it. Plain words in a cell are one
-        paragraph: a parser of its own for each is what large tables take their time with.
+        """Read the lines of a cell, a list or the like into `node`, as docutils does. Plain words in a cell become one
+        paragraph without a parser of their own, which takes most of the time of large tables.
         """
         text = "\n".join(block).rstrip() if isinstance(node, nodes.entry) else ""
         if _WORDS.fullmatch(text):
@@ -388,8 +329,8 @@ class _OurDirectives:
         return found
 
 
-def _mixed(state: type[Any]) -> type[Any]:
-    """A state that runs our directives. It keeps its name, by which the others go to it."""
+def _with_our_directives(state: type[Any]) -> type[Any]:
+    """Make a state that runs our directives, with the same name, by which other states find it."""
     constructs = [
         (_OurDirectives.directive if method.__name__ == "directive" else method, pattern)
         for method, pattern in states.Body.explicit.constructs
@@ -399,5 +340,5 @@ def _mixed(state: type[Any]) -> type[Any]:
 
 
 _MACHINES: list[Any] = []
-"""State machines to use again, as docutils does; those of its own states are not ours to take."""
-_STATES = tuple(_mixed(state) for state in states.state_classes)
+"""State machines that are used again; docutils keeps its own, for its own states."""
+_STATES = tuple(_with_our_directives(state) for state in states.state_classes)

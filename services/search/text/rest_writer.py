@@ -1,4 +1,4 @@
-"""Writes a tree of docutils nodes as an article: inline markup, tables, blocks, and the sections that they stand in."""
+"""Writes a tree of docutils nodes as an article: inline markup, tables, blocks and sections."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from docutils import nodes
 
 from services.search.text.article import Article, Block, BlockKind, Section
-from services.search.text.layout import Cell, fenced, listed, table
-from services.search.text.rest_directives import Language, Lead, Signature
+from services.search.text.layout import Cell, fenced, list_blocks, table_blocks
+from services.search.text.rest_directives import Language, Signature, TitledContent
 from services.search.text.rest_parser import parse_rest
 
 _MAX_SUBSTITUTE_CHARS = 2_000
@@ -32,7 +32,7 @@ class Style(Enum):
     PLAIN = "plain"
 
 
-class Inline:
+class InlineReader:
     """Reads inline nodes of one document."""
 
     def __init__(self, document: nodes.document, labels: dict[str, str]) -> None:
@@ -44,21 +44,21 @@ class Inline:
         _link_anonymous(document)
 
     def markdown(self, node: nodes.Element, style: Style = Style.MARKDOWN) -> str:
-        """The text of an element, in one line, without spaces around it."""
+        """Return the text of an element, in one line, without spaces around it."""
         return _SPACES.sub(" ", self._children(node, style)).strip()
 
     def lines(self, node: nodes.Element) -> str:
-        """The plain text of an element, its lines kept."""
+        """Return the plain text of an element with its line breaks."""
         return self._children(node, Style.PLAIN)
 
     def _children(self, node: nodes.Element, style: Style) -> str:
-        parts = [self._one(child, style) for child in node.children]
+        parts = [self._text_of(child, style) for child in node.children]
         for number, child in enumerate(node.children[1:]):
             if isinstance(child, nodes.literal):  # a role before a literal is a slip of the pen
                 parts[number] = _STRAY_ROLE.sub("", parts[number])
         return "".join(parts)
 
-    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
+    def _text_of(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
         match node:
             case nodes.Text():
                 return node.astext() if style is Style.PLAIN else escape(node.astext())
@@ -103,7 +103,7 @@ class Inline:
         if key not in self._substitutes:
             if self._depth == _MAX_HOPS:
                 return name
-            self._substitutes[key] = name  # what a definition that holds itself finds
+            self._substitutes[key] = name  # for a definition that contains itself
             self._depth += 1
             self._substitutes[key] = self._children(definitions[found], style)[:_MAX_SUBSTITUTE_CHARS]
             self._depth -= 1
@@ -113,23 +113,23 @@ class Inline:
         text = self._children(node, style)
         target = str(node.get("refuri") or "") or self._address(str(node.get("refname") or ""))
         if style is Style.PLAIN or not text.strip():
-            return text + self._tail(node, text, target)
+            return text + self._trailing_underscore(node, text, target)
         bare = node.astext()
         if target in (bare, f"mailto:{bare}"):
             return bare
         if not target:
-            return text + self._tail(node, text, target)
+            return text + self._trailing_underscore(node, text, target)
         address = re.sub(r"\s+", "%20", target).replace("(", "%28").replace(")", "%29")
         return f"[{text.strip()}]({address})"
 
-    def _tail(self, node: nodes.Element, text: str, target: str) -> str:
-        """`MYAPP_` in capitals is meant as it stands, unless something has that name."""
+    def _trailing_underscore(self, node: nodes.Element, text: str, target: str) -> str:
+        """Return the `_` of `MYAPP_` in capitals, which is no reference unless something has that name."""
         name = str(node.get("refname") or "")
         unknown = bool(name) and not target and name not in self._document.nameids
         return "_" if unknown and "`" not in node.rawsource and _ALL_CAPS.fullmatch(text) else ""
 
     def _address(self, name: str) -> str:
-        """Where a named reference leads, empty for places in this document."""
+        """Return the address that a named reference leads to; empty within this document."""
         for _ in range(_MAX_HOPS):
             target = self._document.ids.get(self._document.nameids.get(name) or "")
             if target is None:
@@ -141,12 +141,12 @@ class Inline:
 
 
 def escape(text: str) -> str:
-    """Text in which nothing is taken for Markdown. A `_` within a word is none."""
+    """Escape everything that Markdown takes for markup. A `_` within a word is not escaped."""
     return _SPECIAL.sub(lambda match: "".join(f"\\{char}" for char in match[0]), text)
 
 
 def code(text: str) -> str:
-    """Inline code, in one line."""
+    """Return inline code in one line."""
     line = _SPACES.sub(" ", text).strip()
     if "`" not in line:
         return f"`{line}`" if line else ""
@@ -154,7 +154,7 @@ def code(text: str) -> str:
 
 
 def _link_anonymous(document: nodes.document) -> None:
-    """`text`__ leads to the next `__ target` that no other one took."""
+    """Lead each `text`__ to the `__ target` of the same number."""
     targets = [node for node in document.findall(nodes.target) if node.get("anonymous")]
     references = [node for node in document.findall(nodes.reference) if node.get("anonymous")]
     for reference, target in zip(references, targets, strict=False):
@@ -172,16 +172,16 @@ class Table(NamedTuple):
 
 
 def read_table(node: nodes.table, read_cell: Callable[[nodes.Element], Cell]) -> Table:
-    """Return the header and rows of a table; a cell that spans several places stands in the first of them."""
-    heads = [row for head in node.findall(nodes.thead) for row in _filled(head, read_cell)]
-    rows = [row for body in node.findall(nodes.tbody) for row in _filled(body, read_cell)]
+    """Return the header and rows of a table; a cell that spans several stands in the first of them."""
+    heads = [row for head in node.findall(nodes.thead) for row in _rows_of(head, read_cell)]
+    rows = [row for body in node.findall(nodes.tbody) for row in _rows_of(body, read_cell)]
     header = tuple(
         " ".join(filter(None, (cell.plain for cell in column))) for column in zip_longest(*heads, fillvalue=_EMPTY)
     )
     return Table(header, tuple(map(tuple, rows)))
 
 
-def _filled(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
+def _rows_of(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     below: dict[int, int] = {}
     for row in part.children:
@@ -201,8 +201,8 @@ def _filled(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
 _AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
-"""What Discord takes for a heading, small print, a quote or an item at the beginning of a line."""
-_RULED = re.compile(r"(?=[+| ]*+[-=])[-=+| ]++")
+"""Discord takes it for a heading, small print, a quote or an item at the beginning of a line."""
+_TABLE_RULE = re.compile(r"(?=[+| ]*+[-=])[-=+| ]++")
 _INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
 _ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
 _PARAMETERS = frozenset(
@@ -213,13 +213,13 @@ _TYPES = frozenset(["kwtype", "paramtype", "type", "vartype"])
 _RESULTS = {"return": "Returns", "returns": "Returns", "rtype": "Return type", "yields": "Yields", "yield": "Yields"}
 
 
-class Blocks:
-    """Reads the block nodes of one document, from its beginning to its end (listings take the language set before)."""
+class BlockReader:
+    """Reads the block nodes of one document, in order: a listing has the language that was set last."""
 
-    def __init__(self, inline: Inline) -> None:
+    def __init__(self, inline: InlineReader) -> None:
         self._inline = inline
         self._language = ""
-        self._kinds: dict[type[nodes.Node], Callable[[Any], list[Block]]] = {
+        self._readers: dict[type[nodes.Node], Callable[[Any], list[Block]]] = {
             nodes.paragraph: self._paragraph,
             nodes.literal_block: self._listing,
             nodes.doctest_block: self._doctest,
@@ -235,16 +235,16 @@ class Blocks:
             nodes.footnote: self._footnote,
             nodes.citation: self._footnote,
             nodes.section: self._section,
-            nodes.system_message: self._recovered,
-            Lead: self._lead,
+            nodes.system_message: self._refused_text,
+            TitledContent: self._titled_content,
             Signature: self._signature,
             Language: self._set_language,
             nodes.title: self._title,
         }
 
     def read(self, node: nodes.Node) -> list[Block]:
-        """The blocks of a node; none for what nobody sees."""
-        read = self._kinds.get(type(node))
+        """Return the blocks of a node; none if it is invisible."""
+        read = self._readers.get(type(node))
         if read is not None:
             return read(node)
         if isinstance(
@@ -253,9 +253,9 @@ class Blocks:
             return []
         if isinstance(node, nodes.TextElement | nodes.Text):
             return self._loose(node)
-        return self._all(node.children)
+        return self._read_all(node.children)
 
-    def _all(self, found: Iterable[nodes.Node]) -> list[Block]:
+    def _read_all(self, found: Iterable[nodes.Node]) -> list[Block]:
         return [block for node in found for block in self.read(node)]
 
     def _paragraph(self, node: nodes.Element) -> list[Block]:
@@ -263,7 +263,7 @@ class Blocks:
         return [Block(BlockKind.PROSE, text)] if text else []
 
     def _loose(self, node: nodes.Node) -> list[Block]:
-        """Inline nodes that stand where a block should."""
+        """Read inline nodes in the place of a block."""
         return self._paragraph(nodes.paragraph("", "", node.deepcopy())) if not isinstance(node, nodes.target) else []
 
     def _title(self, node: nodes.Element) -> list[Block]:
@@ -271,8 +271,8 @@ class Blocks:
         return [Block(BlockKind.PROSE, f"**{text}**")] if text else []
 
     def _section(self, node: nodes.Element) -> list[Block]:
-        """A heading within a note, a tab, an option: no section of the document."""
-        return self._all(node.children)
+        """Read a section within a note, a tab or an option, which is no section of the document."""
+        return self._read_all(node.children)
 
     def _listing(self, node: nodes.Element) -> list[Block]:
         text = self._inline.lines(node)
@@ -287,36 +287,38 @@ class Blocks:
         return []
 
     def _bullets(self, node: nodes.Element) -> list[Block]:
-        return listed([("- ", self._all(item.children)) for item in node.children])
+        return list_blocks([("- ", self._read_all(item.children)) for item in node.children])
 
     def _numbered(self, node: nodes.Element) -> list[Block]:
         start = int(node.get("start", 1))
-        return listed([(f"{number}. ", self._all(item.children)) for number, item in enumerate(node.children, start)])
+        return list_blocks(
+            [(f"{number}. ", self._read_all(item.children)) for number, item in enumerate(node.children, start)]
+        )
 
     def _definition(self, node: nodes.Element) -> list[Block]:
         terms = [self._inline.markdown(term, Style.BOLD) for term in node.children if isinstance(term, nodes.term)]
         kinds = [self._inline.markdown(kind) for kind in node.children if isinstance(kind, nodes.classifier)]
         body = [part for part in node.children if isinstance(part, nodes.definition)]
         line = " : ".join([f"**{', '.join(filter(None, terms))}**", *kinds])
-        return _led(line, "\n", self._all(body))
+        return _with_lead_in(line, "\n", self._read_all(body))
 
     def _fields(self, node: nodes.Element) -> list[Block]:
-        return listed([("- ", self._field(field)) for field in node.children if isinstance(field, nodes.field)])
+        return list_blocks([("- ", self._field(field)) for field in node.children if isinstance(field, nodes.field)])
 
     def _field(self, node: nodes.field) -> list[Block]:
         name, *body = node.children
         lead = _field_name(
             name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
         )
-        return _led(lead, " ", self._all(body))
+        return _with_lead_in(lead, " ", self._read_all(body))
 
     def _options(self, node: nodes.Element) -> list[Block]:
-        return listed([("- ", self._option(item)) for item in node.children])
+        return list_blocks([("- ", self._option(item)) for item in node.children])
 
     def _option(self, node: nodes.Node) -> list[Block]:
         group, *body = node.children
         names = ", ".join(code("".join(part.astext() for part in option.children)) for option in group.children)
-        return _led(names, " – ", self._all(body))
+        return _with_lead_in(names, " – ", self._read_all(body))
 
     def _line_block(self, node: nodes.Element) -> list[Block]:
         lines = [self._inline.markdown(line) for line in node.findall(nodes.line)]
@@ -329,49 +331,56 @@ class Blocks:
     def _footnote(self, node: nodes.Element) -> list[Block]:
         label = next((child.astext() for child in node.children if isinstance(child, nodes.label)), "")
         body = [child for child in node.children if not isinstance(child, nodes.label)]
-        return _led(f"[{label}]", " ", self._all(body))
+        return _with_lead_in(f"[{label}]", " ", self._read_all(body))
 
-    def _lead(self, node: Lead) -> list[Block]:
+    def _titled_content(self, node: TitledContent) -> list[Block]:
         title, *body = node.children
         text = self._inline.markdown(title, Style.BOLD) if isinstance(title, nodes.Element) else ""
         if not text:
-            return self._all(body)
+            return self._read_all(body)
         if node["style"] == "note":
-            return _led(f"**{text}**" if text.endswith(_ENDS_ITSELF) else f"**{text}:**", " ", self._all(body))
-        return _led(f"**{text}**", "\n", self._all(body))
+            return _with_lead_in(
+                f"**{text}**" if text.endswith(_ENDS_ITSELF) else f"**{text}:**", " ", self._read_all(body)
+            )
+        return _with_lead_in(f"**{text}**", "\n", self._read_all(body))
 
     def _signature(self, node: Signature) -> list[Block]:
         lines = "\n".join(f"**{code(line)}**" for line in node["lines"] if line)
-        return _led(lines, "\n", self._all(node.children))
+        return _with_lead_in(lines, "\n", self._read_all(node.children))
 
     def _table(self, node: nodes.table) -> list[Block]:
         titles = [block for child in node.children if isinstance(child, nodes.title) for block in self._title(child)]
         header, rows = read_table(node, self._cell)
-        return titles + table(header, rows, rich=any(_is_rich(cell) for row in rows for cell in row))
+        return titles + table_blocks(header, rows, rich=any(_is_rich(cell) for row in rows for cell in row))
 
     def _cell(self, node: nodes.Element) -> Cell:
         parts = [part for part in node.findall() if isinstance(part, nodes.TextElement) and _is_leaf_block(part)]
         plain = " ".join(filter(None, (self._inline.markdown(part, Style.PLAIN) for part in parts)))
-        return Cell(plain, tuple(self._all(node.children)))
+        return Cell(plain, tuple(self._read_all(node.children)))
 
-    def _recovered(self, node: nodes.Element) -> list[Block]:
-        """What docutils could not read, as it stands: a reader of the source would want it, and so may a user."""
+    def _refused_text(self, node: nodes.Element) -> list[Block]:
+        """Return a text that docutils could not read as it is written: a user may want it."""
         texts = [part.astext() for part in node.children if isinstance(part, nodes.literal_block)]
-        heading = recovered_heading(node)
+        heading = refused_heading(node)
         if heading:
             return [Block(BlockKind.PROSE, f"**{heading}**")]
-        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(_unmarked(text), "")]
+        return [
+            block
+            for text in texts
+            if not text.lstrip().startswith("..")
+            for block in _fenced(_without_markup(text), "")
+        ]
 
 
 def _is_rich(cell: Cell) -> bool:
-    """More than a line of text, or a link: aligned text would lose it."""
+    """Return whether aligned text would lose something: a link, or more than a line of text."""
     return len(cell.blocks) > 1 or any(
         block.kind is not BlockKind.PROSE or "](" in block.text or "\n" in block.text for block in cell.blocks
     )
 
 
-def recovered_heading(node: nodes.Element) -> str:
-    """The heading that docutils refused, for its level or place; empty where it complains about something else."""
+def refused_heading(node: nodes.Element) -> str:
+    """Return the heading that docutils refused for its level or position; empty for other complaints."""
     for part in node.children:
         if isinstance(part, nodes.literal_block):
             lines = [line.strip() for line in part.astext().split("\n") if line.strip()]
@@ -381,9 +390,9 @@ def recovered_heading(node: nodes.Element) -> str:
     return ""
 
 
-def _unmarked(text: str) -> str:
-    """A table that docutils could not read, without the lines and the inline markup in it."""
-    lines = [line for line in text.split("\n") if not _RULED.fullmatch(line)]
+def _without_markup(text: str) -> str:
+    """Strip rules and inline markup from a table that docutils could not read."""
+    lines = [line for line in text.split("\n") if not _TABLE_RULE.fullmatch(line)]
     return _INLINE_MARKS.sub("", "\n".join(lines))
 
 
@@ -396,7 +405,7 @@ def _is_leaf_block(node: nodes.Node) -> bool:
 
 
 def _field_name(name: str, shown: str) -> str:
-    """What stands for a field: of the fields of Python's objects what Sphinx makes of them, else its name."""
+    """Name a field as Sphinx does for fields of Python's objects, else as it is `shown`."""
     kind, *words = name.split() or [""]
     if words and kind in _PARAMETERS:
         of_type = f" ({code(' '.join(words[:-1]))})" if words[:-1] else ""
@@ -414,8 +423,8 @@ def _fenced(text: str, language: str) -> list[Block]:
     return [Block(BlockKind.CODE, fenced(stripped, language.lower() if known else ""))] if stripped else []
 
 
-def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
-    """The blocks behind a lead-in, which shares the block of the text or the list that follows it."""
+def _with_lead_in(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
+    """Put a lead-in in front of blocks, joined with the first one if it is text or a list."""
     if not lead:
         return list(blocks)
     if blocks and blocks[0].kind is BlockKind.PROSE:
@@ -425,67 +434,60 @@ def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
     return [Block(BlockKind.PROSE, lead.removesuffix(" –")), *blocks]
 
 
-_TRANSPARENT = (nodes.container, nodes.compound)
+_CONTAINERS = (nodes.container, nodes.compound)
 
 
-def read_tree(text: str) -> Article:
-    """The article of a text.
-
-    Raises:
-        Exception: of any kind, where docutils cannot take the text.
-    """
-    document = parse_rest(text)
-    return _Outline(document).article()
+def read_article(text: str) -> Article:
+    """Read a text. Raises an Exception of any kind where docutils cannot take it."""
+    return _ArticleBuilder(parse_rest(text)).article()
 
 
-class _Open:
-    """The section that is being read.
-
-    Attributes:
-        is_empty_place: whether nothing is kept of it without a block: it is no heading, or others stand below it.
+class _OpenSection:
+    """A section that is being read. `needs_blocks`: without blocks it is left out, as it has no heading or has sections
+    below it.
     """
 
-    def __init__(self, headings: tuple[str, ...], anchor: str, *, is_empty_place: bool = False) -> None:
+    def __init__(self, headings: tuple[str, ...], anchor: str, *, needs_blocks: bool = False) -> None:
         self.headings = headings
         self.anchor = anchor
         self.blocks: list[Block] = []
-        self.is_empty_place = is_empty_place
+        self.needs_blocks = needs_blocks
 
 
-class _Outline:
+class _ArticleBuilder:
     def __init__(self, document: nodes.document) -> None:
         self._document = document
-        names = Inline(document, {})
-        found = list(_labelled(document))
+        names = InlineReader(document, {})
+        found = list(_labelled_sections(document))
         self._anchors = {id(section): nodes.make_id(label) for label, section in found}
         titles = {label: _title(section, names) for label, section in found}
-        self._inline = Inline(document, titles)
-        self._blocks = Blocks(self._inline)
-        self._sections: list[_Open] = []
+        self._inline = InlineReader(document, titles)
+        self._blocks = BlockReader(self._inline)
+        self._sections: list[_OpenSection] = []
 
     def article(self) -> Article:
         first = next(iter(self._document.findall(nodes.section)), None)
         title = _title(first, self._inline) if first is not None else ""
-        top = self._open((title,) if title else (), "", is_empty_place=True)
+        top = self._open((title,) if title else (), "", needs_blocks=True)
         self._walk(_without_metadata(self._document.children), top, ())
-        kept = (one for one in self._sections if one.blocks or not one.is_empty_place)
+        kept = (one for one in self._sections if one.blocks or not one.needs_blocks)
         return Article(title, tuple(Section(one.headings, one.anchor, tuple(one.blocks)) for one in kept))
 
-    def _open(self, headings: tuple[str, ...], anchor: str, *, is_empty_place: bool = False) -> _Open:
-        self._sections.append(_Open(headings, anchor, is_empty_place=is_empty_place))
+    def _open(self, headings: tuple[str, ...], anchor: str, *, needs_blocks: bool = False) -> _OpenSection:
+        self._sections.append(_OpenSection(headings, anchor, needs_blocks=needs_blocks))
         return self._sections[-1]
 
-    def _walk(self, children: Iterable[nodes.Node], below: _Open, path: tuple[str, ...]) -> None:
-        """Read what stands below a heading. `path`: the headings, none before the title."""
+    def _walk(self, children: Iterable[nodes.Node], below: _OpenSection, path: tuple[str, ...]) -> None:
+        """Read the children of a heading. `path`: of headings, empty above the title."""
         current, names = below, path
         for child in children:
             if isinstance(child, nodes.section):
-                current.is_empty_place = True
+                current.needs_blocks = True
                 self._section(child, names)
-            elif isinstance(child, _TRANSPARENT):
+            elif isinstance(child, _CONTAINERS):
                 self._walk(child.children, current, names)
-            elif isinstance(child, nodes.system_message) and (heading := recovered_heading(child)):
-                below.is_empty_place = True
+            elif isinstance(child, nodes.system_message) and (heading := refused_heading(child)):
+                below.needs_blocks = True
                 names = (*path, heading)
                 current = self._open(names, nodes.make_id(heading))
             else:
@@ -502,23 +504,23 @@ class _Outline:
             (child for child in node.children if not isinstance(child, nodes.title)), self._open(names, anchor), names
         )
 
-    def _add(self, blocks: list[Block], section: _Open) -> _Open:
-        """Add blocks to a section, which is opened again where another one came between."""
+    def _add(self, blocks: list[Block], section: _OpenSection) -> _OpenSection:
+        """Add blocks to a section; open it again if another one was opened since."""
         if not blocks:
             return section
         if self._sections[-1] is not section:
-            section = self._open(section.headings, section.anchor, is_empty_place=True)
+            section = self._open(section.headings, section.anchor, needs_blocks=True)
         section.blocks += blocks
         return section
 
 
-def _title(section: nodes.Element, inline: Inline) -> str:
+def _title(section: nodes.Element, inline: InlineReader) -> str:
     title = next((child for child in section.children if isinstance(child, nodes.title)), None)
     return inline.markdown(title, Style.PLAIN) if title is not None else ""
 
 
-def _labelled(document: nodes.document) -> Iterator[tuple[str, nodes.section]]:
-    """Each label that stands before a heading, with its section; the nearest one last."""
+def _labelled_sections(document: nodes.document) -> Iterator[tuple[str, nodes.section]]:
+    """Yield each label in front of a heading with its section, the nearest label last."""
     waiting: list[str] = []
     for node in document.findall():
         if isinstance(node, nodes.target):
@@ -531,7 +533,7 @@ def _labelled(document: nodes.document) -> Iterator[tuple[str, nodes.section]]:
 
 
 def _without_metadata(children: list[nodes.Node]) -> list[nodes.Node]:
-    """Without the field list that a document begins with: Sphinx takes `:orphan:` and the like, and shows none."""
+    """Leave out the field list that a document begins with: Sphinx does not show `:orphan:` and the like."""
     for number, child in enumerate(children):
         if isinstance(child, nodes.field_list):
             return [*children[:number], *children[number + 1 :]]

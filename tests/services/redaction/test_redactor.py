@@ -173,10 +173,12 @@ def test_values_too_short_to_be_secrets_hide_nothing() -> None:
 def test_how_many_there_were_of_each_kind_is_told() -> None:
     """Two shapes may have one label."""
     redactor = Redactor(["never-to-be-seen"])
-    text, counts = redactor.counted(f"password=hunter2 and Bearer abc123def456, pwd=x1 {REAL} never-to-be-seen")
+    text, counts = redactor.redact_and_count(
+        f"password=hunter2 and Bearer abc123def456, pwd=x1 {REAL} never-to-be-seen"
+    )
     assert counts == {"[redacted: known secret]": 1, "[redacted: api key]": 1, "[redacted: secret]": 3}
     assert sum(text.count(label) for label in counts) == 5
-    assert redactor.counted("nothing to hide") == ("nothing to hide", {})
+    assert redactor.redact_and_count("nothing to hide") == ("nothing to hide", {})
 
 
 def test_the_longest_known_value_goes_first() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search import ranked
-from services.search.scoring import Floats, Postings, bm25, spread
+from services.search import rank
+from services.search.scoring import Floats, Postings, bm25, scaled_to_one
 from services.search.tokenizer import stem, terms
 from tests.services.quickly import QUICKLY
 
@@ -85,19 +85,19 @@ def test_the_score_is_bm25_over_the_texts_and_imagined_ones() -> None:
 
 
 def test_scores_of_two_kinds_are_spread_over_the_same_range() -> None:
-    assert list(spread(np.array([2, 4, 3, np.nan], dtype=np.float32))) == [0, 1, 0.5, 0]
-    assert list(spread(np.array([3, 3], dtype=np.float32))) == [1, 1]
-    assert list(spread(np.array([0, 0], dtype=np.float32))) == [0, 0]
-    assert list(spread(np.array([np.nan], dtype=np.float32))) == [0]
+    assert list(scaled_to_one(np.array([2, 4, 3, np.nan], dtype=np.float32))) == [0, 1, 0.5, 0]
+    assert list(scaled_to_one(np.array([3, 3], dtype=np.float32))) == [1, 1]
+    assert list(scaled_to_one(np.array([0, 0], dtype=np.float32))) == [0, 0]
+    assert list(scaled_to_one(np.array([np.nan], dtype=np.float32))) == [0]
 
 
 def test_a_few_texts_are_ranked_by_the_rare_words_that_they_share_with_another() -> None:
     texts = ["mill and wheel", "mill and lever", "mill", "nothing of it"]
-    assert ranked(texts, "the lever of the mill") == [1, 2, 0, 3]
-    assert ranked(texts, "???") == [0, 1, 2, 3]
-    assert ranked([], "mill") == []
+    assert rank(texts, "the lever of the mill") == [1, 2, 0, 3]
+    assert rank(texts, "???") == [0, 1, 2, 3]
+    assert rank([], "mill") == []
 
 
 @pytest.mark.parametrize("query", ['"', "gpu OR NEAR(", "a_b _ __", "\0gpu\0", "\ud800gpu", "x" * 100_000])
 def test_any_text_can_be_compared(query: str) -> None:
-    assert sorted(ranked(["gpu", query], query)) == [0, 1]
+    assert sorted(rank(["gpu", query], query)) == [0, 1]

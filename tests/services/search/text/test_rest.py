@@ -444,7 +444,7 @@ def test_a_damaged_document_is_read(data: st.DataObject) -> None:
 @pytest.mark.parametrize("form", ["*a ", "```\n", "word " * 3 + "\n"])
 def test_a_text_with_an_endless_paragraph_is_not_given_to_docutils(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What docutils needs for a paragraph grows with its square, and no other thread runs meanwhile."""
-    monkeypatch.setattr("services.search.text.rest_writer.read_tree", Mock(side_effect=AssertionError("it was")))
+    monkeypatch.setattr("services.search.text.rest_writer.read_article", Mock(side_effect=AssertionError("it was")))
     article = read_rest("Title\n=====\n\n" + form * (20_000 // len(form)) + "\n\nThe end.\n")
     assert article.title == "Title"
     assert article.sections[-1].text.endswith("The end.")
