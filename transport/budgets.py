@@ -28,7 +28,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from clock import cancelled
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
 from transport.connection import PATIENCE_SECONDS
-from transport.key_value import KeyBucket, values
+from transport.key_value import KeyBucket, read_values
 from transport.streams import BUDGETS
 
 REPORT_SECONDS = 0.2
@@ -146,7 +146,7 @@ class SharedBudget:
 
     async def forget(self, user_id: int) -> bool:
         """As `Limiter`; also when they began in other processes."""
-        key, bucket = self._chains_of(user_id), self._bucket.within(PATIENCE_SECONDS)
+        key, bucket = self._chains_of(user_id), self._bucket.with_patience(PATIENCE_SECONDS)
         value, _ = await bucket.get(key)
         await bucket.remove(key)
         return bool(value)
@@ -224,7 +224,7 @@ class SharedBudget:
 async def read(streams: JetStreamContext, bucket: str = BUDGETS) -> dict[str, Spent]:
     """Return what each group has spent. Raises as the client."""
     found = defaultdict[str, Spent](Spent)
-    for key, value in (await values(streams, bucket)).items():
+    for key, value in (await read_values(streams, bucket)).items():
         group, _, rest = key.partition(".")
         kind, _, user = rest.partition(".")
         if kind == "day":

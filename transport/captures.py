@@ -25,9 +25,9 @@ from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from services.team import Capture, PendingCapture, captures
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.lease import Lease
-from transport.streams import CAPTURES, MESSAGE_ID, NOT_DELETED
+from transport.streams import CAPTURES, DELETE_FAILED, MESSAGE_ID
 
 SUBJECTS = "captures.>"
 PART = "Part"
@@ -137,7 +137,7 @@ class CaptureReceiver:
                     if takes_part(found.data or b"", user_id) and not self._has(number - 1):
                         self._dropped.add(number - 1)
                         dropped += await self._delete(number - 1)
-        except AWAY as error:
+        except AWAY_ERRORS as error:
             raise OSError(errno.EIO, "captures on their way are not looked through; NATS does not answer") from error
 
     async def _delete(self, number: int) -> bool:
@@ -145,7 +145,7 @@ class CaptureReceiver:
         try:
             return await streams_of(self._client).delete_msg(CAPTURES, number)
         except APIError as error:
-            if error.err_code != NOT_DELETED:
+            if error.err_code != DELETE_FAILED:
                 raise
             return False
 

@@ -22,9 +22,19 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from transport.connection import FILE_SECONDS, TRY_SECONDS, retry
+from transport.connection import FILE_PATIENCE_SECONDS, TRY_SECONDS, retry
 from transport.errors import Fenced
-from transport.streams import LAST, LAST_OF, LOG, MESSAGE_ID, NO_MESSAGE, NOT_DELETED, ROLLUP, WRONG_LAST, read_stream
+from transport.streams import (
+    DELETE_FAILED,
+    EXPECTED_LAST,
+    EXPECTED_LAST_SUBJECT,
+    LOG,
+    MESSAGE_ID,
+    NO_MESSAGE,
+    ROLLUP,
+    WRONG_EXPECTED_LAST,
+    read_stream,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +145,15 @@ class FencedLog:
 
     async def _append(self, subject: str, data: bytes, headers: Mapping[str, str]) -> int:
         async with self._turn:
-            sent = {**headers, MESSAGE_ID: uuid.uuid4().hex, LAST_OF: self.all}
+            sent = {**headers, MESSAGE_ID: uuid.uuid4().hex, EXPECTED_LAST_SUBJECT: self.all}
 
             async def stored() -> int:
                 while True:
-                    sent[LAST] = str(self._last)
+                    sent[EXPECTED_LAST] = str(self._last)
                     try:
                         answer = await self.streams.publish(subject, data, TRY_SECONDS, LOG, sent)
                     except APIError as error:
-                        if error.err_code not in WRONG_LAST:
+                        if error.err_code not in WRONG_EXPECTED_LAST:
                             raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
                         if await self._stored(sent[MESSAGE_ID]):
                             return self._last
@@ -152,7 +162,7 @@ class FencedLog:
                         self._last = answer.seq
                         return answer.seq
 
-            return await retry(stored, FILE_SECONDS, per_try=None)
+            return await retry(stored, FILE_PATIENCE_SECONDS, per_try=None)
 
     async def _stored(self, message_id: str) -> bool:
         """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
@@ -203,5 +213,5 @@ async def erase_entry(streams: JetStreamContext, stream: str, number: int) -> No
     try:
         await streams.delete_msg(stream, number)
     except APIError as error:
-        if error.err_code not in (NO_MESSAGE, NOT_DELETED):
+        if error.err_code not in (NO_MESSAGE, DELETE_FAILED):
             raise

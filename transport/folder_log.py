@@ -38,7 +38,7 @@ from clock import from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
-from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
+from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
 from transport.fenced_log import FencedLog, erase, erase_entry
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """`retry`, for as long as a file waits. Raises ServerAway, and ObjectNotFoundError at once."""
-    return await retry(work, FILE_SECONDS, per_try=None, unless=ObjectNotFoundError)
+    return await retry(work, FILE_PATIENCE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
 OWN_ENDINGS = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
@@ -264,7 +264,7 @@ class SupersededEntries:
             erased = self._erased
             self.add(())
             assert self._task is not None  # noqa: S101 (for the type checker: something is left)
-            await asyncio.wait([self._task], timeout=FILE_SECONDS)
+            await asyncio.wait([self._task], timeout=FILE_PATIENCE_SECONDS)
             if self._erased == erased:
                 raise OSError(errno.EIO, "NATS does not erase what was replaced")
 
@@ -646,7 +646,7 @@ class FolderFollower:
                 log.debug("nats: the files of %s change while they are read: again", self._scope)
             except ValueError as error:
                 log.warning("nats: the copy of %s is not what was changed (%s); made again", self._scope, error)
-            except AWAY as error:
+            except AWAY_ERRORS as error:
                 log.debug("nats: the files of %s are out of reach: %s", self._scope, error)
             else:
                 backoff.reset()
@@ -738,7 +738,7 @@ class OrphanedBlobs:
         while True:
             try:
                 await self.sweep()
-            except (ServerAway, *AWAY) as error:
+            except (ServerAway, *AWAY_ERRORS) as error:
                 log.info("nats: large contents are not swept now: %s", error)
             await asyncio.sleep(SWEEP_SECONDS)
 

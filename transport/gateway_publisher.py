@@ -25,7 +25,7 @@ from clock import cancelled, now
 from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from streams.gateway import Gateway
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.dispatches import (
     FOLDED,
     PLACE,
@@ -140,7 +140,7 @@ async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any
         slots = asyncio.Semaphore(AT_ONCE)
         told = await asyncio.gather(*(_is_told(streams, guild_id, slots) for guild_id in missing))
         left = [guild_id for guild_id, known in zip(missing, told, strict=True) if not known]
-    except AWAY as error:
+    except AWAY_ERRORS as error:
         log.info("servers that were left meanwhile stay known: NATS does not answer (%s)", error)
         return ()
     for guild_id in left:

@@ -25,10 +25,10 @@ from nats.errors import Error
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.errors import Fenced
 from transport.members import Members
-from transport.streams import NOT_UNIQUE
+from transport.streams import CONSUMER_EXISTS
 
 GONE = 0.5
 """The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
@@ -109,7 +109,7 @@ class Lease:
             made = await streams_of(self._client).add_consumer(self.stream, config)
         except BaseException as error:
             await subscription.unsubscribe()
-            if isinstance(error, APIError) and error.err_code == NOT_UNIQUE:
+            if isinstance(error, APIError) and error.err_code == CONSUMER_EXISTS:
                 return False
             raise
         self._subscription, self.consumer, self.since = subscription, name, made.created.timestamp()
@@ -181,8 +181,8 @@ async def stand_by(
                         await mine.release()
                     continue
                 consumers = await streams_of(client).consumers_info(stream)
-                suspects = await evict(client, stream, consumers, await members.alive(), members.me.name, suspects)
-            except AWAY as error:
+                suspects = await evict(client, stream, consumers, await members.list_alive(), members.me.name, suspects)
+            except AWAY_ERRORS as error:
                 log.info("%s: the server does not answer (%s)", stream, error or type(error).__name__)
             await wait_for_any(LOOK_SECONDS, changed, stopping)
     finally:

@@ -19,7 +19,7 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from clock import cancelled
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.errors import ServersUnusable
 from transport.streams import LOCKS
 
@@ -35,7 +35,7 @@ async def claim_once(client: Client, key: str, process: str, seconds: int) -> bo
         await (await streams_of(client).key_value(LOCKS)).create(key, process.encode(), msg_ttl=seconds)
     except KeyWrongLastSequenceError:
         return False
-    except AWAY as error:
+    except AWAY_ERRORS as error:
         log.info("%s: the server does not tell who does it (%s)", key, error)
     return True
 
@@ -49,7 +49,7 @@ RENEW_SECONDS = 10.0
 SHARDS = "shards"
 
 
-def identify_turns(
+def make_identify_turn(
     bucket: KeyValue,
     max_concurrency: int,
     process: str,
@@ -78,7 +78,7 @@ def identify_turns(
 
 
 @asynccontextmanager
-async def same_shard_count(
+async def hold_shard_count(
     streams: JetStreamContext, count: int, *, keep_seconds: int = COUNT_SECONDS, renew_seconds: float = RENEW_SECONDS
 ) -> AsyncGenerator[None]:
     """Hold on to a number of shards for as long as the block runs. Some time after the last gateway it is free.

@@ -48,8 +48,8 @@ from transport.document_store import collection_of, pack
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
-from transport.key_value import values
-from transport.members import Members, Peer
+from transport.key_value import read_values
+from transport.members import Member, Members
 from transport.object_store import ObjectBucket
 from transport.people import FEEDBACK_KEY, FORGET, OPT_OUTS
 from transport.streams import (
@@ -63,7 +63,7 @@ from transport.streams import (
     TEAM,
     Layout,
     partition_of,
-    scope,
+    scope_of,
 )
 
 # The origin of an exported folder
@@ -154,7 +154,7 @@ async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[C
     """
     watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
     try:
-        known = await values(streams, PEOPLE, f"{FORGET}.*")
+        known = await read_values(streams, PEOPLE, f"{FORGET}.*")
         left = {scope for key, value in known.items() for scope in _left(key, value)}
         if left:
             raise ServersUnusable(
@@ -351,7 +351,7 @@ TOGETHER = "shared"
 
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
-    people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
+    people, known = await streams.key_value(PEOPLE), await read_values(streams, PEOPLE)
     notes = await asyncio.to_thread(read_tombstones, folder.tombstones)
     for prefix, path in ((f"{OPT_OUTS}.", folder.opt_outs), (SHOWN, folder.shown_runbooks)):
         ids = await asyncio.to_thread(json_state.read_ids, path)
@@ -368,7 +368,7 @@ async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
 
 async def download_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
     """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
-    known = await values(streams, PEOPLE)
+    known = await read_values(streams, PEOPLE)
     for prefix, path, own in (
         (f"{OPT_OUTS}.", folder.opt_outs, [part.opt_outs for part in parts]),
         (SHOWN, folder.shown_runbooks, [part.shown_runbooks for part in parts]),
@@ -422,7 +422,7 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
     what was handed on, which need not have its end yet.
     """
     met: dict[int, Watermark] = {}
-    for guild_id, value in (await values(streams, SEEN)).items():
+    for guild_id, value in (await read_values(streams, SEEN)).items():
         below = json.loads(value).get(f"-{guild_id}")
         if below is not None:
             met[-int(guild_id)] = Watermark(int(below))
@@ -539,7 +539,7 @@ async def adopt(
         OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
     """
     origin = await asyncio.to_thread(read_origin, installation.root)
-    members = await Members(streams, Peer(origin.owner, ())).alive()
+    members = await Members(streams, Member(origin.owner, ())).list_alive()
     if members:
         raise ServersUnusable(
             f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first"
@@ -568,10 +568,10 @@ async def adopt(
 
 
 def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, Path]:
-    parts = {scope(number): scratch / scope(number) for number in range(layout.partitions)}
+    parts = {scope_of(number): scratch / scope_of(number) for number in range(layout.partitions)}
     for number, contents in Splitter(folder, layout.partitions).split().items():
         for path, content in contents.items():
-            files.replace_derived(parts[scope(number)] / path, content, flush=False)
+            files.replace_derived(parts[scope_of(number)] / path, content, flush=False)
     return parts
 
 
@@ -622,7 +622,7 @@ async def _build(streams: JetStreamContext, layout: Layout, building: Path, move
     folder = DataFolder(building)
     write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
     with TemporaryDirectory() as scratch:
-        parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
+        parts = [Path(scratch, scope_of(number)) for number in range(layout.partitions)]
         moved.paths.update(await restore_all_scopes(streams, building, parts))
         await download_people(streams, folder, [DataFolder(part) for part in parts])
     await download_budgets(streams, folder)

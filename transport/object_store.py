@@ -30,7 +30,7 @@ from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
 from transport.fenced_log import erase, erase_entry
 from transport.key_value import SubjectWatcher
-from transport.streams import DAY_SECONDS, LAST, MESSAGE_ID, TTL, WRONG_LAST, read_stream
+from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG_EXPECTED_LAST, read_stream
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class ObjectBucket:
         while (found := await self.look(name)).there:
             mark = json.dumps(self._mark(name)).encode()
             try:
-                revision = await self._publish(self._head_of(name), mark, {LAST: str(found.revision)})
+                revision = await self._publish(self._head_of(name), mark, {EXPECTED_LAST: str(found.revision)})
             except ObjectChanged:
                 continue
             await self._drop(found.pieces)
@@ -251,7 +251,7 @@ class ObjectBucket:
 
     async def _publish_head(self, over: ObjectInfo, about: Mapping[str, Any], headers: Mapping[str, str]) -> int:
         """Publish a head over another, and erase that: a rollup would leave its bytes, which tell of people's files."""
-        only = {**headers, LAST: str(over.revision)}
+        only = {**headers, EXPECTED_LAST: str(over.revision)}
         revision = await self._publish(self._head_of(over.name), json.dumps(about).encode(), only)
         if over.revision:
             await self._erase_head(over.revision)
@@ -274,7 +274,7 @@ class ObjectBucket:
                     subject, data, timeout=TRY_SECONDS, stream=self._stream, headers={**headers, MESSAGE_ID: message_id}
                 )
             except APIError as error:
-                if error.err_code not in WRONG_LAST:
+                if error.err_code not in WRONG_EXPECTED_LAST:
                     raise
                 return await self._mine(subject, message_id)
             return stored.seq

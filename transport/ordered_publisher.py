@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 
 from clock import cancelled
 from services.telemetry import number_of
-from transport.streams import BEING_STORED, FULL
+from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once mor
 LOOK_SECONDS = 0.25
 COMPLAIN_SECONDS = 60.0
 
-_PAUSES = {BEING_STORED: 0.05, FULL: 1.0}
+_PAUSES = {DUPLICATE_BEING_STORED: 0.05, STREAM_FULL: 1.0}
 _PAUSE_SECONDS = 0.5  # after any other error that may pass
 _OURS = range(400, 500)  # codes of errors that the same message would meet again
 
@@ -196,7 +196,7 @@ class OrderedPublisher:
             self._settle(outgoing)
         elif error.get("err_code") in _PAUSES or error.get("code") not in _OURS:
             number = error.get("err_code")
-            what = None if number == BEING_STORED else f"{error.get('description')} (error {number})"
+            what = None if number == DUPLICATE_BEING_STORED else f"{error.get('description')} (error {number})"
             self._again(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
         else:
             self._refuse(outgoing, f"{error.get('description')} (error {error.get('err_code')})")

@@ -17,12 +17,12 @@ from nats.js.errors import NotFoundError
 from clock import cancelled, now
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
-from transport.connection import AWAY, FileConnection, streams_of
+from transport.connection import AWAY_ERRORS, FileConnection, streams_of
 from transport.dispatches import ReceivedDispatch, parse_message
 from transport.errors import Fenced
 from transport.fenced_log import Backlog, Epoch, FencedLog
 from transport.lease import Lease
-from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope
+from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope_of
 
 ACK = b"+ACK"
 CHECK_SECONDS = 2.0
@@ -80,7 +80,7 @@ class AckSender:
                 if not arrived:
                     for reply in list(self._unconfirmed)[:sent]:
                         await self._client.publish(reply, ACK)
-            except AWAY:
+            except AWAY_ERRORS:
                 return False
             if arrived:
                 for _ in range(sent):
@@ -286,7 +286,7 @@ class Partition:
         self._client, self._file_connection, self._open, self._interact = client, file_connection, open_work, interact
         subject = f"messages.{number}.>"
         self._lease = Lease(client, MESSAGES, subject, process, seconds=layout.lease_seconds, most_open=MOST_OPEN)
-        self._log = FencedLog(file_connection.streams, scope(number))
+        self._log = FencedLog(file_connection.streams, scope_of(number))
         self._epoch = Epoch(process, 0.0)
         self._work: PartitionGraph | None = None
         self._results = ResultRecorder(file_connection, self._log, process)

@@ -19,10 +19,10 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
 from transport.errors import Fenced, ServersUnusable
-from transport.members import Members, Peer
+from transport.members import Member, Members
 from transport.people import ForgetPart, ForgetRequest, ForgetRequests, SharedPeople, is_kept_there, open_people
 from transport.rebalancing import WORKER
-from transport.streams import TEAM, Layout, scope
+from transport.streams import TEAM, Layout, scope_of
 
 DOCUMENTS = "documents"
 """The scope of data that any worker can delete (files in threads, runbooks) and of what each worker has in memory."""
@@ -159,7 +159,7 @@ class ForgottenEverywhere:
 
 def scopes_of(layout: Layout) -> list[str]:
     """All that may hold something of a person."""
-    return [*(scope(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
+    return [*(scope_of(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 
 async def forget_everywhere(
@@ -168,7 +168,7 @@ async def forget_everywhere(
     """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the
     request could not be kept.
     """
-    alive = await members.alive()
+    alive = await members.list_alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
     scopes = scopes_of(layout)
     teams = any(TEAM in member.roles for member in alive.values())
@@ -194,7 +194,7 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
             raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
         async with open_people(client) as people:
             return await forget_everywhere(
-                people, layout, Members(streams_of(client), Peer(name, ())), user_id, seconds
+                people, layout, Members(streams_of(client), Member(name, ())), user_id, seconds
             )
     finally:
         await client.close()

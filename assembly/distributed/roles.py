@@ -49,7 +49,7 @@ from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
 from transport.gateway_publisher import publisher, run_gateways
 from transport.lease import Lease, stand_by, wait_for_any
-from transport.locks import identify_turns, same_shard_count
+from transport.locks import hold_shard_count, make_identify_turn
 from transport.members import answer_status
 from transport.people import open_people
 from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
@@ -77,7 +77,7 @@ async def run_gateway(
     numbers, count = shards or ((0,), 1)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        await enter(same_shard_count(streams, count))
+        await enter(hold_shard_count(streams, count))
         clients: list[Client] = []
         for number in numbers:
             client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
@@ -86,7 +86,7 @@ async def run_gateway(
         at_once = await identifies_at_once(clients[0], token, stopping)
         if at_once is None:
             return
-        turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
+        turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
         marks = await enter(open_watermarks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
         published = await enter(publisher(process.client, marks, in_any(clients)))
 

@@ -12,11 +12,11 @@ from assembly.data_folder import KB_PATHS
 from assembly.distributed.process import address_of, homes, layout_of, named
 from settings import Settings
 from transport import migration, server_probe
-from transport.connection import AWAY, JetStreamContext, connect, streams_of
+from transport.connection import AWAY_ERRORS, JetStreamContext, connect, streams_of
 from transport.errors import Fenced, ServersUnusable
 from transport.migration import Installation, MigrationProgress
 from transport.server_probe import ProbeResult
-from transport.streams import prepare
+from transport.streams import create_streams
 
 
 async def check_servers(settings: Settings) -> ProbeResult:
@@ -63,7 +63,7 @@ async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
     try:
         client = await connect(address_of(settings), named())
         try:
-            await prepare(client, layout_of(settings.nats))
+            await create_streams(client, layout_of(settings.nats))
             yield streams_of(client)
         finally:
             await client.close()
@@ -71,5 +71,5 @@ async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
         raise Unusable(str(error)) from None
     except Fenced:
         raise Unusable("--adopt: another process works with these servers; stop it, and adopt again") from None
-    except AWAY as error:
+    except AWAY_ERRORS as error:
         raise Unusable(f"transport: NATS does not serve ({error}); look into its log, and try again") from None

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 
 from tests.leaks import crashes
 from transport.ordered_publisher import COMPLAIN_SECONDS, OrderedPublisher, OutgoingMessage, ordered_publisher
-from transport.streams import BEING_STORED, FULL
+from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
 __all__ = ["crashes"]
 
@@ -138,7 +138,7 @@ async def test_two_answers_to_one_letter_count_once(server: Server, few: Ordered
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(error(FULL), "no (error 10077)"), (b"", "no stream takes messages.*"), (error(10008), "no (error 10008)")],
+    [(error(STREAM_FULL), "no (error 10077)"), (b"", "no stream takes messages.*"), (error(10008), "no (error 10008)")],
 )
 async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
     server: Server,
@@ -160,7 +160,7 @@ async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
 async def test_a_message_that_is_being_stored_is_asked_for_again_without_a_word(
     server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.answers = [error(BEING_STORED, 409)] * 3
+    server.answers = [error(DUPLICATE_BEING_STORED, 409)] * 3
     await few.put(letter("a"))
     await few.drain()
     assert len(server.sent) == 4
@@ -235,7 +235,7 @@ async def test_a_connection_that_is_closed_while_sending_too(server: Server, few
 
 
 async def test_what_is_put_off_at_the_end_leaves_no_timer(server: Server) -> None:
-    server.answers = [error(FULL)]
+    server.answers = [error(STREAM_FULL)]
     async with ordered_publisher(cast("Client", server)) as made:
         await made.put(letter("a"))
         await asyncio.sleep(0.1)

@@ -386,7 +386,7 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
     with files.journaled(one, journal):
         with monkeypatch.context() as silent:
             silent.setattr("transport.folder_log.erase_entry", away)
-            silent.setattr("transport.folder_log.FILE_SECONDS", 0.2)
+            silent.setattr("transport.folder_log.FILE_PATIENCE_SECONDS", 0.2)
             replaced(one, 10)
             with pytest.raises(OSError, match="does not erase"), journal.erasing():
                 pass
