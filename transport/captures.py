@@ -75,7 +75,7 @@ class CaptureReceiver:
 
     def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:
         self.captures: Subject[Capture] = Subject()
-        self.lease = Lease(client, CAPTURES, SUBJECTS, process, seconds=lease_seconds, most_open=MOST_OPEN)
+        self.lease = Lease(client, CAPTURES, SUBJECTS, process, seconds=lease_seconds, most_unacked=MOST_OPEN)
         self._client = client
         self._numbers = 0
         self._waiting: dict[int, Msg] = {}  # by the number of the part

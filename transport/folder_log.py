@@ -40,7 +40,7 @@ from services.storage import FileChange, files
 from services.telemetry import number_of
 from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import FencedLog, erase, erase_entry
+from transport.fenced_log import FencedLog, erase_entry, erase_subject
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch
 
@@ -201,7 +201,7 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
     blobs = await streams.object_store(BLOBS)
     try:
         pieces = (await blobs.get_info(name)).nuid
-        await erase(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
+        await erase_subject(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
         await blobs.delete(name)
     except (NotFoundError, ObjectNotFoundError):
         return

@@ -28,7 +28,7 @@ from nats.js.errors import APIError, NotFoundError
 from clock import now, rfc3339
 from transport.connection import TRY_SECONDS, retry
 from transport.errors import ServerAway
-from transport.fenced_log import erase, erase_entry
+from transport.fenced_log import erase_entry, erase_subject
 from transport.key_value import SubjectWatcher
 from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG_EXPECTED_LAST, read_stream
 
@@ -296,7 +296,7 @@ class ObjectBucket:
     async def _drop(self, pieces: str) -> None:
         """Delete chunks; if the server is away they stay, and `clear_orphans` deletes them later."""
         try:
-            await erase(self._streams, self._stream, self._piece_of(pieces))
+            await erase_subject(self._streams, self._stream, self._piece_of(pieces))
         except (Error, OSError, TimeoutError):
             return
 

@@ -166,7 +166,7 @@ async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meter
 
     def right() -> Lease:
         seconds = process.layout.lease_seconds
-        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_unacked=1)
 
     async for held in stand_by(process.client, ROLES, process.members, right, stopping):
         try:

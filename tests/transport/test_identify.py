@@ -32,8 +32,8 @@ async def other(nats_server: NatsServer, client: Client) -> AsyncGenerator[Clien
 
 async def test_two_processes_take_turns_for_each_key(client: Client, other: Client) -> None:
     one, two = [await streams_of(each).key_value(LOCKS) for each in (client, other)]
-    first = make_identify_turn(one, 2, "one", hold_seconds=1, look_seconds=0.02)
-    second = make_identify_turn(two, 2, "two", hold_seconds=1, look_seconds=0.02)
+    first = make_identify_turn(one, 2, "one", hold_seconds=1, poll_seconds=0.02)
+    second = make_identify_turn(two, 2, "two", hold_seconds=1, poll_seconds=0.02)
     begun = time.monotonic()
     await asyncio.gather(first(0), second(3))  # another key: both at once
     at_once = time.monotonic() - begun
@@ -53,7 +53,7 @@ async def test_a_turn_waits_for_a_server_that_is_away(client: Client, nats_serve
     bucket = await streams_of(client).key_value(LOCKS)
     nats_server.end()
     await until(lambda: not client.is_connected)
-    turn = asyncio.ensure_future(make_identify_turn(bucket, 1, "one", look_seconds=0.02)(5))
+    turn = asyncio.ensure_future(make_identify_turn(bucket, 1, "one", poll_seconds=0.02)(5))
     nats_server.start()
     async with asyncio.timeout(30):
         await turn
@@ -84,7 +84,7 @@ async def test_after_the_last_gateway_the_number_is_free(client: Client, other: 
 
 
 async def test_while_a_gateway_runs_the_number_stays(client: Client, other: Client) -> None:
-    async with hold_shard_count(streams_of(client), 64, keep_seconds=2, renew_seconds=0.05):
+    async with hold_shard_count(streams_of(client), 64, keep_seconds=2, renew_every=0.05):
         bucket = await streams_of(client).key_value(LOCKS)
         first = (await bucket.get("shards")).revision or 0
         async with asyncio.timeout(30):
@@ -101,7 +101,7 @@ async def test_a_gateway_that_slept_while_the_number_was_changed_says_so(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     bucket = await streams_of(client).key_value(LOCKS)
-    async with hold_shard_count(streams_of(client), 64, renew_seconds=0.05):
+    async with hold_shard_count(streams_of(client), 64, renew_every=0.05):
         await bucket.put("shards", b"32")
         await until(lambda: [each for each in caplog.records if each.levelno == logging.ERROR])
         assert (await bucket.get("shards")).value == b"32"

@@ -65,7 +65,7 @@ class Workers:
                 await members.send_heartbeat()
 
         async def take(number: int) -> Held | None:
-            lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10)
+            lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_unacked=10)
             return Held(lease) if await lease.take(nothing) else None
 
         self.shares[name] = Rebalancing(client, LAYOUT, members, take)
