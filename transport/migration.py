@@ -501,7 +501,7 @@ class Installation:
     """
 
     root: Path
-    elsewhere: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    outside_paths: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
     @property
     def folder(self) -> DataFolder:
@@ -521,7 +521,7 @@ class Installation:
         below = "team-knowledge" if fenced.scope == TEAM else "knowledge-base"
         folders = [f"{home}{below}" for home in self.homes]
         indexes = [f"{each}/index{'-team' if fenced.scope == TEAM else ''}.txt" for each in folders]
-        own = {path: place for path, place in self.elsewhere.items() if f"{below}/" in path}
+        own = {path: place for path, place in self.outside_paths.items() if f"{below}/" in path}
         return FolderPublisher(fenced, self.root, folders, indexes, own)
 
 
@@ -557,7 +557,7 @@ async def adopt(
             await _must_be_ours(streams, name, publisher, origin)
 
         for name, publisher in publishers.items():
-            if await publisher.found() or await recorded_files(streams, name):
+            if await publisher.find_files() or await recorded_files(streams, name):
                 await logs[name].open(origin.owner, now())
                 await publisher.publish(moved.paths.add)
     folder = installation.folder
@@ -579,7 +579,7 @@ async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderP
     """Raises ServersUnusable: the log has files that the installation lacks, and lacked when it was exported."""
     if await untouched(streams, name, origin):
         return
-    found = await publisher.found()
+    found = await publisher.find_files()
     for path, known in (await recorded_files(streams, name)).items():
         place = found.get(path)
         if place is None or known.digest != await asyncio.to_thread(_digest, place):

@@ -188,8 +188,8 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
         fenced,
         settings.app.data_dir,
         [f"{home}knowledge-base" for home in homes(settings)],
-        last=[f"{home}knowledge-base/index.txt" for home in homes(settings)],
-        elsewhere=_documents(settings),
+        publish_last=[f"{home}knowledge-base/index.txt" for home in homes(settings)],
+        outside_paths=_documents(settings),
     )
 
     async def publish() -> None:

@@ -48,14 +48,14 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     """`app.data_dir` is read as it is configured, another folder in the layout of its own."""
     if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
         return Installation(folder)
-    elsewhere: dict[str, Path] = {}
+    outside_paths: dict[str, Path] = {}
     for home, each in homes(settings).items():
         usual = each.with_data_in(folder / home).kb
         for name in KB_PATHS:
             place, there = getattr(each.kb, name), getattr(usual, name)
             if place != there:
-                elsewhere[there.relative_to(folder).as_posix()] = place
-    return Installation(folder, elsewhere)
+                outside_paths[there.relative_to(folder).as_posix()] = place
+    return Installation(folder, outside_paths)
 
 
 @asynccontextmanager

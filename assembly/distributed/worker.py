@@ -343,7 +343,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         for name, below in followed_folders(settings).items():
             follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
-            await follower.caught_up()
+            await follower.wait_caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
         kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))

@@ -190,12 +190,12 @@ async def test_configured_places_are_read(file_connection: FileConnection, tmp_p
     before = installation(tmp_path / "before")
     files.replace(tmp_path / "documents" / "b.md", b"elsewhere")
     files.replace(tmp_path / "library" / "gpu.txt", b"of the configured folder")
-    elsewhere = {
+    outside_paths = {
         "knowledge-base/sources": tmp_path / "documents",
         "team-knowledge/topics": tmp_path / "library",
     }
     await file_connection.do(
-        adopt(file_connection.streams, Layout(), Installation(before.root, elsewhere), MigrationProgress())
+        adopt(file_connection.streams, Layout(), Installation(before.root, outside_paths), MigrationProgress())
     )
     await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
