@@ -183,12 +183,12 @@ async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileC
     name = f"{scope}/{change.path}/{content_digest(change.data)}"
     bucket = ObjectBucket(streams, BLOBS)
     while True:
-        there = await bucket.look(name)
+        head = await bucket.find_head(name)
         # An old one without an entry may be deleted at any moment (`OrphanedBlobs`), unless it is written again.
-        if there.there and there.written and from_rfc3339(there.written) > now() - REUSE_SECONDS:
+        if head.exists and head.written and from_rfc3339(head.written) > now() - REUSE_SECONDS:
             return name
         with suppress(ObjectChanged):  # it was deleted at this moment
-            await bucket.put(there, change.data, {})
+            await bucket.put(head, change.data, {})
             return name
 
 

@@ -438,7 +438,7 @@ async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> i
     bucket, paths = ObjectBucket(streams, EVIDENCE), collections_in(folder)
     for path in paths:
         content = await asyncio.to_thread(_packed, folder.root / path)
-        await bucket.put(await bucket.look(path), content, {})
+        await bucket.put(await bucket.find_head(path), content, {})
     for head in await bucket.heads():
         if head.name not in paths and collection_of(head.name) is not None:
             await bucket.delete(head.name)
