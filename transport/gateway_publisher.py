@@ -297,7 +297,7 @@ class Publisher:
         line = encode_line(dispatch)
         settled = None
         if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
-            settled = self._marks.under_way(guild_id or 0, place_id, message_id)
+            settled = self._marks.note_publishing(guild_id or 0, place_id, message_id)
         return OutgoingMessage(f"messages.{home or place_id}", line, headers, settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:

@@ -87,7 +87,7 @@ async def run_gateway(
         if at_once is None:
             return
         turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
-        marks = await enter(open_watermarks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
+        marks = await enter(open_watermarks(streams, is_ours=lambda guild_id: (guild_id >> 22) % count in numbers))
         published = await enter(publisher(process.client, marks, in_any(clients)))
 
         gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
@@ -139,9 +139,9 @@ def gateway_of(
         client,
         token,
         fetcher=fetcher,
-        marks=marks.marks,
+        marks=marks.by_place,
         rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
-        hooks=GatewayHooks(met=marks.met, introduce=people.look_up, before_identify=turn),
+        hooks=GatewayHooks(met=marks.note_guild, introduce=people.look_up, before_identify=turn),
         health=health,
     )
 

@@ -154,7 +154,7 @@ async def test_who_begins_takes_up_what_is_wished_already(client: Client, people
         await forget_handler.own(DOCUMENTS, mine.forget)
         forget_handler.begin()
         await until(lambda: mine.forgotten == [ADA])
-    assert people.forget_requests.left(request) == ("p00",)
+    assert people.forget_requests.scopes_left(request) == ("p00",)
 
 
 def test_counts_of_another_version_are_left_out() -> None:

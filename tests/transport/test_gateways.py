@@ -44,9 +44,9 @@ def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable
         client,
         token,
         fetcher=RestFetcher(client.http),
-        marks=marks.marks,
+        marks=marks.by_place,
         rules=GatewayRules(catch_up_minutes=60, most_waiting=1),
-        hooks=GatewayHooks(met=marks.met, before_identify=turn),
+        hooks=GatewayHooks(met=marks.note_guild, before_identify=turn),
         pause=lambda _: 0.0,
     )
 
@@ -70,7 +70,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
         said = await discord_server.say(channel, ada, "hello")
         thread = await discord_server.open_thread(said, ada, "a thread")
         within = await discord_server.say(thread, ada, "in there")
-        await discord_server.until(lambda: marks.marks().get(thread.id) == within.id)
+        await discord_server.until(lambda: marks.by_place().get(thread.id) == within.id)
         for each in shards.gateways:
             each.stop()
         await running
@@ -90,7 +90,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
     decoder = Decoder()
     place = decoder.place(facts)
     assert (place.id, place.parent_id, place.owner_id, place.name) == (thread.id, channel.id, ada.id, "a thread")
-    assert marks.marks()[channel.id] == said.id
+    assert marks.by_place()[channel.id] == said.id
 
 
 async def test_one_that_is_refused_ends_all(

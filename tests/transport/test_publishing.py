@@ -265,7 +265,7 @@ async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
     await publishing
     confirmed = out.ordered_publisher.stored
     assert confirmed < 3000
-    assert all(below <= 3000 for below in marks.marks().values())
+    assert all(below <= 3000 for below in marks.by_place().values())
     nats_server.start()
     await out.drain()
     found = await sent(client)
@@ -274,7 +274,7 @@ async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
         by_place.setdefault(each.d["channel_id"], []).append(int(str(each.d["id"])))
     assert len(found) == 3000
     assert all(numbers == sorted(set(numbers)) for numbers in by_place.values())
-    assert marks.marks() == {place: max(numbers) for place, numbers in by_number(by_place).items()}
+    assert marks.by_place() == {place: max(numbers) for place, numbers in by_number(by_place).items()}
 
 
 def by_number(places: dict[object, list[int]]) -> dict[int, list[int]]:
@@ -292,10 +292,10 @@ async def test_marks_never_pass_what_is_not_confirmed(
     for number in (101, 102):
         await out.publish(message(number, 10))
     await out.publish(message(200, 11))
-    assert marks.marks() == {10: 100, 11: 199}
+    assert marks.by_place() == {10: 100, 11: 199}
     nats_server.start()
     await out.drain()
-    assert marks.marks() == {10: 102, 11: 200}
+    assert marks.by_place() == {10: 102, 11: 200}
 
 
 async def test_a_stream_that_is_full_is_waited_for(
