@@ -47,7 +47,7 @@ from transport.dispatches import ThreadFacts, thread_facts
 from transport.errors import Fenced, ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
-from transport.gateway_publisher import publisher, run_gateways
+from transport.gateway_publisher import open_publisher, run_gateways
 from transport.lease import Lease, stand_by, wait_for_any
 from transport.locks import hold_shard_count, make_identify_turn
 from transport.members import answer_status
@@ -88,7 +88,7 @@ async def run_gateway(
             return
         turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
         marks = await enter(open_watermarks(streams, is_ours=lambda guild_id: (guild_id >> 22) % count in numbers))
-        published = await enter(publisher(process.client, marks, in_any(clients)))
+        published = await enter(open_publisher(process.client, marks, in_any(clients)))
 
         gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
         running = asyncio.create_task(run_gateways(gateways, published))
@@ -285,7 +285,7 @@ async def _keep_archive(
             ModelOptions(observe=meters.observe),
         )
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
-        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.settled])
+        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.on_result])
         stopped: Subject[None] = Subject()
         nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
         results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)

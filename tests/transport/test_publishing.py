@@ -21,7 +21,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import streams_of
 from transport.dispatches import decode_compressed, decode_line, encode_line, place_payload
-from transport.gateway_publisher import Publisher, publisher
+from transport.gateway_publisher import Publisher, open_publisher
 from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client"]
@@ -40,7 +40,7 @@ async def marks(client: Client) -> AsyncGenerator[PublishWatermarks]:
 
 @pytest.fixture
 async def out(client: Client, marks: PublishWatermarks) -> AsyncGenerator[Publisher]:
-    async with publisher(client, marks) as made:
+    async with open_publisher(client, marks) as made:
         yield made
 
 
@@ -91,7 +91,7 @@ async def test_what_another_gateway_has_published_is_refused(
     for each in messages:
         await out.publish(each)
     await out.drain()
-    async with publisher(client, marks) as second:
+    async with open_publisher(client, marks) as second:
         for each in messages:
             await second.publish(each)
         await second.drain()
@@ -200,7 +200,7 @@ async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: 
 
 
 async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: PublishWatermarks) -> None:
-    async with publisher(client, marks, fold_after=3) as out:
+    async with open_publisher(client, marks, fold_after=3) as out:
         await out.publish(READY)
         await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD))
         for number in range(11, 15):
@@ -225,7 +225,9 @@ async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: C
 
 async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, marks: PublishWatermarks) -> None:
     thread = {"id": "20", "type": 11, "parent_id": "10", "owner_id": "5", "name": "Zürich\r\nNats-TTL: 1s 🚢"}
-    async with publisher(client, marks, lambda guild, place: thread if (guild, place) == (GUILD, 20) else None) as out:
+    async with open_publisher(
+        client, marks, lambda guild, place: thread if (guild, place) == (GUILD, 20) else None
+    ) as out:
         await out.publish(message(1, 20))
         await out.publish(message(2, 10))
         await out.publish(Dispatch(1.0, "THREAD_UPDATE", {**thread, "guild_id": str(GUILD)}))
@@ -249,7 +251,11 @@ def test_a_header_that_says_no_place_is_none(written: str) -> None:
 
 
 async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
-    client: Client, nats_server: NatsServer, out: Publisher, marks: PublishWatermarks, caplog: pytest.LogCaptureFixture
+    client: Client,
+    nats_server: NatsServer,
+    out: Publisher,
+    marks: PublishWatermarks,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
 
