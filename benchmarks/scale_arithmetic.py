@@ -17,7 +17,7 @@ from pathlib import Path
 
 from settings import Settings
 from transport.locks import IDENTIFY_SECONDS
-from transport.streams import MOST_BYTES
+from transport.streams import QUEUE_BYTES
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling-arithmetic.md"
 GUILDS = (1, 10, 100, 1_000, 2_500, 5_000, 10_000)
@@ -206,7 +206,7 @@ def page(a: Assumptions) -> str:
     most, one = Load(GUILDS[-1], a), Load(GUILDS[0], a)
     largest = max(guilds for guilds in GUILDS if Load(guilds, a).one_process)
     at_once = Settings().ai_response.max_concurrent_answers
-    hours = MOST_BYTES / (most.messages / DAY * a.bytes_message) / 3600
+    hours = QUEUE_BYTES / (most.messages / DAY * a.bytes_message) / 3600
     return f"""\
 # How much there is to do, up to {most.guilds:,} guilds
 
@@ -241,7 +241,7 @@ Processes are those of gateway, worker, team and knowledge; of the last three tw
 - **Requests to Discord.** It allows {REST_A_SECOND} a second for a token, all processes together. Here they are
   {figure(most.rest_at_peak)} in the busiest hour. Each process counts its own only, and waits when Discord says so.
   Near the limit, a proxy that counts for all is in place.
-- **The stream of messages** holds {MOST_BYTES / 1024**3:.0f} GiB of what has no outcome yet, and nothing for longer
+- **The stream of messages** holds {QUEUE_BYTES / 1024**3:.0f} GiB of what has no outcome yet, and nothing for longer
   than a day. Without any worker it takes {most.guilds:,} guilds at least {hours:,.0f} hours to fill it.
 """
 

@@ -27,16 +27,16 @@ from services.telemetry import connection_problem
 from transport.address import Address
 from transport.errors import ServerAway, ServersUnusable
 
-OLDEST = (2, 12)
-"""Of the server: it counts, forgets single messages after a while, and fences a whole branch of subjects."""
-LOOK_SECONDS = 2.0
-REFUSED = ("authorization", "authentication", "credentials")
-"""What the server says where it does not let somebody in; in a sentence of its own each time."""
+OLDEST_VERSION = (2, 12)
+"""Of the server: this version has counters, a TTL for each message, and expected sequences for wildcard subjects."""
+PROBE_SECONDS = 2.0
+REFUSAL_WORDS = ("authorization", "authentication", "credentials")
+"""Words by which an error of the server shows that it refuses the credentials."""
 
-FAILURES = (Error, OSError, TimeoutError, NoServersError)
-"""What the client raises that does not get through."""
+CONNECT_ERRORS = (Error, OSError, TimeoutError, NoServersError)
+"""What the client raises where a connection fails."""
 
-Heard = Callable[[Exception], Awaitable[None]]
+OnError = Callable[[Exception], Awaitable[None]]
 
 
 class ServerUnreachable(ServersUnusable):
@@ -44,8 +44,8 @@ class ServerUnreachable(ServersUnusable):
 
 
 class TlsOnlyClient(Client):
-    """A client of an address with `tls://` speaks TLS or not at all: that of nats-py goes on in the clear where the
-    server offers none.
+    """For an address with `tls://` it speaks TLS or not at all; the client of nats-py would go on in plain text where
+    the server offers no TLS.
     """
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
@@ -55,18 +55,18 @@ class TlsOnlyClient(Client):
         await super()._process_info(info, initial_connection)
 
 
-async def probe(address: Address, server: str, name: str, heard: Heard) -> Client:
-    """Connect to one server, once, without reconnecting. `heard`: called with errors that happen later.
+async def probe(address: Address, server: str, name: str, on_later_error: OnError) -> Client:
+    """Connect to one server, once, without reconnecting. `on_later_error`: called with errors after the connecting.
 
     Raises:
         ServerUnreachable: it does not answer.
         ServersUnusable: it does not let this program in, or is too old.
     """
-    credentials, client, said = address.credentials, TlsOnlyClient(), list[Exception]()
+    credentials, client, reported = address.credentials, TlsOnlyClient(), list[Exception]()
 
     async def on_error(error: Exception) -> None:
-        said.append(error)
-        await heard(error)
+        reported.append(error)
+        await on_later_error(error)
 
     try:
         await asyncio.wait_for(
@@ -78,14 +78,14 @@ async def probe(address: Address, server: str, name: str, heard: Heard) -> Clien
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0.1,  # pyright: ignore[reportArgumentType] (seconds)
-                connect_timeout=LOOK_SECONDS,  # pyright: ignore[reportArgumentType] (seconds)
+                connect_timeout=PROBE_SECONDS,  # pyright: ignore[reportArgumentType] (seconds)
             ),
-            2 * LOOK_SECONDS,
+            2 * PROBE_SECONDS,
         )
-    except FAILURES as error:
+    except CONNECT_ERRORS as error:
         await close_client(client)
-        # That no server is left tells nothing; why, it was told before.
-        raise trouble(address, server, said[0] if said else error) from None
+        # The error raised may only say that no server is left; the first one reported says why.
+        raise explain_failure(address, server, reported[0] if reported else error) from None
     try:
         check_version(client, server)
     except ServersUnusable:
@@ -95,30 +95,30 @@ async def probe(address: Address, server: str, name: str, heard: Heard) -> Clien
 
 
 async def close_client(client: Client) -> None:
-    """Close a connection, also one to a server that is gone, or that never came to be: that may not end by itself."""
-    with contextlib.suppress(*FAILURES):
-        async with asyncio.timeout(LOOK_SECONDS):
+    """Close a connection, also a lost or failed one, where the client's own `close` may never end."""
+    with contextlib.suppress(*CONNECT_ERRORS):
+        async with asyncio.timeout(PROBE_SECONDS):
             await client.close()
 
 
-def trouble(address: Address, server: str, error: Exception) -> ServersUnusable:
-    """Why a server was not reached, on one line with the key and the remedy."""
-    said = str(error).removeprefix("nats: ").strip("'")
-    if isinstance(error, Error) and any(word in said.lower() for word in REFUSED):
+def explain_failure(address: Address, server: str, error: Exception) -> ServersUnusable:
+    """The error to raise: one line with the key and the remedy."""
+    text = str(error).removeprefix("nats: ").strip("'")
+    if isinstance(error, Error) and any(word in text.lower() for word in REFUSAL_WORDS):
         path, variable = address.credentials, address.credentials_env
         if path is None:
             return ServersUnusable(
-                f"nats.credentials_env: {server} lets nobody in without credentials ({said}); set {variable} to the "
+                f"nats.credentials_env: {server} lets nobody in without credentials ({text}); set {variable} to the "
                 "path of a file of credentials"
             )
         return ServersUnusable(
-            f"nats.credentials_env: {server} does not let in who has {path} ({said}); have {variable} name a file of "
+            f"nats.credentials_env: {server} does not let in who has {path} ({text}); have {variable} name a file of "
             "credentials for that server"
         )
-    return ServerUnreachable(f"transport: {server} cannot be reached: {_why(error, said)}")
+    return ServerUnreachable(f"transport: {server} cannot be reached: {_explain_error(error, text)}")
 
 
-def _why(error: Exception, said: str) -> str:
+def _explain_error(error: Exception, text: str) -> str:
     if isinstance(error, SecureConnWantedError):
         return "it offers no TLS: write nats:// instead of tls://, or switch TLS on there"
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLCertVerificationError):
@@ -128,25 +128,25 @@ def _why(error: Exception, said: str) -> str:
         return "it does not answer: check the port, and the server's log"
     if isinstance(error, OSError):
         return connection_problem(error)
-    return f"what listens there does not speak as NATS does ({said}): check the port"
+    return f"what listens there does not speak as NATS does ({text}): check the port"
 
 
 def check_version(client: Client, server: str) -> None:
-    """Raises ServersUnusable: it is too old."""
+    """Raises ServersUnusable: the server is too old."""
     version = client.connected_server_version
-    if (version.major, version.minor) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    if (version.major, version.minor) < OLDEST_VERSION:
+        oldest = ".".join(map(str, OLDEST_VERSION))
         raise ServersUnusable(
             f"transport: {server} is version {version.major}.{version.minor}; install {oldest} or newer"
         )
 
 
-async def why_unreachable(address: Address, name: str) -> ServersUnusable:
-    """Why no server could be used, as an exception to raise: tries each server once more, since the client does not say
+async def find_out_why_unreachable(address: Address, name: str) -> ServersUnusable:
+    """The error to raise where no server could be used. Tries each server once more, since the client does not say
     which of them reported what.
     """
     found = await asyncio.gather(
-        *(probe(address, server, name, _unheard) for server in address.servers), return_exceptions=True
+        *(probe(address, server, name, _ignore) for server in address.servers), return_exceptions=True
     )
     for each in found:
         if isinstance(each, Client):
@@ -154,17 +154,17 @@ async def why_unreachable(address: Address, name: str) -> ServersUnusable:
         elif not isinstance(each, ServersUnusable):
             raise each
     troubles = [each for each in found if isinstance(each, ServersUnusable)]
-    # Who is refused by one is refused by all, and whoever listens has more to say than who is silent.
-    of_account = [each for each in troubles if not isinstance(each, ServerUnreachable)]
+    # A refusal by one server says more than the silence of others.
+    refusals = [each for each in troubles if not isinstance(each, ServerUnreachable)]
     if not troubles:
         return ServersUnusable(f"transport: {', '.join(address.servers)}: they answer late; start it again")
-    if of_account:
-        return of_account[0]
+    if refusals:
+        return refusals[0]
     return ServerUnreachable(f"transport: {'; '.join(str(each).removeprefix('transport: ') for each in troubles)}")
 
 
-async def _unheard(_error: Exception) -> None:
-    """What matters is raised."""
+async def _ignore(_error: Exception) -> None:
+    pass
 
 
 CONNECT_SECONDS = 5.0
@@ -172,15 +172,15 @@ ANSWER_SECONDS = 5.0
 PING_SECONDS = 2
 RETRY_SECONDS = 0.2
 
-AWAY = (Error, TimeoutError, APIError)
-"""What calls of a server raise that is away, or cannot do it now."""
+AWAY_ERRORS = (Error, TimeoutError, APIError)
+"""What a call raises where the server is away, or cannot carry it out now."""
 
 TRY_SECONDS = 2.0
 """How long one try may take, and the longest pause before the next."""
 PATIENCE_SECONDS = 10.0
-"""How long a look or a write waits for a server that is away."""
-FILE_SECONDS = 60.0
-"""How long a file waits for it; then it fails, like one on a disk that is gone."""
+"""How long a read or a write is tried while the server is away."""
+FILE_PATIENCE_SECONDS = 60.0
+"""How long the write of a file is tried; then it fails like one on a broken disk."""
 
 T = TypeVar("T")
 
@@ -191,29 +191,29 @@ async def connect(address: Address, name: str) -> Client:
     """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting.
 
     Raises:
-        ServersUnusable: no server answers, or an old one does.
+        ServersUnusable: no server answers, or it refuses, or is too old.
     """
     client, credentials = TlsOnlyClient(), address.credentials
 
     async def on_error(error: Exception) -> None:
-        # nats-py would print a traceback of each; what matters is raised where somebody waits for it.
+        # Without this nats-py prints a traceback of each. The caller that waits gets its error raised.
         forbidden = "permissions violation" in str(error).lower()
         log.log(logging.WARNING if forbidden else logging.DEBUG, "%s", error)
 
-    async def lost() -> None:
+    async def on_lost() -> None:
         if not client.is_draining and not client.is_closed:
             log.warning("nats: the connection to the server is lost; connecting again")
 
-    async def found() -> None:
-        log.info("nats: connected again, to %s", shown(client))
+    async def on_reconnected() -> None:
+        log.info("nats: connected again, to %s", connected_server(client))
 
     attempt = client.connect(
         list(address.servers),
         name=name,
         user_credentials=credentials,
         error_cb=on_error,
-        disconnected_cb=lost,
-        reconnected_cb=found,
+        disconnected_cb=on_lost,
+        reconnected_cb=on_reconnected,
         max_reconnect_attempts=-1,
         reconnect_time_wait=RETRY_SECONDS,  # pyright: ignore[reportArgumentType] (seconds)
         ping_interval=PING_SECONDS,
@@ -221,21 +221,21 @@ async def connect(address: Address, name: str) -> Client:
         connect_timeout=2,
     )
     try:
-        # With endless patience the first attempt would never end either.
+        # With endless reconnecting the first attempt would never end either.
         await asyncio.wait_for(attempt, CONNECT_SECONDS)
-    except FAILURES:
+    except CONNECT_ERRORS:
         await close_client(client)
-        raise await why_unreachable(address, name) from None
+        raise await find_out_why_unreachable(address, name) from None
     try:
-        check_version(client, shown(client))
+        check_version(client, connected_server(client))
     except ServersUnusable:
         await close_client(client)
         raise
     return client
 
 
-def shown(client: Client) -> str:
-    """The server that a connection leads to, without a password."""
+def connected_server(client: Client) -> str:
+    """Host and port of the server, without a password."""
     url = client.connected_url
     return "no server" if url is None else f"{url.hostname}:{url.port}"
 
@@ -248,10 +248,10 @@ async def retry(
     unless: type[Exception] | tuple[()] = (),
     on_failure: Callable[[Exception], object] = lambda _error: None,
 ) -> T:
-    """Await `work()`, again where the server does not answer or cannot do it now.
+    """Await `work()`, and again while the server does not answer or cannot carry it out.
 
-    `for_seconds`: how long it is tried, PATIENCE_SECONDS where it is not said; `per_try`: how long one try may take.
-    `unless`: an answer of the server, which is raised at once. `on_failure`: called before each further try.
+    `for_seconds`: how long it is tried; None: PATIENCE_SECONDS. `per_try`: how long one try may take. `unless`: errors
+    that are raised at once. `on_failure`: called before each further try.
 
     Raises ServerAway, and what else `work` raises.
     """
@@ -263,7 +263,7 @@ async def retry(
                 return await work()
         except unless:
             raise
-        except (*AWAY, ConnectionError) as error:
+        except (*AWAY_ERRORS, ConnectionError) as error:
             if deadline.is_over():
                 why = str(error).removeprefix("nats: ") or type(error).__name__
                 raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
@@ -276,10 +276,8 @@ def streams_of(client: Client) -> JetStreamContext:
 
 
 class FileConnection:
-    """The connection for file writes: it runs on its own event loop in its own thread, so that blocking code can wait
-    for the server.
-
-    Writes of files come from any thread, the main one included; all of them may wait here, as they may for a disk.
+    """The connection for file writes. It runs on its own event loop in its own thread, so that blocking code of any
+    other thread, the main one included, can wait for the server as for a disk.
     """
 
     def __init__(self, address: Address, name: str) -> None:
@@ -293,11 +291,11 @@ class FileConnection:
         self._loop.run_forever()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin `work` over there, from any thread."""
+        """Begin `work` on the loop of this connection, from any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await work over there. Cancelling ends the wait and the work."""
+        """Await `work` on the loop of this connection. Cancelling ends the wait and the work."""
         return await asyncio.wrap_future(self.start(work))
 
     @property
@@ -311,21 +309,21 @@ class FileConnection:
         try:
             self.client = await self.do(connect(self._address, self._name))
         except BaseException:
-            self._end()
+            self._stop_loop()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.do(self._finish())
-        self._end()
+        await self.do(self._close())
+        self._stop_loop()
 
-    async def _finish(self) -> None:
+    async def _close(self) -> None:
         if self.client is not None:
             await close_client(self.client)
-        # Those of the client and of who was cancelled here end with their loop.
+        # The tasks of the client, and of callers that were cancelled, must end before their loop.
         await cancelled(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
-    def _end(self) -> None:
+    def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

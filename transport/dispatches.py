@@ -1,5 +1,5 @@
-"""Discord dispatches as NATS messages: encoding and decoding, what is sent of servers and threads, and the stream of
-servers, channels and roles that every worker follows.
+"""Discord dispatches as NATS messages: encoding and decoding, the fields of servers and threads that are sent, and the
+stream of servers, channels and roles that every worker follows.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -28,14 +28,14 @@ from services.discord import BadLine, Dispatch, parse_line, render_line
 from transport.connection import streams_of
 from transport.streams import PLACES, partition_of, read_stream, watch
 
-LARGEST = 64 * 1024 * 1024
-"""Of a line, in bytes: a server of 250,000 members, whose channels and roles Discord sends at once, takes a tenth."""
-QUICKLY = 1
-"""The level of compression: a server's 500 channels take 1 ms of the loop, and a tenth of their size."""
+MOST_LINE_BYTES = 64 * 1024 * 1024
+"""The channels and roles of a server with 250,000 members, which Discord sends at once, take a tenth of it."""
+COMPRESSION_LEVEL = 1
+"""Fast: 500 channels take 1 ms, and shrink to a tenth."""
 
 
 def encode_line(dispatch: Dispatch) -> bytes:
-    """The line of a dispatch in UTF-8, also of an interaction, which no recording holds: it carries a token.
+    """The line of a dispatch in UTF-8. Unlike a line of a recording, it may be an interaction, with its token.
 
     Raises:
         ValueError: `d` is no JSON, or nested too deep.
@@ -50,7 +50,7 @@ def encode_line(dispatch: Dispatch) -> bytes:
 
 
 def decode_line(data: bytes) -> Dispatch:
-    """Raises BadLine: it is none."""
+    """Raises BadLine."""
     try:
         return parse_line(data.decode())
     except UnicodeDecodeError:
@@ -58,28 +58,28 @@ def decode_line(data: bytes) -> Dispatch:
 
 
 def encode_compressed(dispatch: Dispatch) -> bytes:
-    """The same, compressed (zlib). Raises as `encode_line`."""
-    return zlib.compress(encode_line(dispatch), QUICKLY)
+    """`encode_line`, compressed by zlib. Raises as `encode_line`."""
+    return zlib.compress(encode_line(dispatch), COMPRESSION_LEVEL)
 
 
 def decode_compressed(data: bytes) -> Dispatch:
-    """Raises BadLine: it is none, or too long."""
+    """Raises BadLine, also for a line over MOST_LINE_BYTES."""
     unpacking = zlib.decompressobj()
     try:
-        line = unpacking.decompress(data, LARGEST)
+        line = unpacking.decompress(data, MOST_LINE_BYTES)
     except zlib.error:
         raise BadLine("not compressed by zlib") from None
     if unpacking.unconsumed_tail:
-        raise BadLine(f"more than {LARGEST} bytes")
+        raise BadLine(f"more than {MOST_LINE_BYTES} bytes")
     if not unpacking.eof:
         raise BadLine("not compressed by zlib")
     return decode_line(line)
 
 
-PLACE = "Place"
+PLACE_HEADER = "Place"
 """The header of a message in a thread: its facts as compact JSON in ASCII."""
 
-_OF_A_SERVER = frozenset(
+_GUILD_FIELDS = frozenset(
     {
         "id",
         "name",
@@ -97,17 +97,17 @@ _OF_A_SERVER = frozenset(
 )
 """Fields that the decoder, or discord.py's cache of channels and permissions, reads."""
 
-_OF_A_THREAD = frozenset({"THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"})
+_THREAD_TYPES = frozenset({"THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"})
 FOLDED = "Folded"
-"""The header of a GUILD_CREATE that says nothing new: the server with all its changes so far, told anew."""
+"""The header of a GUILD_CREATE that sums up a server with all its changes so far, and contains nothing new."""
 
 ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
-"""By the ids of a server and a thread in it: the thread's payload as far as it is known; None for what is no thread."""
+"""From the ids of a server and a thread to the thread's payload as far as it is known; None: no such thread."""
 
 
 def strip_guild(dispatch: Dispatch, own_id: int | None) -> Dispatch:
-    """Reduce a GUILD_CREATE or GUILD_UPDATE to the fields that are read; of its members only the bot stays."""
-    fields: dict[str, object] = {name: value for name, value in dispatch.d.items() if name in _OF_A_SERVER}
+    """Reduce a GUILD_CREATE or GUILD_UPDATE to the fields that are read, and its members to the bot."""
+    fields: dict[str, object] = {name: value for name, value in dispatch.d.items() if name in _GUILD_FIELDS}
     members = dispatch.d.get("members")
     if isinstance(members, list):
         fields["members"] = [each for each in cast("list[object]", members) if _user_id(each) == own_id]
@@ -118,7 +118,7 @@ def partition_of_thread(dispatch: Dispatch, partitions: int) -> int | None:
     """The partition of the channel that a thread dispatch (THREAD_CREATE, _UPDATE, _DELETE) belongs to; None for any
     other dispatch, which every partition gets.
     """
-    return _home(dispatch.d, partitions) if dispatch.t in _OF_A_THREAD else None
+    return _partition(dispatch.d, partitions) if dispatch.t in _THREAD_TYPES else None
 
 
 def for_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
@@ -128,14 +128,14 @@ def for_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch 
     if dispatch.t == "GUILD_CREATE":
         threads = dispatch.d.get("threads")
         listed = cast("list[Mapping[str, Any]]", threads) if isinstance(threads, list) else []
-        # What is no object is left for the decoder to complain of.
-        own = [each for each in listed if not hasattr(each, "get") or _home(each, partitions) in {None, number}]
+        # Entries that are no objects are kept, so that the decoder reports them.
+        own = [each for each in listed if not hasattr(each, "get") or _partition(each, partitions) in {None, number}]
         return Dispatch(dispatch.at, dispatch.t, {**dispatch.d, "threads": own})
     return dispatch if partition_of_thread(dispatch, partitions) in {None, number} else None
 
 
-def _home(thread: Mapping[str, Any], partitions: int) -> int | None:
-    """None: it names no channel."""
+def _partition(thread: Mapping[str, Any], partitions: int) -> int | None:
+    """The partition of a thread's channel; None: it names no channel."""
     parent = thread.get("parent_id")
     return partition_of(int(parent), partitions) if isinstance(parent, str) and parent.isdecimal() else None
 
@@ -148,7 +148,7 @@ def _user_id(member: object) -> int | None:
 
 
 def thread_facts(client: discord.Client) -> ThreadFacts:
-    """Look threads up in the cache of a gateway's client, which is up to date by the time a message is published."""
+    """A function that looks threads up in the cache of a gateway's client; the cache precedes published messages."""
 
     def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
         guild = client.get_guild(guild_id)
@@ -170,39 +170,39 @@ def thread_facts(client: discord.Client) -> ThreadFacts:
     return known
 
 
-def rendered(facts: Mapping[str, object]) -> str:
-    """The value of the header, in ASCII: a name may hold anything."""
+def render_facts(facts: Mapping[str, object]) -> str:
+    """The value of the header, in ASCII since a thread's name may have any characters."""
     return json.dumps(facts, separators=(",", ":"))
 
 
 def place_payload(headers: Mapping[str, str] | None) -> dict[str, object] | None:
-    """The thread that a message was written in, for a decoder that has not seen it; None where the message names none.
+    """The payload of the thread that a message was written in; None: the header is missing or damaged.
 
-    To be shown to a decoder that does not know the place: it says less than the thread's own events.
+    For a decoder that does not know the thread: it has fewer fields than the thread's own events.
     """
-    written = None if headers is None else headers.get(PLACE)
-    if written is None:
+    header = None if headers is None else headers.get(PLACE_HEADER)
+    if header is None:
         return None
     try:
-        read: object = json.loads(written)
+        read: object = json.loads(header)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, object]", read) if isinstance(read, dict) else None
 
 
-OF_A_MESSAGE = frozenset({"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE"})
-INTERACTIONS = "INTERACTION_"
+MESSAGE_TYPES = frozenset({"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE"})
+INTERACTION_PREFIX = "INTERACTION_"
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedDispatch:
-    """A dispatch as it came.
+    """A decoded message of the stream MESSAGES.
 
     Attributes:
-        message_ids: the messages that it is about: itself, or what it changes.
-        place: introduces the thread that it is in.
+        message_ids: the messages that it creates, edits or deletes.
+        place: a THREAD_CREATE that introduces its thread; None: it is in no thread.
     """
 
     dispatch: Dispatch
@@ -211,35 +211,35 @@ class ReceivedDispatch:
 
     @property
     def interaction(self) -> Mapping[str, Any] | None:
-        """The payload of a call of a command."""
-        return self.dispatch.d if self.dispatch.t.startswith(INTERACTIONS) else None
+        """The payload of an interaction; None: it is another dispatch."""
+        return self.dispatch.d if self.dispatch.t.startswith(INTERACTION_PREFIX) else None
 
 
 def parse_message(message: Msg) -> ReceivedDispatch | None:
-    """Decode one message of the stream MESSAGES. None: it is damaged, which is logged; the caller acknowledges it,
-    since a retry would not help.
+    """Decode one message of the stream MESSAGES. None: it is damaged, which is logged. Acknowledge it then, since a
+    retry would not help.
     """
     dispatch = parse_dispatch(message.data)
     if dispatch is None:
         return None
-    shown = place_payload(cast("Mapping[str, str] | None", message.headers))
-    place = None if shown is None else Dispatch(dispatch.at, "THREAD_CREATE", shown)
-    return ReceivedDispatch(dispatch, _concerned(dispatch), place)
+    payload = place_payload(cast("Mapping[str, str] | None", message.headers))
+    place = None if payload is None else Dispatch(dispatch.at, "THREAD_CREATE", payload)
+    return ReceivedDispatch(dispatch, _message_ids(dispatch), place)
 
 
 def parse_dispatch(data: bytes) -> Dispatch | None:
-    """A line, as it is or compressed."""
+    """Decode a line, compressed or not; None: it is damaged, which is logged."""
     try:
-        # A line begins with a brace, what zlib writes does not.
+        # A line begins with a brace, zlib data does not.
         return decode_line(data) if data[:1] == b"{" else decode_compressed(data)
     except BadLine as error:
         log.error("a message from the gateway cannot be read, and is left out: %s", error)  # noqa: TRY400 (a line for the operator)
         return None
 
 
-def _concerned(dispatch: Dispatch) -> tuple[int, ...]:
+def _message_ids(dispatch: Dispatch) -> tuple[int, ...]:
     given = dispatch.d
-    if dispatch.t in OF_A_MESSAGE:
+    if dispatch.t in MESSAGE_TYPES:
         ids: object = [given.get("id")]
     elif dispatch.t == "MESSAGE_DELETE_BULK":
         ids = given.get("ids")
@@ -249,55 +249,54 @@ def _concerned(dispatch: Dispatch) -> tuple[int, ...]:
     return tuple(int(str(each)) for each in listed if str(each).isdecimal())
 
 
-ALL = "places.>"
-AGAIN_SECONDS = 1.0
+ALL_PLACES = "places.>"
+REWATCH_SECONDS = 1.0
 
 
 class PlacesFollower:
-    """Keeps the dispatches about each server since its last GUILD_CREATE, and passes each new one on, in order.
-
-    `heard`: called with each dispatch that is new.
+    """Keeps the dispatches about each server since its last GUILD_CREATE, and calls `on_dispatch` with each new one, in
+    order.
     """
 
-    def __init__(self, client: Client, heard: Callable[[Dispatch], None]) -> None:
-        self._client, self._heard = client, heard
+    def __init__(self, client: Client, on_dispatch: Callable[[Dispatch], None]) -> None:
+        self._client, self._on_dispatch = client, on_dispatch
         self._last = 0
         self._by_server: dict[str, list[Dispatch]] = {}
 
     def dispatches_so_far(self) -> Iterator[Dispatch]:
-        """What a newcomer has to be told."""
-        for said in self._by_server.values():
-            yield from said
+        """The dispatches that bring a new graph up to date."""
+        for dispatches in self._by_server.values():
+            yield from dispatches
 
     def has_left(self, guild_id: int) -> bool:
-        """Return whether it was said that the bot has left a server; not so of one that nobody has told of yet."""
-        said = self._by_server.get(str(guild_id), ())
-        return any(each.t == "GUILD_DELETE" and not each.d.get("unavailable") for each in said)
+        """Return whether the bot has left a server; False for an unknown server."""
+        dispatches = self._by_server.get(str(guild_id), ())
+        return any(each.t == "GUILD_DELETE" and not each.d.get("unavailable") for each in dispatches)
 
     async def catch_up(self) -> None:
-        """Read what is there. Raises as the client."""
-        async for message in read_stream(streams_of(self._client), PLACES, ALL):
-            self._take(message)
+        """Read the dispatches in the stream so far. Raises as the client."""
+        async for message in read_stream(streams_of(self._client), PLACES, ALL_PLACES):
+            self._receive(message)
 
     async def follow(self) -> None:
-        """Until cancelled; begins again where a server was away."""
+        """Runs until cancelled; after an error it begins again."""
         while True:
             try:
-                await self._listen()
+                await self._watch()
             except (Error, TimeoutError, APIError) as error:
                 log.info("places: the server does not answer (%s)", error or type(error).__name__)
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(REWATCH_SECONDS)
 
-    async def _listen(self) -> None:
+    async def _watch(self) -> None:
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self._last + 1, inactive_threshold=30
         )
-        async with aclosing(watch(self._client, PLACES, ALL, config)) as messages:
+        async with aclosing(watch(self._client, PLACES, ALL_PLACES, config)) as messages:
             async for message in messages:
                 if message is not None:
-                    self._take(message)
+                    self._receive(message)
 
-    def _take(self, message: Msg) -> None:
+    def _receive(self, message: Msg) -> None:
         before, number = self._last, message.metadata.sequence.stream
         if number <= before:
             return
@@ -307,8 +306,8 @@ class PlacesFollower:
             return
         server = message.subject.rpartition(".")[2]
         if dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}:
-            self._by_server[server] = []  # it says everything anew
+            self._by_server[server] = []  # it replaces all before
         self._by_server.setdefault(server, []).append(dispatch)
-        # Who has heard all that was said before knows what is told anew.
+        # A summary is news only to a follower that has missed something.
         if number != before + 1 or FOLDED not in (message.headers or {}):
-            self._heard(dispatch)
+            self._on_dispatch(dispatch)

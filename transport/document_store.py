@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,23 +35,23 @@ from transport.errors import ServerAway
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 
-_LEVEL, _READ_BYTES = 1, 1 << 20
+_COMPRESSION_LEVEL, _READ_BYTES = 1, 1 << 20
 
 
 def object_name(name: str) -> str:
-    """Return the path of a collection below a data folder."""
+    """The name of a collection's object, which is its path below a data folder."""
     return f"{'evidence' if name.startswith(protocol.CASE_PREFIX) else 'runbooks'}/{name}.sqlite"
 
 
-def collection_of(key: str) -> str | None:
-    """The other way round. None: it is no collection's."""
-    name = key.rpartition("/")[2].removesuffix(".sqlite")
-    return name if object_name(name) == key else None
+def collection_of(object_key: str) -> str | None:
+    """The inverse of `object_name`; None: it is no collection's object."""
+    name = object_key.rpartition("/")[2].removesuffix(".sqlite")
+    return name if object_name(name) == object_key else None
 
 
 @contextlib.contextmanager
-def scratch(folder: Path) -> Generator[Path]:
-    """A path for a file that is gone afterwards."""
+def temporary_path(folder: Path) -> Generator[Path]:
+    """A path below `folder` for a file that is deleted on leaving."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f".unfinished-{uuid.uuid4().hex}"
     try:
@@ -61,31 +62,31 @@ def scratch(folder: Path) -> Generator[Path]:
 
 def pack(path: Path) -> bytes:
     """The content of a file, compressed. Blocking."""
-    packer, encode_compressed = zlib.compressobj(_LEVEL), bytearray()
+    compressor, packed = zlib.compressobj(_COMPRESSION_LEVEL), bytearray()
     with path.open("rb") as file:
         while piece := file.read(_READ_BYTES):
-            encode_compressed += packer.compress(piece)
-    return bytes(encode_compressed + packer.flush())
+            packed += compressor.compress(piece)
+    return bytes(packed + compressor.flush())
 
 
 def unpack(content: bytes, path: Path) -> None:
-    """Make a file of what `pack` gave. Blocking."""
-    unpacker = zlib.decompressobj()
+    """The inverse of `pack`. Blocking."""
+    decompressor = zlib.decompressobj()
     with path.open("wb") as file:
         while content:
-            file.write(unpacker.decompress(content, _READ_BYTES))
-            content = unpacker.unconsumed_tail
-        file.write(unpacker.flush())
+            file.write(decompressor.decompress(content, _READ_BYTES))
+            content = decompressor.unconsumed_tail
+        file.write(decompressor.flush())
 
 
 TRIES = 8
-AT_ONCE = 4
-"""Collections on their way: each is in memory, compressed."""
+MOST_TRANSFERS = 4
+"""Collections that are uploaded or fetched at the same time: each is in memory, compressed."""
 ORPHANED_SECONDS = 600.0
 MOST_SUMMARY_BYTES = 256 * 1024
 SUMMARY = "summary"
 SOON_SECONDS = 2.0
-"""How long vectors, and documents that are expected, may be in the copy only."""
+"""How long vectors and announced documents may be in the replica only."""
 
 T = TypeVar("T")
 Write = Callable[[], Awaitable[object]]
@@ -96,58 +97,57 @@ _summaries = TypeAdapter(CollectionSummary)
 
 @dataclass(slots=True)
 class _Replica:
-    """What is known of one collection's copy.
+    """The local copy of one collection.
 
     Attributes:
-        made_from: the head that the copy was made from, or that was made from the copy; None: it cannot be trusted.
-        waiting: the writes that are in the copy, and not in the bucket yet.
-        leaving: whether they are about to be sent.
-        users: how many work with it or wait for their turn.
+        made_from: the head that it was fetched from or uploaded as; None: it may differ from every version.
+        pending_writes: the writes that are in the replica, and not in the bucket yet.
+        is_sending: a task is about to upload them.
+        users: how many calls work with it or wait for it.
     """
 
     name: str
-    key: str
+    object_key: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     made_from: ObjectInfo | None = None
-    waiting: list[Write] = field(default_factory=list[Write])
-    leaving: bool = False
+    pending_writes: list[Write] = field(default_factory=list[Write])
+    is_sending: bool = False
     users: int = 0
 
 
 class CollectionReplicas:
-    """Collections in the bucket, worked on in replicas of this process: `SharedCollections`
-    (services.documents.store.document_store).
+    """`SharedCollections` (services.documents.store.document_store): collections in the bucket, of which this process
+    keeps replicas.
 
-    A write changes the copy first; then the bucket gets the copy, if it still holds what the copy was made from. Where
-    another process was faster, the copy is fetched anew and the write is done again: of two additions at once, none is
-    lost.
+    A write changes the replica, which is then uploaded, if the bucket still has the version that it was made from.
+    If another process was faster, the replica is fetched anew and the write is done again, so no write is lost.
 
-    It does not matter which process owns a thread now. What people are told to be there, or to be deleted, is so in the
-    bucket before the call returns. Vectors, and documents that are only expected, follow within seconds. Should the
-    process end before that, a document is found by its words, and an expected one counts as never begun.
+    Any process may write a collection. Added and deleted documents are in the bucket before the call returns; vectors,
+    and documents that are only announced, follow within seconds. If the process crashes before that, a document is
+    still found by its words, and an announced one counts as never begun.
     """
 
     def __init__(
         self, client: Client, folder: Path, copies: SqliteCollections, soon_seconds: float = SOON_SECONDS
     ) -> None:
-        """`folder`: for what is on its way, on the same disk as the folders of `copies`."""
+        """`folder`: for temporary files, on the same disk as the folders of `copies`."""
         self._client, self._watching = client, contextlib.AsyncExitStack()
         self._bucket = ObjectBucket(streams_of(client), EVIDENCE)
-        self._folder, self._copies, self._soon = folder, copies, soon_seconds
-        self._known: dict[str, _Replica] = {}
+        self._folder, self._local, self._soon = folder, copies, soon_seconds
+        self._replicas: dict[str, _Replica] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._transfers = asyncio.Semaphore(AT_ONCE)
+        self._transfers = asyncio.Semaphore(MOST_TRANSFERS)
         self._closing = asyncio.Event()
 
     async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
-        """Read the copy as the bucket has it."""
-        copy = self._copy(name)
+        """Read a replica that is up to date with the bucket."""
+        replica = self._replica_of(name)
 
-        async def looked() -> T:
-            await self._current(copy)
-            return await self._copies.read(name, work, nothing)
+        async def read_replica() -> T:
+            await self._bring_up_to_date(replica)
+            return await self._local.read(name, work, nothing)
 
-        return await self._in_turn(copy, looked)
+        return await self._run_alone(replica, read_replica)
 
     async def change(
         self,
@@ -158,92 +158,92 @@ class CollectionReplicas:
         erase: bool = False,
         soon: bool = False,
     ) -> T | None:
-        """Write to the copy; this may be done again. `soon`: the bucket has it within seconds, else before the end."""
+        """Write a collection; `work` may be called again. `soon`: upload it within seconds instead of at once."""
 
         async def write() -> T | None:
-            return await self._copies.change(name, work, create, erase=erase)
+            return await self._local.change(name, work, create, erase=erase)
 
-        async def written() -> T | None:
+        async def write_and_upload() -> T | None:
             for _ in range(TRIES):
-                base = await self._current(copy)
-                before = await self._copies.version(name)
-                copy.made_from = None  # whatever fails from here on leaves a copy that is ahead
+                base = await self._bring_up_to_date(replica)
+                before = await self._local.version(name)
+                replica.made_from = None  # an error from here on leaves a replica that is ahead
                 result = await write()
-                if await self._copies.version(name) == before:
-                    copy.made_from = base
+                if await self._local.version(name) == before:
+                    replica.made_from = base
                 elif soon:
-                    copy.made_from = base
-                    copy.waiting.append(write)
-                    self._send_soon(copy)
+                    replica.made_from = base
+                    replica.pending_writes.append(write)
+                    self._start_uploading(replica)
                 else:
                     try:
-                        copy.made_from = await self._sent(copy, base)
+                        replica.made_from = await self._upload(replica, base)
                     except ObjectChanged:
                         continue
-                    copy.waiting.clear()
+                    replica.pending_writes.clear()
                 return result
             raise StoreUnavailable(f"{name} is written by other processes all the time")
 
-        copy = self._copy(name)
-        return await self._in_turn(copy, written)
+        replica = self._replica_of(name)
+        return await self._run_alone(replica, write_and_upload)
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        """The summary of a collection; taken from the object's metadata where this process has no replica, since a
-        sweep asks for every thread.
+        """The summary of a collection, from the object's metadata where this process has no replica: a sweep asks for
+        every thread.
         """
-        copy = self._copy(name)
+        replica = self._replica_of(name)
 
-        async def described() -> CollectionSummary | None:
-            head = await self._bucket.look(copy.key)
-            known = copy.made_from is not None and copy.made_from.revision == head.revision
-            if not known and not copy.waiting and head.there and SUMMARY in head.notes:
+        async def describe_replica() -> CollectionSummary | None:
+            head = await self._bucket.find_head(replica.object_key)
+            known = replica.made_from is not None and replica.made_from.revision == head.revision
+            if not known and not replica.pending_writes and head.exists and SUMMARY in head.notes:
                 return _summaries.validate_json(head.notes[SUMMARY])
-            await self._bring_up(copy, head)
-            return await self._copies.describe(name)
+            await self._update_to(replica, head)
+            return await self._local.describe(name)
 
-        return await self._in_turn(copy, described)
+        return await self._run_alone(replica, describe_replica)
 
     async def delete(self, name: str) -> bool:
-        """Return whether it was there."""
-        copy = self._copy(name)
+        """Return whether it existed."""
+        replica = self._replica_of(name)
 
-        async def deleted() -> bool:
-            copy.made_from = None
-            there = await self._bucket.delete(copy.key)
-            copy.waiting.clear()
-            return await self._copies.delete(name) or there
+        async def delete_replica() -> bool:
+            replica.made_from = None
+            there = await self._bucket.delete(replica.object_key)
+            replica.pending_writes.clear()
+            return await self._local.delete(name) or there
 
-        return await self._in_turn(copy, deleted)
+        return await self._run_alone(replica, delete_replica)
 
     async def names(self, prefix: str = "") -> list[str]:
-        """Those in the bucket, and those that are begun here. Of what others have deleted the copies go."""
-        with _readable():
+        """The collections in the bucket, and new ones that are not uploaded yet. Removes replicas of deleted ones."""
+        with _as_store_unavailable():
             heads = await self._bucket.heads()
             await self._bucket.clear_orphans(heads, ORPHANED_SECONDS)
         there = {name for head in heads if (name := collection_of(head.name)) is not None}
-        for name in set(await self._copies.names()) - there:
-            copy = self._copy(name)
-            await self._in_turn(copy, lambda copy=copy: self._current(copy))
-        begun = {name for name, copy in self._known.items() if copy.waiting}
-        return sorted(name for name in there | begun if name.startswith(prefix))
+        for name in set(await self._local.names()) - there:
+            replica = self._replica_of(name)
+            await self._run_alone(replica, partial(self._bring_up_to_date, replica))
+        unsent = {name for name, replica in self._replicas.items() if replica.pending_writes}
+        return sorted(name for name in there | unsent if name.startswith(prefix))
 
     async def follow(self, heard: Callable[[str, bool], None]) -> None:
-        """Tell `heard` what is in the bucket, and what changes, until `close`."""
+        """As `SharedCollections.follow`, until `close`."""
 
-        def on_object(key: str, there: bool) -> None:
-            if (name := collection_of(key)) is not None:
+        def on_object(object_key: str, there: bool) -> None:
+            if (name := collection_of(object_key)) is not None:
                 heard(name, there)
 
-        with _readable():
+        with _as_store_unavailable():
             await self._watching.enter_async_context(self._bucket.watching(self._client, on_object))
 
     async def flush(self) -> None:
-        """Bring all that waits into the bucket; what cannot be sent goes on waiting."""
-        waiting = [copy for copy in self._known.values() if copy.waiting]
-        await asyncio.gather(*(self._in_turn(copy, lambda copy=copy: self._send(copy)) for copy in waiting))
+        """Upload all pending writes. Raises StoreUnavailable: some stay pending."""
+        unsent = [each for each in self._replicas.values() if each.pending_writes]
+        await asyncio.gather(*(self._run_alone(each, partial(self._upload_pending, each)) for each in unsent))
 
     async def close(self) -> None:
-        """Flush, and leave no copies. What cannot be sent now is given up, and said."""
+        """Flush, and delete all replicas. Writes that cannot be uploaded are lost, which is logged."""
         await self._watching.aclose()
         self._closing.set()
         try:
@@ -251,126 +251,124 @@ class CollectionReplicas:
         except StoreUnavailable as error:
             log.error("documents: the last vectors are lost: %s", error)  # noqa: TRY400 (a line for the operator)
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for name in await self._copies.names():
-            await self._copies.delete(name)
-        await self._copies.close()
+        for name in await self._local.names():
+            await self._local.delete(name)
+        await self._local.close()
 
-    async def _current(self, copy: _Replica) -> ObjectInfo:
-        return await self._bring_up(copy, await self._bucket.look(copy.key))
+    async def _bring_up_to_date(self, replica: _Replica) -> ObjectInfo:
+        return await self._update_to(replica, await self._bucket.find_head(replica.object_key))
 
-    async def _bring_up(self, copy: _Replica, head: ObjectInfo) -> ObjectInfo:
-        """Bring the copy to what the bucket holds, with what waits on top; gives the head that it is made from."""
+    async def _update_to(self, replica: _Replica, head: ObjectInfo) -> ObjectInfo:
+        """Update the replica to the bucket, with pending writes on top; returns the head that it is made from."""
         for _ in range(TRIES):
-            if copy.made_from is not None and copy.made_from.revision == head.revision:
+            if replica.made_from is not None and replica.made_from.revision == head.revision:
                 return head
-            if copy.made_from is not None and copy.made_from.there and not head.there:
-                copy.waiting.clear()  # another process has deleted it: that was meant for this as well
-            copy.made_from = None
-            if await self._fetched(copy, head):
-                for write in copy.waiting:
+            if replica.made_from is not None and replica.made_from.exists and not head.exists:
+                replica.pending_writes.clear()  # another process has deleted the collection
+            replica.made_from = None
+            if await self._fetch(replica, head):
+                for write in replica.pending_writes:
                     await write()
-                copy.made_from = head
+                replica.made_from = head
                 return head
-            head = await self._bucket.look(copy.key)
-        raise StoreUnavailable(f"{copy.name} cannot be fetched whole; look into the log of NATS")
+            head = await self._bucket.find_head(replica.object_key)
+        raise StoreUnavailable(f"{replica.name} cannot be fetched whole; look into the log of NATS")
 
-    async def _fetched(self, copy: _Replica, head: ObjectInfo) -> bool:
-        """Make the copy what `head` stands for. False: that is not there any more."""
-        if not head.there:
-            await self._copies.delete(copy.name)
+    async def _fetch(self, replica: _Replica, head: ObjectInfo) -> bool:
+        """Replace the replica by the version `head`; False: that version is gone."""
+        if not head.exists:
+            await self._local.delete(replica.name)
             return True
         async with self._transfers:
             content = await self._bucket.fetch(head)
             if content is None:
                 return False
-            with scratch(self._folder) as path:
+            with temporary_path(self._folder) as path:
                 await in_thread(unpack, content, path)
-                await self._copies.move_in(copy.name, path)
+                await self._local.move_in(replica.name, path)
         return True
 
-    async def _sent(self, copy: _Replica, over: ObjectInfo) -> ObjectInfo:
-        """Raises ObjectChanged."""
+    async def _upload(self, replica: _Replica, head: ObjectInfo) -> ObjectInfo:
+        """Replace the version `head`; returns the new head. Raises ObjectChanged."""
         async with self._transfers:
-            with scratch(self._folder) as path:
-                if not await self._copies.copy(copy.name, path):
-                    return over
+            with temporary_path(self._folder) as path:
+                if not await self._local.copy(replica.name, path):
+                    return head
                 content = await in_thread(pack, path)
-            described = await self._copies.describe(copy.name)
+            described = await self._local.describe(replica.name)
             summary = _summaries.dump_json(described).decode() if described is not None else ""
             fits = 0 < len(summary.encode()) <= MOST_SUMMARY_BYTES
-            return await self._bucket.put(over, content, {SUMMARY: summary} if fits else {})
+            return await self._bucket.put(head, content, {SUMMARY: summary} if fits else {})
 
-    async def _send(self, copy: _Replica) -> None:
-        """Bring what waits into the bucket."""
+    async def _upload_pending(self, replica: _Replica) -> None:
         for _ in range(TRIES):
-            base = await self._current(copy)
-            if not copy.waiting:
+            base = await self._bring_up_to_date(replica)
+            if not replica.pending_writes:
                 return
             try:
-                copy.made_from = await self._sent(copy, base)
+                replica.made_from = await self._upload(replica, base)
             except ObjectChanged:
                 continue
-            copy.waiting.clear()
+            replica.pending_writes.clear()
             return
-        raise StoreUnavailable(f"{copy.name} is written by other processes all the time")
+        raise StoreUnavailable(f"{replica.name} is written by other processes all the time")
 
-    def _send_soon(self, copy: _Replica) -> None:
-        if not copy.leaving:
-            copy.leaving = True
-            self._start(self._sending(copy))
+    def _start_uploading(self, replica: _Replica) -> None:
+        if not replica.is_sending:
+            replica.is_sending = True
+            self._start(self._keep_uploading(replica))
 
-    async def _sending(self, copy: _Replica) -> None:
+    async def _keep_uploading(self, replica: _Replica) -> None:
         pause, backoff = self._soon, Backoff()
         try:
-            while copy.waiting:
+            while replica.pending_writes:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), pause)
-                    return  # the one who closes flushes
+                    return  # `close` flushes
                 try:
-                    await self._in_turn(copy, lambda: self._send(copy))
+                    await self._run_alone(replica, partial(self._upload_pending, replica))
                 except StoreUnavailable as error:
-                    log.warning("documents: %s: %s", copy.name, error)
+                    log.warning("documents: %s: %s", replica.name, error)
                     pause = backoff.pause()
         finally:
-            copy.leaving = False
+            replica.is_sending = False
 
-    async def _in_turn(self, copy: _Replica, work: Callable[[], Awaitable[T]]) -> T:
-        """One at a time for each collection, and to its end: what is cancelled halfway would go on in its thread, upon
-        a copy that is somebody else's by then.
+    async def _run_alone(self, replica: _Replica, work: Callable[[], Awaitable[T]]) -> T:
+        """Run one `work` at a time for each collection, to its end even if the caller is cancelled: its thread would go
+        on with a replica that another call uses.
         """
 
-        async def alone() -> T:
+        async def run_in_turn() -> T:
             try:
-                async with copy.lock:
-                    with _readable():
+                async with replica.lock:
+                    with _as_store_unavailable():
                         return await work()
             finally:
-                copy.users -= 1
-                held = copy.made_from is not None and copy.made_from.there
-                if not (copy.users or copy.waiting or held):
-                    self._known.pop(copy.name, None)  # there are many more threads than copies
+                replica.users -= 1
+                is_in_bucket = replica.made_from is not None and replica.made_from.exists
+                if not (replica.users or replica.pending_writes or is_in_bucket):
+                    self._replicas.pop(replica.name, None)  # there are many more threads than replicas
 
-        copy.users += 1
-        return await asyncio.shield(self._start(alone()))
+        replica.users += 1
+        return await asyncio.shield(self._start(run_in_turn()))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_ended)
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _on_task_ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits for it has it; nobody else needs to
+            task.exception()  # retrieved, or asyncio would log it; the caller gets it as well
 
-    def _copy(self, name: str) -> _Replica:
-        return self._known.setdefault(name, _Replica(name, object_name(protocol.checked(name))))
+    def _replica_of(self, name: str) -> _Replica:
+        return self._replicas.setdefault(name, _Replica(name, object_name(protocol.checked(name))))
 
 
 @contextlib.contextmanager
-def _readable() -> Generator[None]:
-    """Raises what the seam knows."""
+def _as_store_unavailable() -> Generator[None]:
     try:
         yield
     except ServerAway as error:
@@ -382,9 +380,9 @@ def _readable() -> Generator[None]:
 def open_bucket_store(
     client: Client, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
 ) -> SharedStore:
-    """Return a store whose collections are kept in the bucket `evidence`, with `copies` in this process.
+    """A store whose collections are kept in the bucket `evidence`, with replicas in `copies`.
 
-    `client`: on the loop on which the store is used. `folder`: of this process, for what is on its way; on the same
-    disk as the folders of `copies`.
+    `client`: on the loop on which the store is used. `folder`: for temporary files, on the same disk as the folders of
+    `copies`.
     """
     return SharedStore(CollectionReplicas(client, folder, copies, soon_seconds))

@@ -1,7 +1,7 @@
-"""A folder kept in the log: its one writer appends each change before it is on the disk, other processes have copies.
+"""A folder kept in the log: its one writer appends each change before it reaches the disk; other processes have copies.
 
-`LogJournal` is the writer's side, below `services.storage.files`; `publish` uploads a folder that others write.
-`restore` makes a copy, `FolderFollower` keeps one up to date, `read_in_all_scopes` reads one file in all scopes.
+`LogJournal` appends the changes that `services.storage.files` makes; `FolderPublisher` uploads a folder that others
+write. `restore` makes a copy, `FolderFollower` keeps one up to date, `read_in_all_scopes` reads one file in all scopes.
 
 `log.<scope>.file.<token>` is a file; its entries since it was last replaced give its content. A large content is an
 object of the bucket `blobs`, named by scope, path and digest: each belongs to one file, and is deleted with it.
@@ -38,9 +38,9 @@ from clock import from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
-from transport.connection import AWAY, FILE_SECONDS, TRY_SECONDS, FileConnection, retry
+from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, retry
 from transport.errors import ServerAway
-from transport.fenced_log import FencedLog, erase, erase_entry
+from transport.fenced_log import FencedLog, erase_entry, erase_subject
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch
 
@@ -48,24 +48,24 @@ T = TypeVar("T")
 
 
 async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`retry`, for as long as a file waits. Raises ServerAway, and ObjectNotFoundError at once."""
-    return await retry(work, FILE_SECONDS, per_try=None, unless=ObjectNotFoundError)
+    """`retry` for FILE_PATIENCE_SECONDS. Raises ServerAway, and ObjectNotFoundError at once."""
+    return await retry(work, FILE_PATIENCE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
-OWN_ENDINGS = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
-"""Of files that each process makes for itself: databases, built from the others."""
+DATABASES = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal")
+"""Databases are not kept in the log: each process builds its own from the other files."""
 
 log = logging.getLogger(__name__)
 
 
 def files_below(root: Path, subfolders: Collection[str]) -> Iterator[str]:
-    """The paths of files, relative to `root`, in order. Not those that lead out of it, nor databases. Blocking."""
+    """The paths of files, relative to `root`, in order; without databases and links out of `root`. Blocking."""
     home = os.path.realpath(root)
     for name in sorted(subfolders):
         top = root / name
-        found = [top] if top.is_file() else _walked(top)
+        found = [top] if top.is_file() else _walk(top)
         for path in found:
-            if path.name.endswith(OWN_ENDINGS) or path.name.startswith(files.LEFTOVER_PREFIX) or not path.is_file():
+            if path.name.endswith(DATABASES) or path.name.startswith(files.LEFTOVER_PREFIX) or not path.is_file():
                 continue
             if not os.path.realpath(path).startswith(f"{home}{os.sep}"):
                 log.warning("%s: left out, it leads out of %s", path, root)
@@ -73,12 +73,12 @@ def files_below(root: Path, subfolders: Collection[str]) -> Iterator[str]:
             yield path.relative_to(root).as_posix()
 
 
-def _walked(top: Path) -> Iterator[Path]:
-    been: set[str] = set()
+def _walk(top: Path) -> Iterator[Path]:
+    visited: set[str] = set()
     for folder, folders, names in os.walk(top, followlinks=True):
-        been.add(os.path.realpath(folder))
-        # A link to a folder above it has no end.
-        folders[:] = sorted(each for each in folders if os.path.realpath(Path(folder, each)) not in been)
+        visited.add(os.path.realpath(folder))
+        # A link to a folder above it would be walked without end.
+        folders[:] = sorted(each for each in folders if os.path.realpath(Path(folder, each)) not in visited)
         yield from (Path(folder, name) for name in sorted(names))
 
 
@@ -88,31 +88,30 @@ def is_in(path: str, subfolders: Collection[str]) -> bool:
 
 # Entries of the log, and large contents
 
-FILES = "file"
+FILE_BRANCH = "file"
 CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
 LARGE_BYTES = 512 * 1024
-FRESH_SECONDS = 43_200
-"""So long a content that is there is taken as it is: half as long as nobody's are kept."""
-REMOVED_SECONDS = 86_400
-"""How long it is told that a file is gone. Who has not looked for longer compares its folder with the whole log."""
-
+REUSE_SECONDS = 43_200
+"""So long after its upload a blob is reused: half the time before `OrphanedBlobs` may delete it."""
+REMOVAL_TTL_SECONDS = 86_400
+"""How long the entry of a removed file is kept. A follower that was away for longer compares with the whole log."""
 
 _KINDS = ("replace", "append", "truncate", "remove")
 
 
 class NotAPath(Exception):
-    """It does not lead to a file of the folder."""
+    """The path does not name a file inside the folder."""
 
 
 def path_token(path: str) -> str:
-    """Of a path relative to the folder, with `/`. Raises NotAPath."""
+    """Encode a path relative to the folder, with `/`, as a part of a subject. Raises NotAPath."""
     if not is_inside_folder(path):
         raise NotAPath(path)
     return base64.urlsafe_b64encode(path.encode("utf-8", "surrogateescape")).decode().rstrip("=")
 
 
 def path_of(subject: str) -> str:
-    """Raises NotAPath."""
+    """The inverse of `path_token`, of a whole subject. Raises NotAPath."""
     encoded = subject.rsplit(".", 1)[-1]
     try:
         decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
@@ -125,22 +124,19 @@ def path_of(subject: str) -> str:
 
 
 def is_inside_folder(path: str) -> bool:
-    """Return whether a relative path stays in its folder, and is written the only way."""
-    return path not in ("", ".") and "\0" not in path and str(PurePosixPath(path)) == path and _no_step_out(path)
-
-
-def _no_step_out(path: str) -> bool:
-    return not path.startswith("/") and ".." not in path.split("/")
+    """Return whether a relative path stays in its folder, and is in normal form."""
+    stays = not path.startswith("/") and ".." not in path.split("/")
+    return stays and path not in ("", ".") and "\0" not in path and str(PurePosixPath(path)) == path
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A change of a file as the log has it; `blob`: names the object that holds its data."""
+    """A change of a file as the log has it. `blob`: the name of the object with its data, if any."""
 
     change: FileChange
     blob: str = ""
 
-    async def whole(self, streams: JetStreamContext) -> FileChange:
+    async def with_data(self, streams: JetStreamContext) -> FileChange:
         """The change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         if not self.blob:
             return self.change
@@ -150,7 +146,7 @@ class Entry:
 
 
 def parse_entry(message: Msg) -> Entry | None:
-    """None, and a warning: it was not written by this program."""
+    """None, with a warning, if this program has not written it."""
     headers = message.headers or {}
     try:
         kind, length = headers.get(CHANGE, ""), int(headers.get(LENGTH) or 0)
@@ -163,16 +159,16 @@ def parse_entry(message: Msg) -> Entry | None:
     return Entry(change, headers.get(BLOB, ""))
 
 
-def headers_of(change: FileChange, blob: str, content_digest: str = "") -> Mapping[str, str]:
+def headers_of(change: FileChange, blob: str, digest: str = "") -> Mapping[str, str]:
     headers = {CHANGE: change.kind}
     if change.length:
         headers[LENGTH] = str(change.length)
     if blob:
         headers[BLOB] = blob
-    if content_digest:
-        headers[DIGEST] = content_digest
+    if digest:
+        headers[DIGEST] = digest
     if change.kind == "remove":
-        headers[TTL] = f"{REMOVED_SECONDS}s"
+        headers[TTL] = f"{REMOVAL_TTL_SECONDS}s"
     return headers
 
 
@@ -181,27 +177,27 @@ def content_digest(data: bytes) -> str:
 
 
 async def put_blob_if_large(streams: JetStreamContext, scope: str, change: FileChange) -> str:
-    """Store what is too large for an entry; gives its name, or nothing where it is not."""
+    """Store data that is too large for an entry; returns the name of its object, or "" if it is not too large."""
     if len(change.data) <= LARGE_BYTES:
         return ""
     name = f"{scope}/{change.path}/{content_digest(change.data)}"
     bucket = ObjectBucket(streams, BLOBS)
     while True:
-        there = await bucket.look(name)
-        # An old one that nobody names is about to be swept (`OrphanedBlobs`): written again, it is not.
-        if there.there and there.written and from_rfc3339(there.written) > now() - FRESH_SECONDS:
+        head = await bucket.find_head(name)
+        # An old one without an entry may be deleted at any moment (`OrphanedBlobs`), unless it is written again.
+        if head.exists and head.written and from_rfc3339(head.written) > now() - REUSE_SECONDS:
             return name
-        with suppress(ObjectChanged):  # it was swept at this moment
-            await bucket.put(there, change.data, {})
+        with suppress(ObjectChanged):  # it was deleted at this moment
+            await bucket.put(head, change.data, {})
             return name
 
 
 async def drop_blob(streams: JetStreamContext, name: str) -> None:
-    """Its bytes are overwritten."""
+    """Delete an object, overwriting its bytes."""
     blobs = await streams.object_store(BLOBS)
     try:
         pieces = (await blobs.get_info(name)).nuid
-        await erase(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
+        await erase_subject(streams, f"OBJ_{BLOBS}", f"$O.{BLOBS}.C.{pieces}")
         await blobs.delete(name)
     except (NotFoundError, ObjectNotFoundError):
         return
@@ -210,18 +206,18 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
 # Writing: the log of the one writer
 
 MOST_ENTRIES = 100
-"""Of one file; then it is told as a whole, so that whoever takes over has not to read each line that was ever added."""
+"""Of one file; then it is written as a whole, so that the next owner need not read each line that was ever added."""
 
 
 @dataclass(slots=True)
 class KnownFile:
-    """What the log has of a file.
+    """A file in the log.
 
     Attributes:
-        digest: of the content, where its last entry is all of it and says so.
-        blobs: the objects that its entries name.
-        numbers: of its entries.
-        length: of the content, where it is known.
+        digest: of the content; "": its last entry does not tell.
+        blobs: the names of objects in its entries.
+        numbers: the numbers of its entries.
+        length: of the content in bytes; None: not known.
     """
 
     digest: str = ""
@@ -232,8 +228,8 @@ class KnownFile:
 
 @dataclass(slots=True)
 class RecordedFiles:
-    """The files that a scope has, by path; and what a writer that was killed has not erased: the numbers of entries
-    that later ones have superseded, and the objects that only those name.
+    """The files of a scope by path. And what a killed writer has not erased: the numbers of superseded entries, and the
+    objects that only those name.
     """
 
     files: dict[str, KnownFile] = field(default_factory=dict[str, KnownFile])
@@ -242,68 +238,68 @@ class RecordedFiles:
 
 
 class SupersededEntries:
-    """Erases entries one after another, beside the writing. A server that takes them out by `Nats-Rollup` would leave
-    their bytes in its files, and somebody may have to be forgotten later.
+    """Erases entries one after another in the background. `Nats-Rollup` would leave their bytes in the server's files,
+    also those of people who ask to be forgotten.
     """
 
     def __init__(self, streams: JetStreamContext) -> None:
         self._streams = streams
-        self._left: deque[int] = deque()
-        self._erased = 0
+        self._numbers: deque[int] = deque()
+        self._erased_count = 0
         self._task: asyncio.Task[None] | None = None
 
     def add(self, numbers: Iterable[int]) -> None:
-        """On the loop of the connection."""
-        self._left.extend(numbers)
-        if self._left and (self._task is None or self._task.done()):
+        """Call it on the loop of the connection."""
+        self._numbers.extend(numbers)
+        if self._numbers and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._erase())
 
     async def wait(self) -> None:
-        """Until none is left. Raises OSError: for a minute the server has erased nothing."""
-        while self._left:
-            erased = self._erased
+        """Wait until all are erased. Raises OSError: the server has erased none for a minute."""
+        while self._numbers:
+            before = self._erased_count
             self.add(())
             assert self._task is not None  # noqa: S101 (for the type checker: something is left)
-            await asyncio.wait([self._task], timeout=FILE_SECONDS)
-            if self._erased == erased:
+            await asyncio.wait([self._task], timeout=FILE_PATIENCE_SECONDS)
+            if self._erased_count == before:
                 raise OSError(errno.EIO, "NATS does not erase what was replaced")
 
     async def _erase(self) -> None:
         def erase_next() -> Coroutine[Any, Any, None]:
-            return erase_entry(self._streams, LOG, self._left[0])
+            return erase_entry(self._streams, LOG, self._numbers[0])
 
-        with suppress(ConnectionClosedError):  # whoever writes the scope next finds them
-            while self._left:
+        with suppress(ConnectionClosedError):  # the next writer of the scope erases the rest
+            while self._numbers:
                 await retry(erase_next, math.inf, per_try=None, unless=ConnectionClosedError)
-                self._left.popleft()
-                self._erased += 1
+                self._numbers.popleft()
+                self._erased_count += 1
 
 
 class Writer:
-    """Tells the log of changes of files, on the loop of its connection."""
+    """Writes changes of files to the log, on the loop of its connection."""
 
     def __init__(self, scope: FencedLog) -> None:
         self._log = scope
-        self._recorded: dict[str, KnownFile] | None = None
+        self._read_recorded: dict[str, KnownFile] | None = None
         self._reading = asyncio.Lock()
         self._superseded = SupersededEntries(scope.streams)
 
     async def write(self, change: FileChange, digest: str = "") -> None:
-        """`digest`: of the content of a file that is replaced.
+        """`digest`: of the content, where the change replaces the file.
 
         Raises:
-            NotAPath: it leads out of the folder.
+            NotAPath: the path leads out of the folder.
             Fenced, OSError: as `FencedLog.append`.
         """
         streams = self._log.streams
         token = path_token(change.path)
         known = await self.recorded_files()
         file = known.setdefault(change.path, KnownFile())
-        if _wants_all(change, file):
-            change = await retry_file(lambda: _as_a_whole(streams, self._log.scope, change))
+        if _must_replace_whole(change, file):
+            change = await retry_file(lambda: _as_replacement(streams, self._log.scope, change))
         blob = await retry_file(lambda: put_blob_if_large(streams, self._log.scope, change))
         number = await self._log.append(
-            f"{FILES}.{token}", b"" if blob else change.data, headers_of(change, blob, digest)
+            f"{FILE_BRANCH}.{token}", b"" if blob else change.data, headers_of(change, blob, digest)
         )
         unused, superseded = list[str](), list[int]()
         if change.kind in ("replace", "remove"):
@@ -316,31 +312,31 @@ class Writer:
             file.blobs.append(blob)
         if change.kind == "remove":
             del known[change.path]
-        for each in unused:  # only now: until the entry was in, they were the content
+        for each in unused:  # only now: until the entry was written, they were the content
             await retry_file(lambda each=each: drop_blob(streams, each))
-        # After the objects that they name: where this process is killed, its successor finds both.
+        # After the objects that they name: if this process is killed in between, its successor finds both.
         self._superseded.add(superseded)
 
     async def recorded_files(self) -> dict[str, KnownFile]:
-        """What the log has, by path. Read once: nobody else writes it."""
+        """The files of the log by path. Read once, since nobody else writes it."""
         async with self._reading:
-            if self._recorded is None:
+            if self._read_recorded is None:
                 streams = self._log.streams
-                recorded = await retry_file(lambda: _recorded(streams, self._log.scope))
+                recorded = await retry_file(lambda: _read_recorded(streams, self._log.scope))
                 for each in recorded.unused:
                     await retry_file(lambda each=each: drop_blob(streams, each))
                 self._superseded.add(recorded.superseded)
-                self._recorded = recorded.files
-            return self._recorded
+                self._read_recorded = recorded.files
+            return self._read_recorded
 
-    async def erased(self) -> None:
-        """Wait until nothing that was replaced or removed has left bytes behind. Raises OSError."""
+    async def wait_erased(self) -> None:
+        """Wait until all replaced and removed bytes are overwritten. Raises OSError."""
         await self.recorded_files()
         await self._superseded.wait()
 
 
-def _wants_all(change: FileChange, file: KnownFile) -> bool:
-    """True if a change is told as the whole file: there are many entries, or what it cuts off would stay in one."""
+def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
+    """True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of them."""
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES
@@ -348,7 +344,9 @@ def _wants_all(change: FileChange, file: KnownFile) -> bool:
 
 
 class LogJournal:
-    """Commits the changes of a folder to the log of its scope. From any thread but that of `file_connection`."""
+    """`services.storage.files.Journal`: commits the changes of a folder to the log of its scope. To be called from any
+    thread but that of `file_connection`.
+    """
 
     def __init__(self, file_connection: FileConnection, scope: FencedLog) -> None:
         self._file_connection = file_connection
@@ -356,21 +354,19 @@ class LogJournal:
 
     @contextmanager
     def erasing(self) -> Generator[None]:
-        """What was replaced or removed in the block, or before it, has left no bytes behind when it ends. Raises
-        OSError: the server does not answer.
-        """
+        """On leaving, wait until all bytes replaced or removed so far are overwritten. Raises OSError."""
         yield
-        self._file_connection.start(self._writer.erased()).result()
+        self._file_connection.start(self._writer.wait_erased()).result()
 
     def commit(self, change: FileChange) -> None:
         """Raises as `Writer.write`."""
         self._file_connection.start(self._writer.write(change)).result()
 
 
-async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
-    """The same, as a file that is replaced: read from the log, which may be ahead of the disk."""
-    contents = ScopeContents()  # which bears that some entries before a replacement are erased already
-    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.{path_token(change.path)}"):
+async def _as_replacement(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
+    """The change as a replacement of the whole file. Reads the log, since it may be ahead of the disk."""
+    contents = ScopeContents()  # it needs only the entries since the last replacement, as earlier ones may be erased
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILE_BRANCH}.{path_token(change.path)}"):
         contents.add(message)
     content = bytearray(await contents.content(streams, change.path))
     change.apply(content)
@@ -378,13 +374,12 @@ async def _as_a_whole(streams: JetStreamContext, scope: str, change: FileChange)
 
 
 async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
-    """The files that a scope has, by path."""
-    return (await _recorded(streams, scope)).files
+    return (await _read_recorded(streams, scope)).files
 
 
-async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
+async def _read_recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
     found = RecordedFiles()
-    async for message in read_stream(streams, LOG, f"log.{scope}.{FILES}.>", headers_only=True):
+    async for message in read_stream(streams, LOG, f"log.{scope}.{FILE_BRANCH}.>", headers_only=True):
         entry = parse_entry(message)
         if entry is None:
             continue
@@ -405,40 +400,41 @@ async def _recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
 
 
 @dataclass(slots=True)
-class Published:
-    """How many files were written to the log or removed from it; 0 if the log was up to date."""
+class PublishResult:
+    """How many files were written to the log and removed from it."""
 
     published: int = 0
     removed: int = 0
 
 
 class FolderPublisher:
-    """Brings the log to what folders hold, again and again: what did not change since is not read again."""
+    """Brings the log up to date with folders, repeatedly; unchanged files are not read again."""
 
     def __init__(
         self,
         scope: FencedLog,
         root: Path,
         subfolders: Collection[str],
-        last: Collection[str] = (),
-        elsewhere: Mapping[str, Path] = MappingProxyType({}),
+        publish_last: Collection[str] = (),
+        outside_paths: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        """`subfolders`: folders or files below `root`; `last`: files that name others, and come after them;
-        `elsewhere`: where on the disk some of the subfolders are, instead of below `root`.
+        """`subfolders`: folders or files below `root`. `publish_last`: files that name others, to be written after
+        them. `outside_paths`: for some of the subfolders, their paths on the disk, outside `root`.
         """
         self._writer = Writer(scope)
-        self._root, self._subfolders, self._last, self._elsewhere = root, subfolders, last, elsewhere
+        self._root, self._subfolders = root, subfolders
+        self._publish_last, self._outside_paths = publish_last, outside_paths
         self._stamps: dict[str, tuple[int, int]] = {}
 
-    async def publish(self, on_file: Callable[[str], object] = lambda _: None) -> Published:
-        """On the loop of the connection; nothing else may write the scope.
+    async def publish(self, on_file: Callable[[str], object] = lambda _: None) -> PublishResult:
+        """Call it on the loop of the connection; nothing else may write the scope.
 
         Raises:
-            Fenced, OSError: as `FencedLog.append`; or a file cannot be read.
+            Fenced, OSError: as `FencedLog.append`; OSError also if a file cannot be read.
         """
         known = await self._writer.recorded_files()
-        found, done = await self.found(), Published()
-        for path in sorted(found, key=lambda path: (path in self._last, path)):
+        found, done = await self.find_files(), PublishResult()
+        for path in sorted(found, key=lambda path: (path in self._publish_last, path)):
             stamp = await asyncio.to_thread(_stamp, found[path])
             if self._stamps.get(path) == stamp and path in known:
                 continue
@@ -455,21 +451,21 @@ class FolderPublisher:
             done.removed += 1
         return done
 
-    async def found(self) -> dict[str, Path]:
+    async def find_files(self) -> dict[str, Path]:
         """The files on the disk, by their paths in the log."""
-        return await asyncio.to_thread(self._found)
+        return await asyncio.to_thread(self._find_files)
 
-    def _found(self) -> dict[str, Path]:
+    def _find_files(self) -> dict[str, Path]:
         found = {
             path: self._root / path
             for path in files_below(self._root, self._subfolders)
-            if not is_in(path, self._elsewhere)
+            if not is_in(path, self._outside_paths)
         }
-        for prefix, place in self._elsewhere.items():
-            if place.is_file():
-                found[prefix] = place
-            elif place.is_dir():
-                found |= {f"{prefix}/{path}": place / path for path in files_below(place, (".",))}
+        for prefix, outside in self._outside_paths.items():
+            if outside.is_file():
+                found[prefix] = outside
+            elif outside.is_dir():
+                found |= {f"{prefix}/{path}": outside / path for path in files_below(outside, (".",))}
         return found
 
 
@@ -484,7 +480,7 @@ RESTORE_TRIES = 8
 
 
 class ScopeContents:
-    """The files of a scope as the log has them: collected entry by entry, then written to a folder where it differs."""
+    """The files of a scope, collected entry by entry of the log, to be written to a folder where it differs."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[Entry]] = {}
@@ -493,7 +489,7 @@ class ScopeContents:
         entry = parse_entry(message)
         if entry is None:
             return
-        before = self._files.pop(entry.change.path, [])  # the order is that of the last changes
+        before = self._files.pop(entry.change.path, [])  # so that files are in the order of their last changes
         if entry.change.kind in ("replace", "remove"):
             before = []
         if entry.change.kind != "remove":
@@ -504,47 +500,47 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """Nothing where there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """b"" if there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         content = bytearray()
         for entry in self._files.get(path, ()):
-            (await entry.whole(streams)).apply(content)
+            (await entry.with_data(streams)).apply(content)
         return bytes(content)
 
-    async def settle(self, streams: JetStreamContext, root: Path, subfolders: Collection[str]) -> list[str]:
-        """Make a folder so. Files of `subfolders` that the log does not have are deleted ("." is all of the folder);
-        gives the paths of those that were not so.
+    async def write_to(self, streams: JetStreamContext, root: Path, subfolders: Collection[str]) -> list[str]:
+        """Write the files to a folder, and delete other files in its `subfolders` ("." is all of the folder). Returns
+        the paths of the files that differed.
 
         Raises:
             ObjectNotFoundError: a file has been replaced meanwhile.
-            OSError: the disk.
+            OSError: the disk cannot be read or written.
         """
         changed: list[str] = []
         for path in self._files:
             content = await self.content(streams, path)
             if await asyncio.to_thread(write_if_changed, root, path, content):
                 changed.append(path)
-        changed += await asyncio.to_thread(_clear_others, root, subfolders, self._files.keys())
+        changed += await asyncio.to_thread(_remove_others, root, subfolders, self._files.keys())
         return changed
 
 
 async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()) -> list[str]:
-    """Make a folder what the log says, as `ScopeContents.settle`; on the loop of the connection.
+    """Make a folder equal to the log, as `ScopeContents.write_to`; on the loop of the connection.
 
     Raises:
-        OSError: the disk, or NATS does not answer.
+        OSError: the disk cannot be read or written, or NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
-        contents = await retry_file(lambda: _contents(scope))
+        contents = await retry_file(lambda: _read_contents(scope))
         try:
-            return await retry_file(lambda contents=contents: contents.settle(scope.streams, root, subfolders))
-        except ObjectNotFoundError:  # somebody writes it meanwhile
+            return await retry_file(lambda contents=contents: contents.write_to(scope.streams, root, subfolders))
+        except ObjectNotFoundError:  # a file was replaced meanwhile
             continue
     raise OSError(errno.EIO, f"the files of {scope.scope} in NATS change faster than they can be read", str(root))
 
 
-async def _contents(scope: FencedLog) -> ScopeContents:
+async def _read_contents(scope: FencedLog) -> ScopeContents:
     contents = ScopeContents()
-    async for message in scope.entries(branch=f"{FILES}.>"):
+    async for message in scope.entries(branch=f"{FILE_BRANCH}.>"):
         contents.add(message)
     return contents
 
@@ -558,7 +554,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
     """
     for _ in range(RESTORE_TRIES):
         found: dict[str, ScopeContents] = {}
-        async for message in read_stream(streams, LOG, f"log.*.{FILES}.{path_token(path)}"):
+        async for message in read_stream(streams, LOG, f"log.*.{FILE_BRANCH}.{path_token(path)}"):
             found.setdefault(message.subject.split(".")[1], ScopeContents()).add(message)
         try:
             there = {scope: contents for scope, contents in found.items() if path in contents.paths()}
@@ -569,7 +565,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
 
 
 def write_if_changed(root: Path, path: str, content: bytes) -> bool:
-    """Give a file this content, atomically; tells whether it had another. Blocking. Raises OSError."""
+    """Give a file this content, atomically; returns whether it had another. Blocking. Raises OSError."""
     file = root / path
     try:
         if file.read_bytes() == content:
@@ -581,7 +577,7 @@ def write_if_changed(root: Path, path: str, content: bytes) -> bool:
 
 
 def _clear_way(root: Path, file: Path) -> None:
-    """What was a folder is a file now, or the other way round."""
+    """Remove a folder at the path of a file, or a file at the path of one of its folders."""
     if file.is_dir():
         files.remove_folder(file)
     for folder in file.parents:
@@ -591,7 +587,7 @@ def _clear_way(root: Path, file: Path) -> None:
             files.remove(folder)
 
 
-def _clear_others(root: Path, subfolders: Collection[str], wanted: Collection[str]) -> list[str]:
+def _remove_others(root: Path, subfolders: Collection[str], wanted: Collection[str]) -> list[str]:
     others = [path for path in files_below(root, subfolders) if path not in wanted]
     for path in others:
         files.remove(root / path)
@@ -600,13 +596,11 @@ def _clear_others(root: Path, subfolders: Collection[str], wanted: Collection[st
 
 # Following: a copy that is kept up to date
 
-Tell = Callable[[Collection[str]], None]
+OnPaths = Callable[[Collection[str]], None]
 
 
 class FolderFollower:
-    """Makes a folder what a scope says, and each change after that. Whatever it loses, it begins again, and writes only
-    what differs.
-    """
+    """Makes a folder equal to a scope, and keeps it so. After an error it begins again, and writes only differences."""
 
     def __init__(
         self,
@@ -616,47 +610,50 @@ class FolderFollower:
         subfolders: Collection[str] = (".",),
         on_change: Callable[[Collection[str]], object] = lambda _: None,
     ) -> None:
-        """`subfolders`: of them, what the scope does not have is deleted. `on_change` is told of the paths that have
-        changed, in order, on the event loop of `run`.
+        """`subfolders`: in them, files that the scope does not have are deleted. `on_change` is called with the paths
+        that have changed, in order, on the event loop of `run`.
         """
         self._file_connection, self._scope, self._root, self._subfolders = file_connection, scope, root, subfolders
         self._on_change = on_change
         self._caught_up: Future[None] = Future()
 
-    async def caught_up(self) -> None:
-        """Wait until the folder is what the scope was at some moment after the begin of `run`."""
+    async def wait_caught_up(self) -> None:
+        """Wait until the folder equals the scope as it was at some moment after the start of `run`."""
         await asyncio.shield(asyncio.wrap_future(self._caught_up))
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises OSError: the disk."""
+        """Runs until cancelled. Raises OSError: the disk cannot be read or written."""
         loop = asyncio.get_running_loop()
 
-        def tell(paths: Collection[str]) -> None:
+        def on_paths(paths: Collection[str]) -> None:
             if paths:
                 loop.call_soon_threadsafe(self._on_change, paths)
 
-        await self._file_connection.do(self._run(tell))
+        await self._file_connection.do(self._run(on_paths))
 
-    async def _run(self, tell: Tell) -> None:
+    async def _run(self, on_paths: OnPaths) -> None:
         backoff = Backoff(0.1, TRY_SECONDS)
         while True:
             try:
-                await self._follow(tell)
+                await self._follow(on_paths)
             except ObjectNotFoundError:
                 log.debug("nats: the files of %s change while they are read: again", self._scope)
             except ValueError as error:
                 log.warning("nats: the copy of %s is not what was changed (%s); made again", self._scope, error)
-            except AWAY as error:
+            except AWAY_ERRORS as error:
                 log.debug("nats: the files of %s are out of reach: %s", self._scope, error)
             else:
                 backoff.reset()
             await asyncio.sleep(backoff.pause())
 
-    async def _follow(self, tell: Tell) -> None:
-        """Returns once the server may have forgotten it."""
+    async def _follow(self, on_paths: OnPaths) -> None:
+        """Returns once the server may have forgotten this reader."""
         streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
-        subject, everything = f"log.{self._scope}.{FILES}.>", api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
+        subject, everything = (
+            f"log.{self._scope}.{FILE_BRANCH}.>",
+            api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL),
+        )
         contents: ScopeContents | None = ScopeContents()
         changed: list[str] = []
         async with aclosing(watch(client, LOG, subject, everything)) as messages:
@@ -664,23 +661,23 @@ class FolderFollower:
                 async for message in messages:
                     if message is None:
                         if contents is not None:
-                            changed, contents = await contents.settle(streams, self._root, self._subfolders), None
-                        tell(changed)
+                            changed, contents = await contents.write_to(streams, self._root, self._subfolders), None
+                        on_paths(changed)
                         changed = []
                         if not self._caught_up.done():
                             self._caught_up.set_result(None)
                     elif contents is not None:
                         contents.add(message)
                     elif (entry := parse_entry(message)) is not None:
-                        change = await entry.whole(streams)
-                        if await asyncio.to_thread(_apply, self._root, change):
+                        change = await entry.with_data(streams)
+                        if await asyncio.to_thread(_apply_change, self._root, change):
                             changed.append(change.path)
             finally:
-                tell(changed)
+                on_paths(changed)
 
 
-def _apply(root: Path, change: FileChange) -> bool:
-    """Tells whether the file is another now. Blocking. Raises ValueError: it is not the file that was changed."""
+def _apply_change(root: Path, change: FileChange) -> bool:
+    """Returns whether the file changed. Blocking. Raises ValueError: the file differs from the one that was changed."""
     file = root / change.path
     if change.kind == "remove":
         there = file.is_file()
@@ -704,12 +701,12 @@ SWEEP_SECONDS = 6 * 3600.0
 
 @dataclass(slots=True)
 class OrphanedBlobs:
-    """Deletes large contents that no entry of the log names, once they are a day old and had no entry at the check
-    before as well.
+    """Deletes blobs that no entry of the log names, once they are a day old and had no entry at the previous check
+    either.
 
-    Such a content is left where its writer died before it appended the entry, or after the entry was replaced and
-    before it deleted the content. A head that is written again meanwhile is another one and stays (`put_blob_if_large`
-    writes it again before an entry names an old content).
+    A writer leaves such a blob if it dies before it appends the entry, or after it has replaced the entry and before it
+    deletes the blob. A blob that is written again meanwhile stays (`put_blob_if_large` writes an old one again before
+    an entry names it).
     """
 
     streams: JetStreamContext
@@ -720,25 +717,25 @@ class OrphanedBlobs:
         self._bucket = ObjectBucket(self.streams, BLOBS)
 
     async def sweep(self) -> int:
-        """Gives how many were deleted. Raises ServerAway, or as the client."""
-        heads = await self._bucket.heads()  # first: what comes after it is not looked at
+        """Return how many were deleted. Raises ServerAway, or as the client."""
+        heads = await self._bucket.heads()  # before the entries, so that each blob's entry is read if it has one
         entries = read_stream(self.streams, LOG, "log.>", headers_only=True)
         named = {(entry.headers or {}).get(BLOB, "") async for entry in entries}
-        alone = {head.name: head for head in heads if head.name not in named and _is_old(head)}
-        again = [head for head in alone.values() if self._suspects.get(head.name) == head.revision]
-        gone = [head.name for head in again if await self._bucket.delete_if_unchanged(head)]
+        orphans = {head.name: head for head in heads if head.name not in named and _is_old(head)}
+        confirmed = [head for head in orphans.values() if self._suspects.get(head.name) == head.revision]
+        deleted_names = [head.name for head in confirmed if await self._bucket.delete_if_unchanged(head)]
         await self._bucket.clear_orphans(heads, DAY_SECONDS)  # of writers that died halfway
-        self._suspects = {name: head.revision for name, head in alone.items() if name not in gone}
-        if gone:
-            log.info("nats: %s deleted that no file has any more", number_of(len(gone), "large content"))
-        return len(gone)
+        self._suspects = {name: head.revision for name, head in orphans.items() if name not in deleted_names}
+        if deleted_names:
+            log.info("nats: %s deleted that no file has any more", number_of(len(deleted_names), "large content"))
+        return len(deleted_names)
 
     async def keep_sweeping(self) -> None:
-        """Until it is cancelled. For one process."""
+        """Runs until cancelled, in one of all processes."""
         while True:
             try:
                 await self.sweep()
-            except (ServerAway, *AWAY) as error:
+            except (ServerAway, *AWAY_ERRORS) as error:
                 log.info("nats: large contents are not swept now: %s", error)
             await asyncio.sleep(SWEEP_SECONDS)
 

@@ -1,5 +1,5 @@
-"""What a gateway process publishes: each dispatch to the stream and subject of its channel or server, a server whole
-again after many changes, and departures that nobody heard.
+"""Publishes the dispatches of gateways: each to the subject of its channel or server. After many changes of a server it
+publishes a summary, and after a restart the departures that were missed.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -25,38 +25,38 @@ from clock import cancelled, now
 from services.discord import BadLine, Dispatch
 from services.discord.wire import USED_TYPES
 from streams.gateway import Gateway
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.dispatches import (
     FOLDED,
-    PLACE,
+    PLACE_HEADER,
     ThreadFacts,
     decode_compressed,
     encode_compressed,
     encode_line,
-    rendered,
+    render_facts,
     strip_guild,
 )
 from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
 from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL, read_stream
 from transport.watermarks import PublishWatermarks
 
-_LISTS = ("roles", "channels", "threads")
-_WHOLE = frozenset({"members", "unavailable"})  # what GUILD_UPDATE does not speak of
+_LIST_FIELDS = ("roles", "channels", "threads")
+_NOT_IN_UPDATE = frozenset({"members", "unavailable"})  # fields of GUILD_CREATE that a GUILD_UPDATE must not change
 
 
 class GuildSnapshot:
-    """Follows one server from its GUILD_CREATE on. Odd payloads change nothing."""
+    """The state of one server: its GUILD_CREATE with all later changes. Odd payloads change nothing."""
 
     def __init__(self) -> None:
         self._at = 0.0
         self._fields: dict[str, Any] | None = None
-        self._lists: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _LISTS}
+        self._lists: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in _LIST_FIELDS}
 
-    def see(self, dispatch: Dispatch) -> None:
+    def apply(self, dispatch: Dispatch) -> None:
         d: Mapping[str, Any] = dispatch.d
         if dispatch.t == "GUILD_CREATE":
-            self._fields = {name: value for name, value in d.items() if name not in _LISTS}
-            self._lists = {name: _by_id(d.get(name)) for name in _LISTS}
+            self._fields = {name: value for name, value in d.items() if name not in _LIST_FIELDS}
+            self._lists = {name: _by_id(d.get(name)) for name in _LIST_FIELDS}
         elif self._fields is not None:
             try:
                 self._change(self._fields, dispatch.t, d)
@@ -65,7 +65,7 @@ class GuildSnapshot:
         self._at = dispatch.at
 
     def as_guild_create(self) -> Dispatch | None:
-        """As a GUILD_CREATE of now; None where none was seen, or the server is away."""
+        """The state as a GUILD_CREATE; None: there was none, or the server is unavailable."""
         if self._fields is None or self._fields.get("unavailable"):
             return None
         lists = {name: list(each.values()) for name, each in self._lists.items()}
@@ -86,7 +86,7 @@ class GuildSnapshot:
         elif type_ == "GUILD_UPDATE":
             if "roles" in d:
                 self._lists["roles"] = _by_id(d["roles"])
-            fields.update({name: value for name, value in d.items() if name in fields and name not in _WHOLE})
+            fields.update({name: value for name, value in d.items() if name in fields and name not in _NOT_IN_UPDATE})
         elif type_ == "GUILD_DELETE":
             fields["unavailable"] = True
 
@@ -100,8 +100,10 @@ class GuildSnapshot:
     def _change_threads(self, type_: str, d: Mapping[str, Any]) -> None:
         threads = self._lists["threads"]
         if type_ == "THREAD_LIST_SYNC":
-            of = d.get("channel_ids")
-            self._lists["threads"] = ({} if of is None else self._threads_outside(of)) | _by_id(d["threads"])
+            channel_ids = d.get("channel_ids")
+            self._lists["threads"] = ({} if channel_ids is None else self._threads_outside(channel_ids)) | _by_id(
+                d["threads"]
+            )
         elif type_ == "THREAD_DELETE" or (type_ != "THREAD_MEMBERS_UPDATE" and d["thread_metadata"]["archived"]):
             threads.pop(d["id"], None)  # those that arrive with a server are the active ones
         elif type_ != "THREAD_MEMBERS_UPDATE":
@@ -118,15 +120,15 @@ def _by_id(listed: object) -> dict[str, dict[str, Any]]:
     return {str(each.get("id")): each for each in dicts}
 
 
-LEFT = "GUILD_DELETE"
-AT_ONCE = 32
+GUILD_LEFT = "GUILD_DELETE"
+MOST_READS = 32
 
 log = logging.getLogger(__name__)
 
 
 async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
     """GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed while no
-    gateway ran. `ready`: the payload of READY. If NATS is away, this is done at the next session.
+    gateway ran. `ready`: the payload of READY. Empty if NATS does not answer: the next session tries again.
     """
     listed: object = ready.get("guilds")
     if not isinstance(listed, list):
@@ -137,29 +139,29 @@ async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any
         subjects = (await streams.stream_info(PLACES, subjects_filter="places.>")).state.subjects or {}
         known = {subject.rpartition(".")[2] for subject in subjects}
         missing = sorted(int(each) for each in known - there if (int(each) >> 22) % count == number)
-        slots = asyncio.Semaphore(AT_ONCE)
-        told = await asyncio.gather(*(_is_told(streams, guild_id, slots) for guild_id in missing))
-        left = [guild_id for guild_id, known in zip(missing, told, strict=True) if not known]
-    except AWAY as error:
+        slots = asyncio.Semaphore(MOST_READS)
+        left_before = await asyncio.gather(*(_is_known_as_left(streams, guild_id, slots) for guild_id in missing))
+        left = [guild_id for guild_id, known in zip(missing, left_before, strict=True) if not known]
+    except AWAY_ERRORS as error:
         log.info("servers that were left meanwhile stay known: NATS does not answer (%s)", error)
         return ()
     for guild_id in left:
         log.info("server %d was left while nobody listened", guild_id)
-    return [Dispatch(now(), LEFT, {"id": str(guild_id)}) for guild_id in left]
+    return [Dispatch(now(), GUILD_LEFT, {"id": str(guild_id)}) for guild_id in left]
 
 
-async def _is_told(streams: JetStreamContext, guild_id: int, slots: asyncio.Semaphore) -> bool:
+async def _is_known_as_left(streams: JetStreamContext, guild_id: int, slots: asyncio.Semaphore) -> bool:
     async with slots:
         last = await streams.get_last_msg(PLACES, f"places.{guild_id}")
     try:
-        said = decode_compressed(last.data or b"")
+        dispatch = decode_compressed(last.data or b"")
     except BadLine:
         return False
-    return said.t == LEFT and not said.d.get("unavailable")
+    return dispatch.t == GUILD_LEFT and not dispatch.d.get("unavailable")
 
 
 INTERACTION_TTL = "15m"
-"""For as long as the token of an interaction is good (API reference, "Interactions")."""
+"""The lifetime of an interaction's token (API reference, "Interactions")."""
 
 FOLD_AFTER = 2_000
 """After so many changes of a server, its complete state is published as a new GUILD_CREATE. Without that the stream
@@ -168,9 +170,9 @@ would drop the oldest message, the first GUILD_CREATE, after ten times as many.
 
 _SNOWFLAKE = re.compile(r"[0-9]{1,20}")
 
-_SERVER_ITSELF = frozenset({"GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"})
-_OF_A_PLACE = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_")))
-_OF_A_SERVER = _OF_A_PLACE | {
+_GUILD_TYPES = frozenset({"GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"})
+_PLACE_TYPES = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_")))
+_TYPES_IN_GUILD = _PLACE_TYPES | {
     "GUILD_ROLE_CREATE",
     "GUILD_ROLE_UPDATE",
     "GUILD_ROLE_DELETE",
@@ -178,39 +180,35 @@ _OF_A_SERVER = _OF_A_PLACE | {
     "THREAD_LIST_SYNC",
     "THREAD_MEMBERS_UPDATE",
 }
-_WRITTEN = frozenset(
+_MESSAGE_TYPES = frozenset(
     each for each in USED_TYPES if each.startswith(("MESSAGE_", "TYPING_"))
 ) | {"INTERACTION_CREATE"}  # fmt: skip
 
 
 class Publisher:
-    """Made by `publisher`. Takes the dispatches of all the shards of a process, those of one place in order.
-
-    Attributes:
-        lanes: what is on its way, and counts of what arrived.
-    """
+    """Publishes the dispatches of all shards of a process, those of one place in order. Made by `open_publisher`."""
 
     def __init__(
         self,
         streams: JetStreamContext,
-        on_the_way: OrderedPublisher,
-        marks: PublishWatermarks,
+        ordered: OrderedPublisher,
+        watermarks: PublishWatermarks,
         threads: ThreadFacts | None,
         fold_after: int,
     ) -> None:
-        self.ordered_publisher = on_the_way
+        self.ordered_publisher = ordered
         self._streams = streams
         self._fold_after = fold_after
-        self._changes: Counter[int] = Counter()  # by server, since it was told whole
-        self._marks = marks
+        self._changes: Counter[int] = Counter()  # by server, since its last GUILD_CREATE
+        self._watermarks = watermarks
         self._threads = threads
         self._own_id: int | None = None
         self._process = uuid.uuid4().hex
         self._numbers = itertools.count()
 
     async def publish(self, dispatch: Dispatch) -> None:
-        """Put it on its way; returns before it has arrived, unless too much waits. Types without a place, and those
-        that no part of the program reads, go nowhere.
+        """Queue a dispatch; waits only if too many are queued. Types without a place, and types that the program does
+        not read, are dropped.
 
         Raises:
             nats.errors.Error: the connection was closed for good.
@@ -239,69 +237,66 @@ class Publisher:
     def _messages_of(self, dispatch: Dispatch) -> list[OutgoingMessage]:
         type_, d = dispatch.t, dispatch.d
         outgoing_messages: list[OutgoingMessage] = []
-        if type_ in _SERVER_ITSELF or type_ in _OF_A_SERVER:
-            guild_id = _id(d, "id" if type_ in _SERVER_ITSELF else "guild_id")
+        if type_ in _GUILD_TYPES or type_ in _TYPES_IN_GUILD:
+            guild_id = _id(d, "id" if type_ in _GUILD_TYPES else "guild_id")
             if guild_id is not None:
-                outgoing_messages.append(self._of_a_server(dispatch, guild_id))
-        if type_ in _WRITTEN or type_ in _OF_A_PLACE:
-            place_id = _id(d, "channel_id" if type_ in _WRITTEN else "id")
+                outgoing_messages.append(self._guild_message(dispatch, guild_id))
+        if type_ in _MESSAGE_TYPES or type_ in _PLACE_TYPES:
+            place_id = _id(d, "channel_id" if type_ in _MESSAGE_TYPES else "id")
             if place_id is not None:
-                outgoing_messages.append(self._of_a_place(dispatch, place_id))
+                outgoing_messages.append(self._place_message(dispatch, place_id))
         return outgoing_messages
 
-    def _of_a_server(self, dispatch: Dispatch, guild_id: int) -> OutgoingMessage:
-        headers = {MESSAGE_ID: self._once()}
+    def _guild_message(self, dispatch: Dispatch, guild_id: int) -> OutgoingMessage:
+        headers = {MESSAGE_ID: self._unique_id()}
         self._changes[guild_id] += 1
         if dispatch.t in {"GUILD_CREATE", "GUILD_UPDATE"}:
             dispatch = strip_guild(dispatch, self._own_id)
         if dispatch.t == "GUILD_CREATE":
             self._changes[guild_id] = 0
         if dispatch.t == "GUILD_CREATE" or (dispatch.t == "GUILD_DELETE" and not dispatch.d.get("unavailable")):
-            headers[ROLLUP] = "sub"  # nothing before it matters any more
+            headers[ROLLUP] = "sub"  # it replaces all before
         return OutgoingMessage(f"places.{guild_id}", encode_compressed(dispatch), headers)
 
     async def _fold(self, guild_id: int) -> None:
-        """Tell a server whole again, made of what the stream holds of it: in a session that lasts for weeks its changes
-        would grow without end. Nothing more of it is published meanwhile: it belongs to one shard.
+        """Replace the dispatches of a server in the stream by a summary: in a session of weeks they would grow without
+        end. Its shard, which calls this, publishes nothing else of it meanwhile.
         """
         self._changes[guild_id] = 0
         subject = f"places.{guild_id}"
         await self.ordered_publisher.drain_subject(subject)
-        made = GuildSnapshot()
+        snapshot = GuildSnapshot()
         try:
-            async for told in read_stream(self._streams, PLACES, subject):
-                made.see(decode_compressed(told.data))
+            async for entry in read_stream(self._streams, PLACES, subject):
+                snapshot.apply(decode_compressed(entry.data))
         except (Error, TimeoutError, BadLine) as error:
             log.warning("server %d is not told whole (%s); tried again after its next changes", guild_id, error)
             return
-        whole = made.as_guild_create()
+        whole = snapshot.as_guild_create()
         if whole is not None:
-            await self.ordered_publisher.put(
-                OutgoingMessage(
-                    subject, encode_compressed(whole), {MESSAGE_ID: self._once(), ROLLUP: "sub", FOLDED: "1"}
-                )
-            )
+            headers = {MESSAGE_ID: self._unique_id(), ROLLUP: "sub", FOLDED: "1"}
+            await self.ordered_publisher.put(OutgoingMessage(subject, encode_compressed(whole), headers))
 
-    def _of_a_place(self, dispatch: Dispatch, place_id: int) -> OutgoingMessage:
+    def _place_message(self, dispatch: Dispatch, place_id: int) -> OutgoingMessage:
         headers = {MESSAGE_ID: self._message_id(dispatch)}
-        # What is said in a thread concerns its channel: who answers there, and whether the team has.
-        home = _id(dispatch.d, "parent_id") if dispatch.t.startswith("THREAD_") else None
+        # A thread belongs to the partition of its channel, and a message in it goes there too.
+        parent_id = _id(dispatch.d, "parent_id") if dispatch.t.startswith("THREAD_") else None
         guild_id = _id(dispatch.d, "guild_id")
         if dispatch.t == "INTERACTION_CREATE":
             headers[TTL] = INTERACTION_TTL
-        if dispatch.t in _WRITTEN and self._threads is not None and guild_id is not None:
+        if dispatch.t in _MESSAGE_TYPES and self._threads is not None and guild_id is not None:
             facts = self._threads(guild_id, place_id)
             if facts is not None:
-                headers[PLACE] = rendered(facts)
-                home = _id(facts, "parent_id")
+                headers[PLACE_HEADER] = render_facts(facts)
+                parent_id = _id(facts, "parent_id")
         line = encode_line(dispatch)
-        settled = None
+        on_settled = None
         if dispatch.t == "MESSAGE_CREATE" and (message_id := _id(dispatch.d, "id")) is not None:
-            settled = self._marks.under_way(guild_id or 0, place_id, message_id)
-        return OutgoingMessage(f"messages.{home or place_id}", line, headers, settled)
+            on_settled = self._watermarks.note_publishing(guild_id or 0, place_id, message_id)
+        return OutgoingMessage(f"messages.{parent_id or place_id}", line, headers, on_settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:
-        """The same in every gateway and after a restart, where Discord says what makes a dispatch the same."""
+        """The same id for the same dispatch in every gateway and after a restart, for types where Discord gives one."""
         id_ = dispatch.d.get("id")
         match dispatch.t:
             case "MESSAGE_CREATE":
@@ -313,40 +308,40 @@ class Publisher:
             case "INTERACTION_CREATE":
                 return f"I:{id_}"
             case _:
-                return self._once()
+                return self._unique_id()
 
-    def _once(self) -> str:
-        """For what may be sent again by nobody but this process."""
+    def _unique_id(self) -> str:
+        """An id for a message that only this process may repeat."""
         return f"{self._process}:{next(self._numbers)}"
 
 
 @asynccontextmanager
-async def publisher(
-    client: Client, marks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
+async def open_publisher(
+    client: Client, watermarks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
 ) -> AsyncGenerator[Publisher]:
-    """What was not drained by the end of the block is given up; catch-up brings it again. `threads`: of which threads
-    a message says where it was written (`transport.dispatches`).
+    """Messages that are not drained on leaving are lost, and catch-up fetches them again. `threads`: looks up the
+    thread of a message, to be sent with it.
     """
-    async with ordered_publisher(client) as on_the_way:
-        yield Publisher(streams_of(client), on_the_way, marks, threads, fold_after)
+    async with ordered_publisher(client) as ordered:
+        yield Publisher(streams_of(client), ordered, watermarks, threads, fold_after)
 
 
 def _id(payload: object, name: str) -> int | None:
-    """An id as Discord sends it; None for what is none: subjects are made of them."""
+    """An id in a payload; None: it is missing or not a number, and must not become part of a subject."""
     value: object = payload.get(name) if hasattr(payload, "get") else None  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
     return int(value) if isinstance(value, str) and _SNOWFLAKE.fullmatch(value) else None
 
 
 async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> None:
-    """Run the gateways until each has stopped, and publish what they say in order of arrival. What is published is on
-    its way then: see `Publisher.drain`.
+    """Run the gateways until each has stopped, and publish their dispatches in order of arrival. Messages may still be
+    queued then: see `Publisher.drain`.
 
     Raises:
         GatewayRefused: Discord refuses the bot for good; the others have been stopped and cut off.
         nats.errors.Error: the connection to NATS was closed for good.
     """
 
-    async def of(gateway: Gateway) -> None:
+    async def publish_all(gateway: Gateway) -> None:
         stream = gateway.dispatches()
         try:
             async for dispatch in stream:
@@ -354,8 +349,8 @@ async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> Non
         finally:
             await stream.aclose()
 
-    running = [asyncio.create_task(of(gateway)) for gateway in gateways]
+    tasks = [asyncio.create_task(publish_all(gateway)) for gateway in gateways]
     try:
-        await asyncio.gather(*running)
+        await asyncio.gather(*tasks)
     finally:
-        await cancelled(*running)
+        await cancelled(*tasks)

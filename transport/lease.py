@@ -1,10 +1,10 @@
-"""The exclusive right to read a subject of a work queue: the process whose consumer exists holds it. Processes stand
-by, and take over from one that is gone or frozen.
+"""The exclusive right to read a subject of a work queue: the process whose consumer exists holds it. Other processes
+stand by, and take over when it ends or freezes.
 
-A work-queue stream refuses a second consumer of the same subjects, so making a consumer is taking the lease. The server
-deletes the consumer when nobody listens for half of `lease_seconds`: the process has ended, or its connection is gone.
-A process that listens and does nothing is found by its silence (`evict`). The next consumer receives every message that
-was not acknowledged, oldest first.
+A work-queue stream refuses a second consumer of the same subjects, so creating a consumer is taking the lease. The
+server deletes the consumer when nobody has listened for half of `lease_seconds`: the process has ended, or has lost its
+connection. A process that listens but is frozen sends no heartbeat (`evict`). The next consumer receives every message
+that was not acknowledged, oldest first.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -25,62 +25,63 @@ from nats.errors import Error
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.errors import Fenced
 from transport.members import Members
-from transport.streams import NOT_UNIQUE
+from transport.streams import CONSUMER_EXISTS
 
-GONE = 0.5
-"""The part of a lease after which the server gives up an owner without a connection: a lost one is back in 0.2 s."""
+DISCONNECTED_FRACTION = 0.5
+"""Of a lease: after so much of it the server gives up an owner that is disconnected. Reconnecting takes 0.2 s."""
 ACK_SECONDS = 600.0
-"""After that an unacknowledged message comes again to the same owner: a backstop, for one whose answer was lost."""
+"""After so long the server sends an unacknowledged message again to the same owner, in case its ack was lost."""
 
 log = logging.getLogger(__name__)
 
 
 class Lease:
-    """One subject of a work queue, and perhaps the right to work on it.
+    """The lease of one subject of a work queue, held or not.
 
     Attributes:
-        consumer: its name while it is held.
+        consumer: the name of the consumer while the lease is held; else None.
         since: when it was taken, in seconds since 1970 on the server's clock.
-        seconds: it ends after so long a silence; `gone_seconds`: after so long without a connection.
-        lost: set when it is known that another has it.
+        seconds: others may take it after so long without a heartbeat.
+        gone_seconds: the server ends it after so long without a connection.
+        lost: set when another process is known to hold it.
     """
 
     def __init__(
-        self, client: Client, stream: str, subject: str, process: str, *, seconds: float, most_open: int
+        self, client: Client, stream: str, subject: str, process: str, *, seconds: float, most_unacked: int
     ) -> None:
         self.stream, self.subject = stream, subject
         self.consumer: str | None = None
         self.since = 0.0
-        self.seconds, self.gone_seconds = seconds, GONE * seconds
+        self.seconds, self.gone_seconds = seconds, DISCONNECTED_FRACTION * seconds
         self.lost = asyncio.Event()
-        self._client, self._process, self._most_open = client, process, most_open
+        self._client, self._process, self._most_open = client, process, most_unacked
         self._subscription: Subscription | None = None
 
     @property
     def unread(self) -> int:
-        """How many messages have come that `deliver` was not given yet."""
+        """How many received messages `deliver` was not given yet."""
         return 0 if self._subscription is None else self._subscription.pending_msgs
 
-    async def unacknowledged(self) -> int:
-        """How many of those that came the server still waits for. Raises as the client."""
+    async def count_unacknowledged(self) -> int:
+        """How many delivered messages the server counts as unacknowledged. Raises as the client."""
         info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
         return info.num_ack_pending or 0
 
     @property
     def lease(self) -> Lease:
-        """Itself: a `Holder` where there are no messages."""
+        """Itself: so a lease is a `Holder`."""
         return self
 
     async def take(self, deliver: Callable[[Msg], Awaitable[None]] | None = None) -> bool:
-        """Take the lease. Returns False if another process has it. From then on `deliver` is awaited for each message,
-        in order; None: nothing is ever sent there. Raises as the client.
+        """Take the lease; returns False if another process has it. From then on `deliver` is awaited for each message,
+        in order; None: the subject has no messages. Raises as the client.
         """
 
-        async def delivered(message: Msg) -> None:
-            # The client would hand what this raises to whoever hears of lost connections.
+        async def on_message(message: Msg) -> None:
+            # An exception here would go to the client's handler of connection errors.
             try:
                 if deliver is not None:
                     await deliver(message)
@@ -90,10 +91,10 @@ class Lease:
                 log.exception("%s: a message was not taken up; it comes again later", self.subject)
 
         inbox = self._client.new_inbox()
-        # Each name once: what a former life of this process still sends goes nowhere.
+        # A new name each time, so that late acknowledgements of an earlier consumer reach nobody.
         name = f"{self.subject.replace('.', '-').strip('->')}-{time.time_ns():x}"
         subscription = await self._client.subscribe(
-            inbox, cb=delivered, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
+            inbox, cb=on_message, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
         )
         config = api.ConsumerConfig(
             name=name,
@@ -106,19 +107,18 @@ class Lease:
             metadata={"process": self._process},
         )
         try:
-            made = await streams_of(self._client).add_consumer(self.stream, config)
+            info = await streams_of(self._client).add_consumer(self.stream, config)
         except BaseException as error:
             await subscription.unsubscribe()
-            if isinstance(error, APIError) and error.err_code == NOT_UNIQUE:
+            if isinstance(error, APIError) and error.err_code == CONSUMER_EXISTS:
                 return False
             raise
-        self._subscription, self.consumer, self.since = subscription, name, made.created.timestamp()
+        self._subscription, self.consumer, self.since = subscription, name, info.created.timestamp()
         return True
 
     async def release(self) -> None:
-        """Give it back at once. Where the server does not answer, it ends by itself. What was delivered and not
-        acknowledged goes to the next owner; so does what is delivered while the work is brought to its end, which
-        nobody takes up here any more: without a listener the lease would run out meanwhile.
+        """Give it back at once; if the server does not answer, the lease expires. Unacknowledged messages go to the
+        next owner. To be called once all work has ended: without a listener the lease would expire meanwhile.
         """
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
@@ -131,15 +131,13 @@ class Lease:
                 return
 
 
-LOOK_SECONDS = 0.5
-"""Between two looks at who does it."""
+POLL_SECONDS = 0.5
+"""Between two tries of `stand_by` to take the lease."""
 SILENT_SECONDS = 0.4
-"""So long a process must have been missing already: after a restart of the server not all are seen at once."""
+"""How long a process must be missing before `evict`: after a restart of the server, heartbeats come back one by one."""
 
 
 class Holder(Protocol):
-    """Something that can be used only while its lease is held."""
-
     @property
     def lease(self) -> Lease: ...
 
@@ -154,39 +152,39 @@ H = TypeVar("H", bound=Holder)
 async def stand_by(
     client: Client, stream: str, members: Members, make: Callable[[], H], stopping: asyncio.Event
 ) -> AsyncGenerator[H]:
-    """Gives what `make` made each time that it could be taken, until `stopping` is set; released after each round.
-    `Lease.lost` of what is given is set when another has it.
+    """Until `stopping` is set, yield a holder from `make` each time its lease could be taken, and release it when the
+    caller asks for the next one. Sets its `Lease.lost` when another process takes the lease.
     """
-    changed, suspects, held = asyncio.Event(), dict[str, float](), list[H]()
+    changed, suspects, holders = asyncio.Event(), dict[str, float](), list[H]()
 
-    async def deleted(advisory: Msg) -> None:
+    async def on_consumer_deleted(advisory: Msg) -> None:
         name = advisory.subject.rpartition(".")[2]
-        for each in held:
+        for each in holders:
             if each.lease.consumer == name:
                 each.lease.lost.set()
         changed.set()
 
-    listening = await client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.>", cb=deleted)
+    listener = await client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.>", cb=on_consumer_deleted)
     try:
         while not stopping.is_set():
             changed.clear()
             try:
-                mine = make()
-                if await mine.take():
-                    held = [mine]
+                holder = make()
+                if await holder.take():
+                    holders = [holder]
                     try:
-                        yield mine
+                        yield holder
                     finally:
-                        held = []
-                        await mine.release()
+                        holders = []
+                        await holder.release()
                     continue
                 consumers = await streams_of(client).consumers_info(stream)
-                suspects = await evict(client, stream, consumers, await members.alive(), members.me.name, suspects)
-            except AWAY as error:
+                suspects = await evict(client, stream, consumers, await members.list_alive(), members.me.name, suspects)
+            except AWAY_ERRORS as error:
                 log.info("%s: the server does not answer (%s)", stream, error or type(error).__name__)
-            await wait_for_any(LOOK_SECONDS, changed, stopping)
+            await wait_for_any(POLL_SECONDS, changed, stopping)
     finally:
-        await listening.unsubscribe()
+        await listener.unsubscribe()
 
 
 async def evict(
@@ -206,25 +204,25 @@ async def evict(
     """
     if me not in alive:
         return {}
-    at = asyncio.get_running_loop().time()
+    now = asyncio.get_running_loop().time()
     silent = {
-        each.name: suspects.get(each.name, at)
+        each.name: suspects.get(each.name, now)
         for each in consumers
         if (each.config.metadata or {}).get("process") not in alive
     }
-    for name in [name for name, since in silent.items() if at - since >= SILENT_SECONDS]:
+    for name in [name for name, since in silent.items() if now - since >= SILENT_SECONDS]:
         log.warning("%s: the owner of %s is silent; another takes over", stream, name)
         try:
             await streams_of(client).delete_consumer(stream, name)
         except APIError:
-            continue  # it is gone
+            continue  # the server has deleted it already
     return silent
 
 
 async def wait_for_any(
     seconds: float | None, *events: asyncio.Event, ended: Collection[asyncio.Future[None]] = ()
 ) -> None:
-    """Wait until one of the events is set or something has `ended`, but no longer than so many seconds."""
+    """Wait until an event is set or one of `ended` is done; for at most `seconds`, or without limit if None."""
     waiting = [asyncio.ensure_future(each.wait()) for each in events]
     await asyncio.wait([*waiting, *ended], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for each in waiting:

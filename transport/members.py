@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from nats.aio.client import Client
@@ -23,30 +22,28 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from model.processes import ProcessStatus
-from transport.key_value import values
+from transport.key_value import read_values
 from transport.streams import MEMBERS
 
-HERE = "millrace.process.{}"
-"""Where a process answers, by its name."""
+PRESENCE_SUBJECT = "millrace.process.{}"
+"""The subject on which a process answers, by its name."""
 ANSWER_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
-    """A process, by its name, and the roles that it plays."""
-
+class Member:
     name: str
     roles: tuple[str, ...]
 
 
 class Members:
-    """The bucket, as one process sees it."""
+    """The bucket `members`: the processes that are alive, and this one among them."""
 
-    def __init__(self, streams: JetStreamContext, me: Peer) -> None:
+    def __init__(self, streams: JetStreamContext, me: Member) -> None:
         self.me = me
         self._streams = streams
         self._value = json.dumps({"roles": list(me.roles)}).encode()
-        self._kept: KeyValue | None = None
+        self._cached_bucket: KeyValue | None = None
 
     async def send_heartbeat(self) -> None:
         """Renew this process's key for another lease."""
@@ -55,74 +52,72 @@ class Members:
     async def leave(self) -> None:
         await (await self._bucket()).purge(self.me.name)
 
-    async def alive(self) -> Mapping[str, Peer]:
-        """Everybody who was heard of within the lease, by name."""
-        found: dict[str, Peer] = {}
-        for name, value in (await values(self._streams, MEMBERS)).items():
+    async def list_alive(self) -> Mapping[str, Member]:
+        """The processes with a heartbeat within the lease, by name."""
+        found: dict[str, Member] = {}
+        for name, value in (await read_values(self._streams, MEMBERS)).items():
             roles = cast("Mapping[str, Any]", json.loads(value)).get("roles", ())
-            found[name] = Peer(name, tuple(cast("Sequence[str]", roles)))
+            found[name] = Member(name, tuple(cast("Sequence[str]", roles)))
         return found
 
     async def _bucket(self) -> KeyValue:
-        if self._kept is None:
-            self._kept = await self._streams.key_value(MEMBERS)
-        return self._kept
+        if self._cached_bucket is None:
+            self._cached_bucket = await self._streams.key_value(MEMBERS)
+        return self._cached_bucket
 
 
 async def answer_presence(client: Client, name: str) -> Subscription:
-    """Answer the requests of `gone` until the returned subscription ends."""
+    """Answer the requests of `find_disconnected` until the returned subscription ends."""
 
-    async def asked(message: Msg) -> None:
+    async def on_request(message: Msg) -> None:
         await message.respond(b"")
 
-    return await client.subscribe(HERE.format(name), cb=asked)
+    return await client.subscribe(PRESENCE_SUBJECT.format(name), cb=on_request)
 
 
-async def gone(client: Client, names: Iterable[str]) -> set[str]:
-    """Which of these processes are disconnected, although their last heartbeat may still be in the bucket. Raises as
-    the client.
+async def find_disconnected(client: Client, names: Iterable[str]) -> set[str]:
+    """Return which processes are disconnected, even if their last heartbeat is still in the bucket. Raises as the
+    client.
     """
 
-    async def listens(name: str) -> bool:
+    async def is_disconnected(name: str) -> bool:
         try:
-            await client.request(HERE.format(name), timeout=ANSWER_SECONDS)
+            await client.request(PRESENCE_SUBJECT.format(name), timeout=ANSWER_SECONDS)
         except NoRespondersError:
-            return False
+            return True
         except TimeoutError:
-            return True  # it may be frozen
-        return True
+            pass  # connected, but frozen
+        return False
 
     asked = list(names)
-    there = await asyncio.gather(*map(listens, asked))
-    return {name for name, listening in zip(asked, there, strict=True) if not listening}
+    answers = await asyncio.gather(*map(is_disconnected, asked))
+    return {name for name, disconnected in zip(asked, answers, strict=True) if disconnected}
 
 
-SUBJECT = "millrace.status"
-MIB = 1024 * 1024
+STATUS_SUBJECT = "millrace.status"
 
 log = logging.getLogger(__name__)
 _statuses = TypeAdapter(ProcessStatus)
 
 
 async def answer_status(client: Client, status: Callable[[], ProcessStatus]) -> Subscription:
-    """Answer whoever asks, until what is given is unsubscribed."""
+    """Answer requests for the status until the returned subscription ends."""
 
-    async def asked(message: Msg) -> None:
+    async def on_request(message: Msg) -> None:
         if message.reply:
             await client.publish(message.reply, _statuses.dump_json(status()))
 
-    return await client.subscribe(SUBJECT, cb=asked)
+    return await client.subscribe(STATUS_SUBJECT, cb=on_request)
 
 
 async def gather_statuses(client: Client, seconds: float = 1.0, *, expected: int | None = None) -> list[ProcessStatus]:
-    """Ask all processes; gives what was answered within `seconds`, by name. With `expected` answers it is over sooner.
-
-    Raises what the client raises where there is no connection.
+    """Ask all processes; returns the answers that came within `seconds`, by name. Returns sooner with `expected`
+    answers. Raises as the client.
     """
     found: dict[str, ProcessStatus] = {}
     enough = asyncio.Event()
 
-    async def answered(message: Msg) -> None:
+    async def on_answer(message: Msg) -> None:
         try:
             status = _statuses.validate_json(message.data)
         except ValidationError as error:
@@ -133,22 +128,12 @@ async def gather_statuses(client: Client, seconds: float = 1.0, *, expected: int
             enough.set()
 
     inbox = client.new_inbox()
-    listening = await client.subscribe(inbox, cb=answered)
+    subscription = await client.subscribe(inbox, cb=on_answer)
     try:
-        await client.publish(SUBJECT, reply=inbox)
-        async with asyncio.timeout(seconds):
-            await enough.wait()
-    except TimeoutError:
-        pass  # all that are there have had their time
+        await client.publish(STATUS_SUBJECT, reply=inbox)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await enough.wait()
     finally:
-        await listening.unsubscribe()
+        await subscription.unsubscribe()
     return sorted(found.values(), key=lambda status: status.name)
-
-
-def memory_mb() -> float:
-    """What this process holds in memory now; 0 where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / MIB

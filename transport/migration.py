@@ -31,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from nats.errors import TimeoutError as NothingHeard
+from nats.errors import TimeoutError as NatsTimeout
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
@@ -48,8 +48,8 @@ from transport.document_store import collection_of, pack
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
-from transport.key_value import values
-from transport.members import Members, Peer
+from transport.key_value import read_values
+from transport.members import Member, Members
 from transport.object_store import ObjectBucket
 from transport.people import FEEDBACK_KEY, FORGET, OPT_OUTS
 from transport.streams import (
@@ -63,26 +63,27 @@ from transport.streams import (
     TEAM,
     Layout,
     partition_of,
-    scope,
+    scope_of,
 )
 
 # The origin of an exported folder
 
-MARK = ".exported.json"
+ORIGIN_FILE = ".exported.json"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderOrigin:
-    """Where an exported folder is from. With it, changes that were made in the folder can be adopted, and nothing else
-    is lost.
+    """The origin of an exported folder. With it the folder can be changed and adopted again, if the log has not been
+    written since.
 
     The folder keeps it in `.exported.json`:
 
         {"id": "5f2c…", "log": "2026-11-23T07:00:00Z", "last": {"team": 17, …}}
 
     Attributes:
-        log: when the stream was made that it is from.
-        last: by scope, the number of the last entry then.
+        id: empty: the folder was not exported.
+        log: when the stream LOG was created.
+        last: by scope, the number of its last entry at the export.
     """
 
     id: str = ""
@@ -91,47 +92,47 @@ class FolderOrigin:
 
     @property
     def owner(self) -> str:
-        """Who owns what is adopted from this folder, until a process takes it over."""
+        """The owner of adopted scopes in the log, until a process takes them over."""
         return f"app.py --adopt {self.id}".strip()
 
 
 _ORIGIN = TypeAdapter(FolderOrigin)
 
 
-async def origin_of(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
-    """Of an export that begins now."""
-    last = {name: (await _last(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
-    return FolderOrigin(secrets.token_hex(8), await _made(streams), last)
+async def read_log_origin(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
+    """The origin of a folder whose export begins now."""
+    last = {name: (await _last_entry(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
+    return FolderOrigin(secrets.token_hex(8), await _log_created(streams), last)
 
 
 def write_origin(root: Path, origin: FolderOrigin) -> None:
-    files.replace_derived(root / MARK, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
+    files.replace_derived(root / ORIGIN_FILE, json.dumps(asdict(origin)).encode() + b"\n", flush=False)
 
 
 def read_origin(root: Path) -> FolderOrigin:
-    """One of nothing where the folder is not from an export."""
+    """An empty one if the folder was not exported."""
     try:
-        return _ORIGIN.validate_json(read_text(root / MARK) or "{}")
+        return _ORIGIN.validate_json(read_text(root / ORIGIN_FILE) or "{}")
     except ValidationError:
         return FolderOrigin()
 
 
-async def untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
-    """Return whether a scope is as it was exported into the folder, but for what was adopted from there since."""
-    if not origin.id or origin.log != await _made(streams):
+async def is_untouched(streams: JetStreamContext, name: str, origin: FolderOrigin) -> bool:
+    """Return whether a scope was written by nothing but adoptions of this folder since the export."""
+    if not origin.id or origin.log != await _log_created(streams):
         return False
-    last, _ = await _last(streams, f"log.{name}.>")
-    _, epoch = await _last(streams, f"log.{name}.epoch")
-    # Entries run out; but whoever changes a scope begins with an epoch.
+    last, _ = await _last_entry(streams, f"log.{name}.>")
+    _, epoch = await _last_entry(streams, f"log.{name}.epoch")
+    # Entries may expire, but every writer of a scope begins with an epoch.
     return last <= origin.last.get(name, 0) or epoch.get("owner") == origin.owner
 
 
-async def _made(streams: JetStreamContext) -> str:
+async def _log_created(streams: JetStreamContext) -> str:
     return str((await streams.stream_info(LOG)).created)
 
 
-async def _last(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[str, Any]]:
-    """The number of the last entry, and what it says where it is an epoch."""
+async def _last_entry(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[str, Any]]:
+    """The number of the last entry (0: none), and its fields if it is an epoch."""
     try:
         found = await streams.get_last_msg(LOG, subject)
     except NotFoundError:
@@ -141,48 +142,46 @@ async def _last(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[s
 
 # Requests to be forgotten
 
-LAST_SECONDS = 0.3
-"""How long it is listened, once all is read, for what was wished just before."""
+LISTEN_SECONDS = 0.3
+"""How long to listen, once all is read, for requests made just before."""
 
 
 @asynccontextmanager
 async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-    """Gives what is to be awaited when all is read.
-
-    Both raise ServersUnusable: a request to be forgotten is not carried out in full; or somebody asked meanwhile,
-    so that some of what was read is from before.
+    """Raises ServersUnusable if a request to be forgotten is open. Yields a function to await when all is read: it
+    raises ServersUnusable if there was a new request meanwhile, since some data was read before it.
     """
     watching = await (await streams.key_value(PEOPLE)).watch(f"{FORGET}.*")
     try:
-        known = await values(streams, PEOPLE, f"{FORGET}.*")
-        left = {scope for key, value in known.items() for scope in _left(key, value)}
+        known = await read_values(streams, PEOPLE, f"{FORGET}.*")
+        left = {scope for key, value in known.items() for scope in _scopes_left(key, value)}
         if left:
             raise ServersUnusable(
                 f"--export: a wish to be forgotten is not carried out yet ({', '.join(sorted(left))}): let processes "
                 "with the roles worker and team run until it is, then export again"
             )
 
-        async def still_none() -> None:
+        async def require_none() -> None:
             while True:
                 try:
-                    heard = await watching.updates(timeout=LAST_SECONDS)
-                except NothingHeard:
+                    update = await watching.updates(timeout=LISTEN_SECONDS)
+                except NatsTimeout:
                     return
-                if isinstance(heard, KeyValue.Entry) and heard.value and heard.value != known.get(heard.key):
+                if isinstance(update, KeyValue.Entry) and update.value and update.value != known.get(update.key):
                     raise ServersUnusable("--export: somebody has wished to be forgotten meanwhile: export again")
 
-        yield still_none
+        yield require_none
     finally:
         await watching.stop()
 
 
-def _left(key: str, value: bytes) -> list[str]:
-    """The scopes that are still to be dealt with. A damaged request counts as one that nobody has carried out."""
+def _scopes_left(key: str, value: bytes) -> list[str]:
+    """The scopes that have not carried out a request. A damaged request counts as open."""
     if not value:
         return []
     try:
-        told = cast("dict[str, Any]", json.loads(value))
-        return [str(each) for each in told["left"]]
+        entry = cast("dict[str, Any]", json.loads(value))
+        return [str(each) for each in entry["left"]]
     except (ValueError, KeyError, TypeError):
         return [f"{key} is damaged"]
 
@@ -190,138 +189,136 @@ def _left(key: str, value: bytes) -> list[str]:
 # State: divided among partitions, and merged
 
 NO_CHANNEL_PARTITION = 0
-"""The partition of what belongs to no channel."""
-STATE = ("state", "feedback.jsonl")
-SHARED = (
+"""The partition for data that belongs to no channel."""
+STATE_PATHS = ("state", "feedback.jsonl")
+SHARED_PATHS = (
     "state/usage.json",
     "state/opt-outs.json",
     "state/shown-runbooks.json",
     "state/feedback.key",
     "state/gone-files.json",
 )
-"""What all processes share: it is in buckets, not in the log."""
+"""Files whose content all processes share in buckets, not in the log."""
 
 
 @dataclass(frozen=True)
 class Splitter:
-    """Divides the state of `folder` among so many partitions."""
+    """Divides the state of `folder` among `partitions` partitions."""
 
     folder: DataFolder
     partitions: int
 
     def split(self) -> Mapping[int, Mapping[str, bytes]]:
-        """By partition, the files that it gets and their contents.
+        """By partition, the contents of its files by path.
 
         Raises:
             OSError: a file cannot be read.
         """
         found: dict[int, dict[str, bytes]] = defaultdict(dict)
-        for path in files_below(self.folder.root, STATE):
-            if path not in SHARED:
-                for partition, content in self._divided(path).items():
+        for path in files_below(self.folder.root, STATE_PATHS):
+            if path not in SHARED_PATHS:
+                for partition, content in self._split_file(path).items():
                     found[partition][path] = content
         return found
 
-    def _divided(self, name: str) -> Mapping[int, bytes]:
+    def _split_file(self, name: str) -> Mapping[int, bytes]:
         folder, path = self.folder, self.folder.root / name
         if path == folder.posts:
-            return self._lines(path, self._of_post)
+            return self._split_lines(path, self._partitions_of_post)
         if path == folder.feedback:
             places = {post.message_id: post.place_id for post in read_posts(folder.posts)}
-            return self._lines(path, lambda row: self._of(places.get(int(row["message_id"]))))
+            return self._split_lines(path, lambda row: self._partitions_of(places.get(int(row["message_id"]))))
         if path.parent == folder.outcomes and path.suffix == ".jsonl":
-            return self._lines(path, lambda row: self._of(row.get("place_id")))
+            return self._split_lines(path, lambda row: self._partitions_of(row.get("place_id")))
         if path == folder.seen:
-            return self._marks()
+            return self._split_watermarks()
         if path.parent == folder.outbox:
-            return {self._started.get(path.name, NO_CHANNEL_PARTITION): path.read_bytes()}
+            return {self._partitions_of_replies.get(path.name, NO_CHANNEL_PARTITION): path.read_bytes()}
         return {NO_CHANNEL_PARTITION: path.read_bytes()}
 
-    def _of(self, *places: int | str | None) -> set[int]:
-        return {self._at(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
+    def _partitions_of(self, *places: int | str | None) -> set[int]:
+        return {self._partition_of(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
 
-    def _at(self, place_id: int) -> int:
-        """The partition of a place, which for a thread is that of its channel."""
+    def _partition_of(self, place_id: int) -> int:
+        """The partition of a channel, or of a thread's channel."""
         return partition_of(self._channels.get(place_id, place_id), self.partitions)
 
     @cached_property
     def _channels(self) -> Mapping[int, int]:
-        """Of the threads that the bot has opened."""
+        """By thread that the bot has opened, its channel."""
         return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
 
-    def _of_post(self, row: Record) -> Collection[int]:
-        """Where it was asked for. Nothing tells which channel a thread of somebody else is in: there it is known to all
-        partitions.
-        """
+    def _partitions_of_post(self, row: Record) -> Collection[int]:
+        """The partition of the place of a post; all partitions if it may be a thread whose channel is unknown."""
         place_id = int(row["place_id"])
         known = row["opened_thread"] or place_id in self._channels
-        return self._of(place_id) if known else range(self.partitions)
+        return self._partitions_of(place_id) if known else range(self.partitions)
 
     @property
-    def _started(self) -> Mapping[str, int]:
+    def _partitions_of_replies(self) -> Mapping[str, int]:
         started = read_started(self.folder.outbox)
-        return {f"{reply.id}.json": self._at(reply.post.asked_in) for reply in started}
+        return {f"{reply.id}.json": self._partition_of(reply.post.asked_in) for reply in started}
 
-    def _marks(self) -> Mapping[int, bytes]:
+    def _split_watermarks(self) -> Mapping[int, bytes]:
         divided: dict[int, dict[int, Watermark]] = defaultdict(dict)
         for place_id, mark in read_watermarks(self.folder.seen).items():
-            partition = self._at(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
+            partition = self._partition_of(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
             divided[partition][place_id] = mark
         return {partition: render_watermarks(marks) for partition, marks in divided.items()}
 
-    def _lines(self, path: Path, partitions_of: Callable[[Record], Collection[int]]) -> Mapping[int, bytes]:
+    def _split_lines(self, path: Path, partitions_of: Callable[[Record], Collection[int]]) -> Mapping[int, bytes]:
         divided: dict[int, bytearray] = defaultdict(bytearray)
         for line in lines_of(path.read_bytes()):
             try:
                 partitions = partitions_of(cast("Record", json.loads(line)))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                partitions = (NO_CHANNEL_PARTITION,)  # damaged: it is kept, as it was
+                partitions = (NO_CHANNEL_PARTITION,)  # damaged lines are kept
             for partition in partitions:
                 divided[partition] += line
         return {partition: bytes(content) for partition, content in divided.items()}
 
 
 def lines_of(content: bytes) -> Iterator[bytes]:
-    """Each with its end, also the last one."""
+    """The lines that are not blank, each with its newline, also the last one."""
     return (
         line if line.endswith(b"\n") else line + b"\n" for line in content.splitlines(keepends=True) if line.strip()
     )
 
 
 def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
-    """Write the state below `into`, of folders with one part of it each. Gives the paths of the files.
+    """Merge the state of the folders of partitions into `into`. Returns the paths of its files.
 
     Raises:
         OSError: a file cannot be read or written.
     """
     holders: dict[str, list[Path]] = defaultdict(list)
     for root in partitions:
-        for path in files_below(root, STATE):
-            if path not in SHARED:
+        for path in files_below(root, STATE_PATHS):
+            if path not in SHARED_PATHS:
                 holders[path].append(root / path)
     for path, parts in holders.items():
-        files.replace_derived(into / path, _merged(DataFolder(into), into / path, parts), flush=False)
+        files.replace_derived(into / path, _merge(DataFolder(into), into / path, parts), flush=False)
     return holders.keys()
 
 
-def _merged(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
+def _merge(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
     if path in (folder.posts, folder.feedback) or path.parent == folder.outcomes:
-        return _by_time(parts)
+        return _merge_by_time(parts)
     if path == folder.seen:
-        return render_watermarks(_newest(map(read_watermarks, parts)))
+        return render_watermarks(_merge_watermarks(map(read_watermarks, parts)))
     if path == folder.token_days:
         return render_token_days(summed_token_days(map(read_token_days, parts)))
     return parts[0].read_bytes()
 
 
-def _by_time(parts: Iterable[Path]) -> bytes:
-    """Lines of equal times stay together as they were; one that several partitions have is there once."""
+def _merge_by_time(parts: Iterable[Path]) -> bytes:
+    """Lines by their time, in a stable order; a line that several partitions have comes once."""
     lines = {line: _time_of(line) for part in parts for line in lines_of(part.read_bytes())}
     return b"".join(sorted(lines, key=lines.__getitem__))
 
 
 def _time_of(line: bytes) -> tuple[float, str]:
-    """Posts tell seconds, the others a time as text. What is damaged comes first."""
+    """A sort key: posts have a time in seconds, other lines one as text. Damaged lines come first."""
     try:
         at: object = json.loads(line)["at"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -329,8 +326,8 @@ def _time_of(line: bytes) -> tuple[float, str]:
     return (float(at), "") if isinstance(at, int | float) else (0.0, str(at))
 
 
-def _newest(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, Watermark]:
-    """Of each place what is known best; of a server, below minus its id, what is true for all of its places."""
+def _merge_watermarks(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, Watermark]:
+    """Of each place the highest watermark; of each server, whose key is minus its id, the lowest."""
     newest: dict[int, Watermark] = {}
     for marks in parts:
         for place_id, mark in marks.items():
@@ -345,13 +342,13 @@ def _reach(mark: Watermark) -> tuple[int, int]:
 
 # What all processes share, in buckets
 
-TOGETHER = "shared"
+SHARED_GROUP = "shared"
 """The group of budgets of the servers without limits of their own."""
 
 
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
     """Raises OSError: a file cannot be read."""
-    people, known = await streams.key_value(PEOPLE), await values(streams, PEOPLE)
+    people, known = await streams.key_value(PEOPLE), await read_values(streams, PEOPLE)
     notes = await asyncio.to_thread(read_tombstones, folder.tombstones)
     for prefix, path in ((f"{OPT_OUTS}.", folder.opt_outs), (SHOWN, folder.shown_runbooks)):
         ids = await asyncio.to_thread(json_state.read_ids, path)
@@ -367,8 +364,8 @@ async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
 
 
 async def download_people(streams: JetStreamContext, folder: DataFolder, parts: Sequence[DataFolder]) -> None:
-    """`parts`: the folders of partitions, whose processes may have noted some of it themselves."""
-    known = await values(streams, PEOPLE)
+    """`parts`: the folders of partitions, which may hold some of the files as well."""
+    known = await read_values(streams, PEOPLE)
     for prefix, path, own in (
         (f"{OPT_OUTS}.", folder.opt_outs, [part.opt_outs for part in parts]),
         (SHOWN, folder.shown_runbooks, [part.shown_runbooks for part in parts]),
@@ -386,43 +383,43 @@ async def download_people(streams: JetStreamContext, folder: DataFolder, parts: 
 
 
 async def upload_budgets(streams: JetStreamContext, folder: DataFolder, servers: Collection[int]) -> None:
-    for group, path in _usage(folder, servers).items():
+    for group, path in _usage_paths(folder, servers).items():
         if path.exists():
-            await budgets.write(streams, group, await asyncio.to_thread(read_spent, path))
+            await budgets.write_budget(streams, group, await asyncio.to_thread(read_spent, path))
 
 
 async def download_budgets(streams: JetStreamContext, folder: DataFolder) -> None:
-    found = await budgets.read(streams)
-    paths = _usage(folder, [int(group) for group in found if group.isdecimal()])
+    found = await budgets.read_budgets(streams)
+    paths = _usage_paths(folder, [int(group) for group in found if group.isdecimal()])
     for group, spent in found.items():
         if group in paths:
             files.replace_derived(paths[group], render_spent(spent), flush=False)
 
 
-def _usage(folder: DataFolder, servers: Collection[int]) -> Mapping[str, Path]:
+def _usage_paths(folder: DataFolder, servers: Collection[int]) -> Mapping[str, Path]:
     own = {str(guild_id): DataFolder(folder.guilds / str(guild_id)).usage for guild_id in servers}
-    return {TOGETHER: folder.usage, **own}
+    return {SHARED_GROUP: folder.usage, **own}
 
 
 async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> None:
-    """Where gateways go on from. Marks do not tell which server a place is in: where there are several, each goes on
-    from when it was first met, and what is old is known to have its end.
+    """Upload the watermarks from which gateways go on. Those of a folder do not tell the server of a place. So if there
+    are several servers, each goes on from its first contact, and messages that are done already are recognised.
     """
     marks = await asyncio.to_thread(read_watermarks, folder.seen)
     servers = [-place_id for place_id in marks if place_id < 0]
     seen = await streams.key_value(SEEN)
     for guild_id in servers:
         known = [place_id for place_id in marks if place_id == -guild_id or (place_id > 0 and len(servers) == 1)]
-        told = {str(place_id): str(marks[place_id].below) for place_id in known}
-        await seen.put(str(guild_id), json.dumps(told, separators=(",", ":")).encode())
+        entry = {str(place_id): str(marks[place_id].below) for place_id in known}
+        await seen.put(str(guild_id), json.dumps(entry, separators=(",", ":")).encode())
 
 
 async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]:
-    """By minus the id of a server, since when none of its messages may be missed. The marks of its places are those of
-    what was handed on, which need not have its end yet.
+    """The watermark of each server, by minus its id. Those of its places are left out: they tell which messages are in
+    NATS, and these may have no result yet.
     """
     met: dict[int, Watermark] = {}
-    for guild_id, value in (await values(streams, SEEN)).items():
+    for guild_id, value in (await read_values(streams, SEEN)).items():
         below = json.loads(value).get(f"-{guild_id}")
         if below is not None:
             met[-int(guild_id)] = Watermark(int(below))
@@ -430,15 +427,15 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
 
 
 async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Gives how many.
+    """Returns their number.
 
     Raises:
         OSError, DamagedDatabase: a file cannot be read.
     """
     bucket, paths = ObjectBucket(streams, EVIDENCE), collections_in(folder)
     for path in paths:
-        content = await asyncio.to_thread(_packed, folder.root / path)
-        await bucket.put(await bucket.look(path), content, {})
+        content = await asyncio.to_thread(_pack, folder.root / path)
+        await bucket.put(await bucket.find_head(path), content, {})
     for head in await bucket.heads():
         if head.name not in paths and collection_of(head.name) is not None:
             await bucket.delete(head.name)
@@ -446,7 +443,7 @@ async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> i
 
 
 async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Gives how many."""
+    """Returns their number."""
     bucket, count = ObjectBucket(streams, EVIDENCE), 0
     for name in [head.name for head in await bucket.heads() if collection_of(head.name) is not None]:
         content = await bucket.read(name)
@@ -457,16 +454,16 @@ async def download_collections(streams: JetStreamContext, folder: DataFolder) ->
 
 
 def collections_in(folder: DataFolder) -> Sequence[str]:
-    """Their paths below the folder."""
+    """The paths of collections, relative to the folder."""
     found = [path for each in (folder.evidence, folder.runbooks) for path in each.glob("*.sqlite")]
     return sorted(path.relative_to(folder.root).as_posix() for path in found)
 
 
-def _packed(path: Path) -> bytes:
+def _pack(path: Path) -> bytes:
     with TemporaryDirectory() as scratch:
         copy = Path(scratch, path.name)
         try:
-            writing.copy_database(path, copy)  # with what is in its log
+            writing.copy_database(path, copy)  # including its write-ahead log
         except DamagedDatabase as error:
             raise DamagedDatabase(f"{path}: {error}") from None
         return pack(copy)
@@ -481,8 +478,8 @@ def _unpack(path: Path, content: bytes) -> None:
 
 @dataclass(slots=True)
 class MigrationProgress:
-    """How much was moved so far: the paths of files, and how many collections of documents. `messages`, `captures`: how
-    many are on their way in NATS, which no folder has.
+    """What was moved so far: the paths of files, and the number of collections. `messages`, `captures`: how many are in
+    NATS without a result; an export does not contain them.
     """
 
     paths: set[str] = field(default_factory=set[str])
@@ -493,23 +490,23 @@ class MigrationProgress:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where an installation is on the disk.
+    """The paths of an installation.
 
     Attributes:
         root: its data folder.
-        elsewhere: by their path in the layout of a data folder, what is somewhere else.
+        outside_paths: by the usual path in the data folder, the actual path of a file or folder outside of it.
     """
 
     root: Path
-    elsewhere: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    outside_paths: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
     @property
     def folder(self) -> DataFolder:
         return DataFolder(self.root)
 
     @property
-    def homes(self) -> list[str]:
-        """Of what all servers share, and of each server that has knowledge of its own."""
+    def prefixes(self) -> list[str]:
+        """Of paths below `root`: one for what all servers share, and one for each server with its own knowledge."""
         return ["", *(f"guilds/{guild_id}/" for guild_id in self.servers)]
 
     @property
@@ -517,35 +514,35 @@ class Installation:
         return sorted(int(path.name) for path in self.folder.guilds.glob("*") if path.name.isdecimal())
 
     def publisher(self, fenced: FencedLog) -> FolderPublisher:
-        """Of what one role writes."""
+        """Publishes what one role writes."""
         below = "team-knowledge" if fenced.scope == TEAM else "knowledge-base"
-        folders = [f"{home}{below}" for home in self.homes]
+        folders = [f"{home}{below}" for home in self.prefixes]
         indexes = [f"{each}/index{'-team' if fenced.scope == TEAM else ''}.txt" for each in folders]
-        own = {path: place for path, place in self.elsewhere.items() if f"{below}/" in path}
+        own = {path: outside for path, outside in self.outside_paths.items() if f"{below}/" in path}
         return FolderPublisher(fenced, self.root, folders, indexes, own)
 
 
 async def adopt(
     streams: JetStreamContext, layout: Layout, installation: Installation, moved: MigrationProgress
 ) -> None:
-    """Make the log and the buckets what an installation is; what an adoption that was cut off has told stays.
+    """Make the log and the buckets equal to an installation. After an interruption, adopt it again to complete it.
 
-    `moved` is counted up meanwhile. A folder that was exported from these servers may have been changed: what it does
-    not have any more is removed.
+    `moved` is counted up meanwhile. If the folder was exported from these servers, files that were deleted in it are
+    removed from the log.
 
     Raises:
-        ServersUnusable: somebody works with it, or the log holds other files, or newer ones than were exported.
-        Fenced: somebody has begun to work with it.
+        ServersUnusable: processes are running, or the log holds other files, or newer ones than were exported.
+        Fenced: a process has started and taken a scope over.
         OSError, DamagedDatabase: a file cannot be read, or the server does not answer.
     """
     origin = await asyncio.to_thread(read_origin, installation.root)
-    members = await Members(streams, Peer(origin.owner, ())).alive()
+    members = await Members(streams, Member(origin.owner, ())).list_alive()
     if members:
         raise ServersUnusable(
             f"--adopt: {', '.join(sorted(members))} is at work with these servers; stop all processes first"
         )
     with TemporaryDirectory() as scratch:
-        parts = await asyncio.to_thread(_divided, installation.folder, layout, Path(scratch))
+        parts = await asyncio.to_thread(_split_state, installation.folder, layout, Path(scratch))
         logs = {name: FencedLog(streams, name) for name in layout.scopes()}
         publishers = {
             name: installation.publisher(fenced)
@@ -554,10 +551,10 @@ async def adopt(
             for name, fenced in logs.items()
         }
         for name, publisher in publishers.items():
-            await _must_be_ours(streams, name, publisher, origin)
+            await _require_ours(streams, name, publisher, origin)
 
         for name, publisher in publishers.items():
-            if await publisher.found() or await recorded_files(streams, name):
+            if await publisher.find_files() or await recorded_files(streams, name):
                 await logs[name].open(origin.owner, now())
                 await publisher.publish(moved.paths.add)
     folder = installation.folder
@@ -567,22 +564,22 @@ async def adopt(
     moved.collections = await upload_collections(streams, folder)
 
 
-def _divided(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, Path]:
-    parts = {scope(number): scratch / scope(number) for number in range(layout.partitions)}
+def _split_state(folder: DataFolder, layout: Layout, scratch: Path) -> Mapping[str, Path]:
+    parts = {scope_of(number): scratch / scope_of(number) for number in range(layout.partitions)}
     for number, contents in Splitter(folder, layout.partitions).split().items():
         for path, content in contents.items():
-            files.replace_derived(parts[scope(number)] / path, content, flush=False)
+            files.replace_derived(parts[scope_of(number)] / path, content, flush=False)
     return parts
 
 
-async def _must_be_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
-    """Raises ServersUnusable: the log has files that the installation lacks, and lacked when it was exported."""
-    if await untouched(streams, name, origin):
+async def _require_ours(streams: JetStreamContext, name: str, publisher: FolderPublisher, origin: FolderOrigin) -> None:
+    """Raises ServersUnusable: the log has files that differ from the installation's, and were changed elsewhere."""
+    if await is_untouched(streams, name, origin):
         return
-    found = await publisher.found()
+    found = await publisher.find_files()
     for path, known in (await recorded_files(streams, name)).items():
-        place = found.get(path)
-        if place is None or known.digest != await asyncio.to_thread(_digest, place):
+        file = found.get(path)
+        if file is None or known.digest != await asyncio.to_thread(_digest, file):
             raise ServersUnusable(
                 f"--adopt: NATS holds other data ({name}: {path!r}), perhaps since this folder was exported; export "
                 "again and work with that, or adopt it with another server"
@@ -594,24 +591,24 @@ def _digest(path: Path) -> str:
 
 
 UNFINISHED = ".unfinished-export"
-"""Ends the name of a folder that an export is building; the next one begins it anew."""
+"""The ending of the folder that an export builds; a leftover is deleted by the next export."""
 
 
 async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: MigrationProgress) -> None:
-    """Make `into` a data folder of all that the log and the buckets hold; it is there at once, when it is complete.
+    """Make `into` a data folder with all that the log and the buckets hold. It appears only when it is complete.
 
-    `moved` is counted up meanwhile. Processes may be at work: then it is a picture of each part at a moment of its own.
+    `moved` is counted up meanwhile. If processes are running, its files may be of different moments.
 
     Raises:
-        ServersUnusable: it is not empty, or a request to be forgotten is open.
-        OSError: it cannot be written, or the server does not answer.
+        ServersUnusable: the folder is not empty, or a request to be forgotten is open.
+        OSError: the folder cannot be written, or the server does not answer.
     """
-    async with no_open_forget_requests(streams) as still_none_open:
-        target, building = await asyncio.to_thread(_begun, into)
+    async with no_open_forget_requests(streams) as require_none:
+        target, building = await asyncio.to_thread(_make_building_folder, into)
         try:
             await _build(streams, layout, building, moved)
-            await still_none_open()
-            await asyncio.to_thread(_flush, building)
+            await require_none()
+            await asyncio.to_thread(_sync_files, building)
             building.rename(target)
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, building, ignore_errors=True)
@@ -620,23 +617,23 @@ async def export(streams: JetStreamContext, layout: Layout, into: Path, moved: M
 
 async def _build(streams: JetStreamContext, layout: Layout, building: Path, moved: MigrationProgress) -> None:
     folder = DataFolder(building)
-    write_origin(building, await origin_of(streams, layout))  # first: what is changed meanwhile is not in it
+    write_origin(building, await read_log_origin(streams, layout))  # first: later changes may not be in the folder
     with TemporaryDirectory() as scratch:
-        parts = [Path(scratch, scope(number)) for number in range(layout.partitions)]
+        parts = [Path(scratch, scope_of(number)) for number in range(layout.partitions)]
         moved.paths.update(await restore_all_scopes(streams, building, parts))
         await download_people(streams, folder, [DataFolder(part) for part in parts])
     await download_budgets(streams, folder)
-    await _mark_servers(streams, folder)
+    await _add_guild_watermarks(streams, folder)
     moved.collections = await download_collections(streams, folder)
     moved.messages = (await streams.stream_info(MESSAGES)).state.messages
     moved.captures = (await streams.stream_info(CAPTURES)).state.messages
 
 
 async def restore_all_scopes(streams: JetStreamContext, into: Path, parts: Sequence[Path]) -> set[str]:
-    """Make of the whole log one folder. `parts`: empty ones for the partitions, with the names of their scopes. Gives
-    the paths of the files.
+    """Make one folder of the whole log; returns the paths of its files. `parts`: empty folders for the partitions, with
+    the names of their scopes.
 
-    Raises OSError: it cannot be written, or the server does not answer.
+    Raises OSError: a folder cannot be written, or the server does not answer.
     """
     paths = set[str]()
     for name in (KNOWLEDGE, TEAM):
@@ -647,8 +644,8 @@ async def restore_all_scopes(streams: JetStreamContext, into: Path, parts: Seque
     return paths
 
 
-def _begun(into: Path) -> tuple[Path, Path]:
-    """Where it is to be, and the empty folder beside it where it is built."""
+def _make_building_folder(into: Path) -> tuple[Path, Path]:
+    """The path of the export, and an empty folder beside it in which it is built."""
     target = Path(os.path.realpath(into))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ServersUnusable(f"--export: {into} is not an empty folder; name another one")
@@ -658,15 +655,14 @@ def _begun(into: Path) -> tuple[Path, Path]:
     return target, building
 
 
-async def _mark_servers(streams: JetStreamContext, folder: DataFolder) -> None:
+async def _add_guild_watermarks(streams: JetStreamContext, folder: DataFolder) -> None:
     marks, met = read_watermarks(folder.seen), await guild_watermarks(streams)
     missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
     if missing:
         files.replace_derived(folder.seen, render_watermarks({**met, **marks}), flush=False)
 
 
-def _flush(root: Path) -> None:
-    """What was written without waiting for the disk is on it after this."""
+def _sync_files(root: Path) -> None:
     for path in sorted(root.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:

@@ -1,4 +1,6 @@
-"""Publishing to JetStream: in order within a subject, many subjects at once, each message until the server has it."""
+"""Publishing to JetStream: in order within a subject, many subjects at once; each message is repeated until the server
+has it.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -21,44 +23,43 @@ from nats.aio.msg import Msg
 
 from clock import cancelled
 from services.telemetry import number_of
-from transport.streams import BEING_STORED, FULL
+from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 256
-"""Subjects with a message under way. From 64 on a server on the same machine takes no more a second."""
+"""Messages without an answer, one per subject. From 64 on, a server on the same machine gets no faster."""
 MOST_WAITING = 20_000
-MOST_BYTES = 64 * 1024 * 1024
+MOST_WAITING_BYTES = 64 * 1024 * 1024
 ANSWER_SECONDS = 2.0  # without an answer for so long a message is sent once more
-LOOK_SECONDS = 0.25
+CHECK_SECONDS = 0.25
 COMPLAIN_SECONDS = 60.0
 
-_PAUSES = {BEING_STORED: 0.05, FULL: 1.0}
+_PAUSES = {DUPLICATE_BEING_STORED: 0.05, STREAM_FULL: 1.0}
 _PAUSE_SECONDS = 0.5  # after any other error that may pass
-_OURS = range(400, 500)  # codes of errors that the same message would meet again
+_PERMANENT_CODES = range(400, 500)  # codes of errors that a repeated message would cause again
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """One message on its way. `settled` is called once the server has it, or refuses it for good.
-
-    `headers` hold a `Nats-Msg-Id`: it may be sent more than once.
+    """A message to publish. `on_settled` is called once the server has it, or refuses it for good. `headers` contain a
+    `Nats-Msg-Id`, since it may be sent more than once.
     """
 
     subject: str
     data: bytes
     headers: Mapping[str, str]
-    settled: Callable[[], object] | None = None
+    on_settled: Callable[[], object] | None = None
 
     @property
     def size(self) -> int:
-        """In bytes, as the server counts it: with its headers, which are ASCII."""
+        """In bytes, with its headers (which are ASCII), as the server counts it."""
         return len(self.data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{k}: {v}\r\n") for k, v in self.headers.items())
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A letter that waits for its answer. `at`: when it was sent last, on the clock of the loop."""
+    """A message that waits for its answer. `at`: when it was sent last, on the clock of the loop."""
 
     outgoing: OutgoingMessage
     at: float
@@ -69,27 +70,29 @@ class OrderedPublisher:
     when the server has confirmed the previous one. Made by `ordered_publisher`.
 
     Attributes:
-        stored: how many the server has taken; `repeats`: how many of them it had already; `refused`: not one of those.
+        stored: how many messages the server has taken.
+        repeats: how many of the stored ones it had already.
+        refused: how many messages it refused for good.
     """
 
     def __init__(self, client: Client, *, at_once: int, most: int, most_bytes: int, answer_seconds: float) -> None:
         self._client = client
         self._at_once, self._most, self._most_bytes = at_once, most, most_bytes
         self._answer_seconds = answer_seconds
-        self._queues: dict[str, deque[OutgoingMessage]] = {}  # by subject; the first is under way, ready or put off
-        self._ready: deque[str] = deque()  # subjects whose first letter may go
+        self._queues: dict[str, deque[OutgoingMessage]] = {}  # by subject; the first is sent, ready or delayed
+        self._ready: deque[str] = deque()  # subjects whose first message may be sent
         self._sent: dict[int, _Sent] = {}  # by the number in the answer's subject
-        self._put_off: dict[str, asyncio.TimerHandle] = {}
+        self._delayed: dict[str, asyncio.TimerHandle] = {}
         self._numbers = itertools.count()
         self._inbox = client.new_inbox()
-        self._wake, self._less = asyncio.Event(), asyncio.Event()
+        self._wake, self._has_less = asyncio.Event(), asyncio.Event()
         self._failure: BaseException | None = None
         self._complained: dict[str, float] = {}
         self.waiting = self.waiting_bytes = 0
         self.stored = self.repeats = self.refused = 0
 
     async def put(self, outgoing: OutgoingMessage) -> None:
-        """Take a letter; returns at once, unless too many wait already.
+        """Queue a message; waits only if too many are queued already.
 
         Raises:
             nats.errors.Error: the connection was closed for good.
@@ -97,43 +100,43 @@ class OrderedPublisher:
         while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
             many = number_of(self.waiting, "message")
             self._complain("behind", f"NATS is behind: {many} wait, and no more are taken from Discord until it is not")
-            await self._changed()
+            await self._wait_for_change()
         self._check()
         self.waiting += 1
         self.waiting_bytes += len(outgoing.data)
-        lane = self._queues.get(outgoing.subject)
-        if lane is None:
+        queue = self._queues.get(outgoing.subject)
+        if queue is None:
             self._queues[outgoing.subject] = deque((outgoing,))
             self._ready.append(outgoing.subject)
             self._wake.set()
         else:
-            lane.append(outgoing)
+            queue.append(outgoing)
 
     async def drain(self) -> None:
-        """Wait until the server has everything. It waits for as long as the server is away: the caller sets a limit.
+        """Wait until the server has all messages, however long it is away: the caller sets a limit.
 
         Raises:
             nats.errors.Error: the connection was closed for good.
         """
         while self.waiting:
-            await self._changed()
+            await self._wait_for_change()
 
     async def drain_subject(self, subject: str) -> None:
-        """Wait until the server has everything of one subject. Raises as `drain`."""
+        """Wait until the server has all messages of one subject. Raises as `drain`."""
         while subject in self._queues:
-            await self._changed()
+            await self._wait_for_change()
 
-    async def _changed(self) -> None:
+    async def _wait_for_change(self) -> None:
         self._check()
-        self._less.clear()
-        await self._less.wait()
+        self._has_less.clear()
+        await self._has_less.wait()
         self._check()
 
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    async def _sending(self) -> None:
+    async def _keep_sending(self) -> None:
         while True:
             while self._ready and len(self._sent) < self._at_once and self._client.is_connected:
                 outgoing = self._queues[self._ready.popleft()][0]
@@ -143,11 +146,11 @@ class OrderedPublisher:
             self._wake.clear()
             await self._wake.wait()
 
-    async def _repeating(self) -> None:
-        """An answer that is lost with a connection never comes: what waits too long goes again."""
+    async def _keep_repeating(self) -> None:
+        """Send messages again whose answer is overdue, or was lost with the connection."""
         connection = self._client.stats["reconnects"]
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             if not self._client.is_connected:
                 self._check_connection()
                 continue
@@ -180,13 +183,13 @@ class OrderedPublisher:
         except (nats.errors.Error, OSError) as error:
             log.debug("not sent, and tried again: %s", error)
 
-    async def _answered(self, message: Msg) -> None:
+    async def _on_answer(self, message: Msg) -> None:
         sent = self._sent.pop(int(message.subject.rpartition(".")[2]), None)
         if sent is None:
-            return  # the second answer to a letter that was sent twice
+            return  # the second answer to a message that was sent twice
         outgoing = sent.outgoing
         if not message.data:  # "no responders": the stream is not there, or its server is not ready
-            self._again(outgoing, _PAUSE_SECONDS, f"no stream takes {outgoing.subject.partition('.')[0]}.*")
+            self._send_later(outgoing, _PAUSE_SECONDS, f"no stream takes {outgoing.subject.partition('.')[0]}.*")
             return
         answer = cast("dict[str, Any]", json.loads(message.data))
         error = answer.get("error")
@@ -194,23 +197,23 @@ class OrderedPublisher:
             self.stored += 1
             self.repeats += bool(answer.get("duplicate"))
             self._settle(outgoing)
-        elif error.get("err_code") in _PAUSES or error.get("code") not in _OURS:
+        elif error.get("err_code") in _PAUSES or error.get("code") not in _PERMANENT_CODES:
             number = error.get("err_code")
-            what = None if number == BEING_STORED else f"{error.get('description')} (error {number})"
-            self._again(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
+            what = None if number == DUPLICATE_BEING_STORED else f"{error.get('description')} (error {number})"
+            self._send_later(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
         else:
             self._refuse(outgoing, f"{error.get('description')} (error {error.get('err_code')})")
 
-    def _again(self, outgoing: OutgoingMessage, seconds: float, why: str | None) -> None:
+    def _send_later(self, outgoing: OutgoingMessage, seconds: float, why: str | None) -> None:
         if why is not None:
             stream = outgoing.subject.partition(".")[0]
             self._complain(stream, f"NATS does not take {stream}: {why}; trying until it does")
         loop = asyncio.get_running_loop()
-        self._put_off[outgoing.subject] = loop.call_later(seconds, self._resume, outgoing.subject)
+        self._delayed[outgoing.subject] = loop.call_later(seconds, self._resume, outgoing.subject)
         self._wake.set()
 
     def _resume(self, subject: str) -> None:
-        del self._put_off[subject]
+        del self._delayed[subject]
         self._ready.append(subject)
         self._wake.set()
 
@@ -220,21 +223,21 @@ class OrderedPublisher:
         self._settle(outgoing)
 
     def _settle(self, outgoing: OutgoingMessage) -> None:
-        lane = self._queues[outgoing.subject]
-        lane.popleft()
+        queue = self._queues[outgoing.subject]
+        queue.popleft()
         self.waiting -= 1
         self.waiting_bytes -= len(outgoing.data)
-        if lane:
+        if queue:
             self._ready.append(outgoing.subject)
         else:
             del self._queues[outgoing.subject]
         self._wake.set()
-        self._less.set()
-        if outgoing.settled is not None:
-            outgoing.settled()
+        self._has_less.set()
+        if outgoing.on_settled is not None:
+            outgoing.on_settled()
 
     def _complain(self, about: str, line: str) -> None:
-        """One line a minute."""
+        """Log at most one line a minute `about` something."""
         at = asyncio.get_running_loop().time()
         if at - self._complained.get(about, float("-inf")) >= COMPLAIN_SECONDS:
             self._complained[about] = at
@@ -242,23 +245,23 @@ class OrderedPublisher:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
-        tasks = [asyncio.create_task(self._sending()), asyncio.create_task(self._repeating())]
+        subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._on_answer)
+        tasks = [asyncio.create_task(self._keep_sending()), asyncio.create_task(self._keep_repeating())]
         for task in tasks:
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_task_ended)
         try:
             yield
         finally:
-            for each in self._put_off.values():
+            for each in self._delayed.values():
                 each.cancel()
             await cancelled(*tasks)
             if self._client.is_connected:
                 await subscription.unsubscribe()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_ended(self, task: asyncio.Task[None]) -> None:
         if self._failure is None:
             self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
-        self._less.set()
+        self._has_less.set()
 
 
 @asynccontextmanager
@@ -267,10 +270,12 @@ async def ordered_publisher(
     *,
     at_once: int = AT_ONCE,
     most: int = MOST_WAITING,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MOST_WAITING_BYTES,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> AsyncGenerator[OrderedPublisher]:
-    """What was put and not drained by the end of the block is given up."""
-    made = OrderedPublisher(client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds)
-    async with made.running():
-        yield made
+    """Messages that are not drained on leaving are dropped."""
+    publisher = OrderedPublisher(
+        client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds
+    )
+    async with publisher.running():
+        yield publisher

@@ -1,4 +1,4 @@
-"""One partition in the hands of one worker: messages in, results recorded in the log, then messages acknowledged."""
+"""One partition that a worker owns: messages in, results recorded in the log, then messages acknowledged."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from nats.js.errors import NotFoundError
 from clock import cancelled, now
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
-from transport.connection import AWAY, FileConnection, streams_of
+from transport.connection import AWAY_ERRORS, FileConnection, streams_of
 from transport.dispatches import ReceivedDispatch, parse_message
 from transport.errors import Fenced
 from transport.fenced_log import Backlog, Epoch, FencedLog
 from transport.lease import Lease
-from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope
+from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope_of
 
 ACK = b"+ACK"
 CHECK_SECONDS = 2.0
-AGAIN_SECONDS = 0.02
+CONFIRM_AGAIN_SECONDS = 0.02
 
 log = logging.getLogger(__name__)
 
 
 class AckSender:
-    """Sends the acknowledgements of one consumer. `unacknowledged` asks the server how many it waits for; `held`: the
-    number of deliveries not to be acknowledged yet.
+    """Sends the acknowledgements of one consumer. `unacknowledged` asks the server how many it waits for; `held`
+    returns the number of deliveries not to be acknowledged yet.
 
-    An acknowledgement that is lost while the server restarts or changes its leader would bring its message back after
-    ten minutes. Awaiting the confirmation of each costs more than all other work on a message. So they are sent, and
-    the server is asked now and then how many it still waits for. What is missing is sent again, which does no harm.
+    If an acknowledgement is lost while the server restarts or changes its leader, its message is delivered again after
+    ten minutes. Awaiting the confirmation of each costs more than all other work on a message. So they are sent without
+    waiting; the server is asked now and then how many it still waits for, and if too many, all are sent again.
     """
 
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
@@ -52,20 +52,20 @@ class AckSender:
             await self._client.publish(reply, ACK)
 
     async def check(self) -> None:
-        """Confirm now and then, until cancelled, that the server has them."""
+        """Run `confirm` now and then, until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             if self._unconfirmed:
                 await self.confirm()
 
     async def wait_confirmed(self, seconds: float) -> None:
-        """Wait until the server has all of them, for at most so many seconds."""
+        """Wait until the server has all of them, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     if await self.confirm():
                         return
-                    await asyncio.sleep(AGAIN_SECONDS)
+                    await asyncio.sleep(CONFIRM_AGAIN_SECONDS)
         except TimeoutError:
             log.warning("nats: some messages will come again, and be known as done")
 
@@ -80,7 +80,7 @@ class AckSender:
                 if not arrived:
                     for reply in list(self._unconfirmed)[:sent]:
                         await self._client.publish(reply, ACK)
-            except AWAY:
+            except AWAY_ERRORS:
                 return False
             if arrived:
                 for _ in range(sent):
@@ -89,8 +89,9 @@ class AckSender:
 
 
 GROUP_SECONDS = 0.01
-"""How long results wait for others, to be recorded together."""
-REMEMBERED = 100_000
+"""How long a result waits for others, to be recorded together."""
+MOST_REMEMBERED = 100_000
+"""Ids of messages that are known as done."""
 
 
 class MessageResult(NamedTuple):
@@ -102,65 +103,63 @@ class MessageResult(NamedTuple):
 
 
 class ResultRecorder:
-    """Knows which messages of a partition have no result yet and which are done. A message is acknowledged only after
+    """Tracks which messages of a partition have no result yet and which are done. A message is acknowledged only after
     its result is in the log.
 
     Attributes:
-        acks: to be set before the first message is held.
+        acks: set it before the first message arrives.
     """
 
     acks: AckSender
 
-    def __init__(self, file_connection: FileConnection, fenced: FencedLog, process: str) -> None:
-        self._file_connection, self._log, self._process = file_connection, fenced, process
-        self._held: dict[int, list[str]] = {}  # messages without a result, and all replies that wait with them
-        self._done: dict[int, None] = {}
+    def __init__(self, file_connection: FileConnection, fenced_log: FencedLog, process: str) -> None:
+        self._file_connection, self._log, self._process = file_connection, fenced_log, process
+        self._replies: dict[int, list[str]] = {}  # by message without a result: the replies to send when it has one
+        self._done_ids: dict[int, None] = {}
         self._to_record: list[MessageResult] = []
         self._to_acknowledge: list[str] = []
-        self._more = asyncio.Event()
-        self._writing = asyncio.Lock()
+        self._has_more = asyncio.Event()
+        self._record_lock = asyncio.Lock()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._replies)
 
-    def waiting(self) -> int:
-        """How many deliveries are rightly not acknowledged yet."""
-        return len(self._to_acknowledge) + sum(map(len, self._held.values()))
+    def count_unacknowledged(self) -> int:
+        """How many deliveries are not to be acknowledged yet."""
+        return len(self._to_acknowledge) + sum(map(len, self._replies.values()))
 
     def hold(self, message_id: int, reply: str) -> bool:
-        """Return True if the message is new. A redelivered one waits for the pending result; a finished one is
-        acknowledged. `reply`: the subject to acknowledge on.
+        """Return True if the message is new. A redelivered one waits for the pending result; if there is a result, it
+        is acknowledged. `reply`: the subject to acknowledge on.
         """
-        if message_id in self._held:
-            self._held[message_id].append(reply)
+        if message_id in self._replies:
+            self._replies[message_id].append(reply)
             return False
-        if message_id in self._done:
+        if message_id in self._done_ids:
             self.acknowledge(reply)
             return False
-        self._held[message_id] = [reply]
+        self._replies[message_id] = [reply]
         return True
 
     def acknowledge_with(self, message_ids: tuple[int, ...], reply: str) -> None:
         """Acknowledge an edit or a deletion together with the message that it changes: until then both would be
         delivered again.
         """
-        held = next((self._held[each] for each in message_ids if each in self._held), None)
-        if held is None:
+        replies = next((self._replies[each] for each in message_ids if each in self._replies), None)
+        if replies is None:
             self.acknowledge(reply)
         else:
-            held.append(reply)
+            replies.append(reply)
 
     def is_done(self, message_id: int) -> bool:
-        return message_id in self._done
+        return message_id in self._done_ids
 
     def record_result(self, result: Result) -> None:
-        """Take a result of the graph: the messages it is about are done, and will be recorded and acknowledged.
-        Cancelled by shutdown: ignored, the next owner answers.
-        """
+        """Take a result of the graph: its messages are done, and will be recorded and acknowledged."""
         match result:
             case Outcome():
                 if result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN:
-                    return  # it is left for the next owner
+                    return  # the next owner answers
                 self.finish(MessageResult(result.part.place.id, list(result.part.message_ids), result.result))
             case Ignored():
                 self.finish(MessageResult(result.channel_id, list(result.message_ids), "ignored"))
@@ -168,39 +167,39 @@ class ResultRecorder:
                 self.finish(MessageResult(result.channel_id, [result.message_id], "removed"))
 
     def finish(self, result: MessageResult) -> None:
-        """Have a result recorded, for those of its messages that have none yet."""
-        new = [message_id for message_id in result.message_ids if message_id not in self._done]
+        """Have a result recorded for those of its messages that have none yet."""
+        new = [message_id for message_id in result.message_ids if message_id not in self._done_ids]
         if not new:
             return
         for message_id in new:
-            self._done[message_id] = None
-            self._to_acknowledge += self._held.pop(message_id, ())
-        while len(self._done) > REMEMBERED:
-            del self._done[next(iter(self._done))]
+            self._done_ids[message_id] = None
+            self._to_acknowledge += self._replies.pop(message_id, ())
+        while len(self._done_ids) > MOST_REMEMBERED:
+            del self._done_ids[next(iter(self._done_ids))]
         self._to_record.append(result._replace(message_ids=new))
-        self._more.set()
+        self._has_more.set()
 
     def acknowledge(self, reply: str) -> None:
-        """Acknowledge soon, together with others. Nothing is recorded."""
+        """Acknowledge soon, together with others, without a record."""
         self._to_acknowledge.append(reply)
-        self._more.set()
+        self._has_more.set()
 
     async def keep_recording(self) -> None:
         """Record results until cancelled or until another process takes the partition."""
-        while not self._log.lost:
-            await self._more.wait()
+        while not self._log.is_lost:
+            await self._has_more.wait()
             await asyncio.sleep(GROUP_SECONDS)
             try:
                 await self.record()
             except Fenced:
-                return  # `FencedLog.on_lost` has told
+                return  # `FencedLog.on_lost` was called
             except OSError as error:
                 log.error("%s: results wait to be recorded: %s", self._log.scope, error)  # noqa: TRY400 (a line for the operator)
 
     async def record(self) -> None:
-        """Record what has ended; then acknowledge it. Raises Fenced, OSError."""
-        async with self._writing:
-            self._more.clear()
+        """Record the results so far; then acknowledge their messages. Raises Fenced, OSError."""
+        async with self._record_lock:
+            self._has_more.clear()
             results, replies = self._to_record, self._to_acknowledge
             self._to_record, self._to_acknowledge = [], []
             if results:
@@ -209,24 +208,24 @@ class ResultRecorder:
                     await self._file_connection.do(self._log.append("done", entry, {TTL: f"{DAY_SECONDS}s"}))
                 except OSError:
                     self._to_record, self._to_acknowledge = results + self._to_record, replies + self._to_acknowledge
-                    self._more.set()
+                    self._has_more.set()
                     raise
             if replies:
                 await self.acks.send(replies)
 
     async def read_done(self, since: float) -> None:
-        """Learn what earlier owners have recorded. On the loop of the log's connection."""
+        """Read the results that earlier owners have recorded. On the loop of the log's connection."""
         async for entry in self._log.entries(since, "done"):
             for _, message_ids, _ in cast("list[tuple[int, list[int], str]]", json.loads(entry.data)["ended"]):
-                self._done.update(dict.fromkeys(message_ids))
+                self._done_ids.update(dict.fromkeys(message_ids))
 
 
 MOST_OPEN = 20_000
-"""Messages of one partition that may be open at a time: windows hold them for as long as people write."""
-AT_ONCE = 50
-"""Messages handled in a row before everything else has its turn."""
-SUSPICIOUS = 2
-"""So many owners in a row were lost over the same messages: the next one tries each of them alone."""
+"""Messages of one partition without an acknowledgement: quiet windows hold them for as long as people write."""
+YIELD_EVERY = 50
+"""Messages handled in a row before other tasks run."""
+SUSPICIOUS_CRASHES = 2
+"""After so many owners in a row were lost over the same messages, the next one tries each of them alone."""
 
 
 class PartitionGraph(Protocol):
@@ -235,8 +234,8 @@ class PartitionGraph(Protocol):
     def feed(self, dispatch: Dispatch) -> None: ...
 
     async def drain(self, seconds: float | None = None) -> None:
-        """Bring everything to its end: no more is fed. What takes longer is left for the next owner; None: as long as
-        the configuration says.
+        """Finish all work; nothing more is fed. After `seconds` (None: as configured) the rest is left for the next
+        owner.
         """
         ...
 
@@ -245,9 +244,9 @@ class PartitionGraph(Protocol):
         ...
 
 
-Open = Callable[[int, FencedLog, Callable[[Result], None]], Awaitable[PartitionGraph]]
-"""Begins the work on a partition, which is told by its number and its log; results go to the function."""
-Interact = Callable[[Mapping[str, Any]], None]
+OpenGraph = Callable[[int, FencedLog, Callable[[Result], None]], Awaitable[PartitionGraph]]
+"""Opens the graph of a partition, given its number, its log and a function that takes results."""
+OnInteraction = Callable[[Mapping[str, Any]], None]
 
 
 class Partition:
@@ -256,17 +255,17 @@ class Partition:
         MESSAGES ─► deliver ─► the graph ─► results ─► log.<partition>.done ─► acknowledged
                       │ unacknowledged until then      fenced
 
-    Before a message is acknowledged its result is in the log, and nothing is recorded of a partition that another
-    process has taken over.
+    A message is acknowledged after its result is in the log. Once another process has taken the partition over, the log
+    refuses results.
 
     Its states, in order:
 
-    - taken (`take`): it has its lease and its log, and learns what earlier owners have done;
+    - taken (`take`): it has its lease and its log, and reads which messages earlier owners have done;
     - suspecting, only if owners in a row crashed over the same messages: these are tried one by one, each in a graph of
       its own;
     - open: one graph gets every message;
     - closing (`release`): the graph is drained or cut, and the lease is given back;
-    - lost (`lose`), at any time: another process has it, and nothing more is taken up or recorded.
+    - lost (`lose`), at any time: another process owns it, and messages and results are dropped here.
     """
 
     def __init__(
@@ -276,28 +275,29 @@ class Partition:
         layout: Layout,
         number: int,
         process: str,
-        open_work: Open,
-        interact: Interact = lambda _payload: None,
+        open_graph: OpenGraph,
+        on_interaction: OnInteraction = lambda _payload: None,
         *,
         trial_lock: asyncio.Lock,
     ) -> None:
-        """`trial_lock`: that of the process, held while one message of any partition is tried alone."""
+        """`trial_lock`: one per process, held while one message of any partition is tried alone."""
         self.number, self.process = number, process
-        self._client, self._file_connection, self._open, self._interact = client, file_connection, open_work, interact
-        subject = f"messages.{number}.>"
-        self._lease = Lease(client, MESSAGES, subject, process, seconds=layout.lease_seconds, most_open=MOST_OPEN)
-        self._log = FencedLog(file_connection.streams, scope(number))
+        self._client, self._file_connection = client, file_connection
+        self._open_graph, self._on_interaction = open_graph, on_interaction
+        subject, seconds = f"messages.{number}.>", layout.lease_seconds
+        self._lease = Lease(client, MESSAGES, subject, process, seconds=seconds, most_unacked=MOST_OPEN)
+        self._log = FencedLog(file_connection.streams, scope_of(number))
         self._epoch = Epoch(process, 0.0)
-        self._work: PartitionGraph | None = None
+        self._graph: PartitionGraph | None = None
         self._results = ResultRecorder(file_connection, self._log, process)
-        self._results.acks = AckSender(client, self._lease.unacknowledged, self._outstanding)
+        self._results.acks = AckSender(client, self._lease.count_unacknowledged, self._count_outstanding)
         self._ready = asyncio.Event()
         self._trial_lock = trial_lock
-        self._graph_lock = asyncio.Lock()  # held while `_work` is replaced or ended
-        self._closing = self._lost = False
+        self._graph_lock = asyncio.Lock()  # held while `_graph` is replaced or ended
+        self._is_closing = self._is_lost = False
         self._tasks: list[asyncio.Task[None]] = []
-        self._delivered = self._left_out = 0
-        self._suspecting = False
+        self._delivered = self._unhandled = 0
+        self._is_suspecting = False
 
     @property
     def consumer(self) -> str | None:
@@ -315,23 +315,23 @@ class Partition:
         try:
             loop = asyncio.get_running_loop()
             self._log.on_lost = lambda: loop.call_soon_threadsafe(self.lose)
-            oldest = await self._oldest()
+            oldest = await self._oldest_unacknowledged()
             # An owner that was lost stopped receiving at least `gone_seconds` before this lease began.
             lost = self._lease.since - self._lease.gone_seconds
-            waiting = None if oldest is None else Backlog(oldest, lost)
+            backlog = None if oldest is None else Backlog(oldest, lost)
             # From here on an earlier owner can record nothing.
-            self._epoch = await self._file_connection.do(self._log.open(self.process, now(), waiting))
+            self._epoch = await self._file_connection.do(self._log.open(self.process, now(), backlog))
             if oldest is not None:
                 await self._file_connection.do(self._results.read_done(oldest))
-            self._suspecting = self._epoch.crashes >= SUSPICIOUS
-            if self._suspecting:
+            self._is_suspecting = self._epoch.crashes >= SUSPICIOUS_CRASHES
+            if self._is_suspecting:
                 log.error(
                     "partition %d has ended its worker %d times: what waited then is tried message by message",
                     self.number,
                     self._epoch.crashes,
                 )
             else:
-                self._work = await self._open(self.number, self._log, self._results.record_result)
+                self._graph = await self._open_graph(self.number, self._log, self._results.record_result)
         except BaseException:
             await self._lease.release()
             raise
@@ -344,18 +344,18 @@ class Partition:
 
     def feed(self, dispatch: Dispatch) -> None:
         """Pass a dispatch that concerns all partitions to the graph."""
-        if self._work is not None and not self._closing:
-            self._work.feed(dispatch)
+        if self._graph is not None and not self._is_closing:
+            self._graph.feed(dispatch)
 
     def lose(self) -> None:
-        if not self._lost:
-            self._lost = self._closing = True
-            self._log.lost = True
+        if not self._is_lost:
+            self._is_lost = self._is_closing = True
+            self._log.is_lost = True
             log.warning("partition %d belongs to another process now", self.number)
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
         """`OwnedPartition.release`."""
-        self._closing = True
+        self._is_closing = True
         try:
             await self._release(drain=drain, seconds=seconds)
         except Exception:
@@ -366,110 +366,108 @@ class Partition:
             log.info("partition %d is given back", self.number)
 
     async def _release(self, *, drain: bool, seconds: float | None) -> None:
-        if not drain or self._lost:
-            if self._work is not None:
-                await self._work.cut()
+        if not drain or self._is_lost:
+            if self._graph is not None:
+                await self._graph.cut()
             return
         async with self._graph_lock:
-            if self._work is not None:
-                await self._work.drain(seconds)
+            if self._graph is not None:
+                await self._graph.drain(seconds)
         log.debug("partition %d is at rest", self.number)
         await self._results.record()
         await self._results.acks.wait_confirmed(self._lease.seconds)
         await self._file_connection.do(self._log.hand_back(now()))
 
-    def _outstanding(self) -> int:
-        """How many that were delivered are rightly not acknowledged."""
-        return self._left_out + self._lease.unread + self._results.waiting()
+    def _count_outstanding(self) -> int:
+        """How many delivered messages are not to be acknowledged yet."""
+        return self._unhandled + self._lease.unread + self._results.count_unacknowledged()
 
     # Messages in
 
     async def _deliver(self, message: Msg) -> None:
         await self._ready.wait()
-        if self._closing:
-            self._left_out += 1
+        if self._is_closing:
+            self._unhandled += 1
             return
-        got = parse_message(message)
-        if got is None:
+        received = parse_message(message)
+        if received is None:
             await self._results.acks.send([message.reply])
             return
-        if self._suspecting:
-            await self._suspect(message, got)
+        if self._is_suspecting:
+            await self._handle_suspect(message, received)
         else:
-            self._hand_to_graph(message, got)
+            self._hand_to_graph(message, received)
         self._delivered += 1
-        if self._delivered % AT_ONCE == 0:
+        if self._delivered % YIELD_EVERY == 0:
             await asyncio.sleep(0)
 
-    def _hand_to_graph(self, message: Msg, got: ReceivedDispatch) -> None:
-        work = self._work
-        if work is None:
+    def _hand_to_graph(self, message: Msg, received: ReceivedDispatch) -> None:
+        graph = self._graph
+        if graph is None:
             return
-        if got.interaction is not None:
+        if received.interaction is not None:
             self._results.acknowledge(message.reply)
-            self._interact(got.interaction)
+            self._on_interaction(received.interaction)
             return
-        if got.dispatch.t != "MESSAGE_CREATE" or not got.message_ids:
-            self._results.acknowledge_with(got.message_ids, message.reply)
-        elif not self._results.hold(got.message_ids[0], message.reply):
+        if received.dispatch.t != "MESSAGE_CREATE" or not received.message_ids:
+            self._results.acknowledge_with(received.message_ids, message.reply)
+        elif not self._results.hold(received.message_ids[0], message.reply):
             return
-        if got.place is not None:
-            work.feed(got.place)
-        work.feed(got.dispatch)
+        if received.place is not None:
+            graph.feed(received.place)
+        graph.feed(received.dispatch)
 
-    async def _suspect(self, message: Msg, got: ReceivedDispatch) -> None:
-        """Process a message alone if a crashed worker may have had it. The first message that none of them had ends
-        this mode; so does the last one that waits.
+    async def _handle_suspect(self, message: Msg, received: ReceivedDispatch) -> None:
+        """Process a message alone if a crashed owner may have had it. The first message that none of them had ends this
+        mode; so does the last message that waits.
         """
         metadata = message.metadata
         may_have_crashed_owner = metadata.timestamp.timestamp() < self._epoch.seen
         if may_have_crashed_owner:
-            # One in the whole process: with several under way nobody could tell which has ended it.
+            # One at a time in the whole process: of several, nobody could tell which has crashed it.
             async with self._trial_lock, self._graph_lock:
-                await self._try_alone(message, got)
+                await self._try_alone(message, received)
         if may_have_crashed_owner and metadata.num_pending:
             return
         async with self._graph_lock:
-            if self._closing:
-                self._left_out += not may_have_crashed_owner
+            if self._is_closing:
+                self._unhandled += not may_have_crashed_owner
                 return
-            await self._file_connection.do(self._log.note(Epoch(self.process, now())))
-            self._work = await self._open(self.number, self._log, self._results.record_result)
-            self._suspecting = False
+            await self._file_connection.do(self._log.replace_epoch(Epoch(self.process, now())))
+            self._graph = await self._open_graph(self.number, self._log, self._results.record_result)
+            self._is_suspecting = False
         if not may_have_crashed_owner:
-            self._hand_to_graph(message, got)
+            self._hand_to_graph(message, received)
 
-    async def _try_alone(self, message: Msg, got: ReceivedDispatch) -> None:
-        """Process one message in a graph of its own, so that a crash is known to be its fault."""
-        if self._closing:
-            self._left_out += 1
+    async def _try_alone(self, message: Msg, received: ReceivedDispatch) -> None:
+        """Process one message in a graph of its own, so that a crash is known to come from it."""
+        if self._is_closing:
+            self._unhandled += 1
             return
-        message_id = next(iter(got.message_ids), 0)
-        new = got.dispatch.t == "MESSAGE_CREATE" and not self._results.is_done(message_id)
+        message_id = next(iter(received.message_ids), 0)
+        new = received.dispatch.t == "MESSAGE_CREATE" and not self._results.is_done(message_id)
         if new and message_id == self._epoch.trying:
             log.error("message %d has ended its worker again and again: it is given up", message_id)
             self._results.hold(message_id, message.reply)
-            channel_id = int(str(got.dispatch.d.get("channel_id", 0)))
+            channel_id = int(str(received.dispatch.d.get("channel_id", 0)))
             self._results.finish(MessageResult(channel_id, [message_id], OutcomeKind.FAILED))
             await self._results.record()
-            await self._file_connection.do(self._log.note(replace(self._epoch, trying=0)))
+            await self._file_connection.do(self._log.replace_epoch(replace(self._epoch, trying=0)))
         elif new:
-            await self._file_connection.do(self._log.note(replace(self._epoch, trying=message_id)))
-            work = self._work = await self._open(self.number, self._log, self._results.record_result)
-            self._hand_to_graph(message, got)
-            await work.drain()
-            self._work = None
+            await self._file_connection.do(self._log.replace_epoch(replace(self._epoch, trying=message_id)))
+            graph = self._graph = await self._open_graph(self.number, self._log, self._results.record_result)
+            self._hand_to_graph(message, received)
+            await graph.drain()
+            self._graph = None
             await self._results.record()
-            await self._file_connection.do(self._log.note(replace(self._epoch, trying=0)))
+            await self._file_connection.do(self._log.replace_epoch(replace(self._epoch, trying=0)))
         else:
             self._results.acknowledge(message.reply)
-            if got.interaction is not None:
-                self._interact(got.interaction)
+            if received.interaction is not None:
+                self._on_interaction(received.interaction)
 
-    # What was before
-
-    async def _oldest(self) -> float | None:
-        """When the oldest message was published that is not acknowledged, in seconds since 1970."""
+    async def _oldest_unacknowledged(self) -> float | None:
+        """When the oldest unacknowledged message was published, in seconds since 1970; None: there is none."""
         try:
             found = await streams_of(self._client).get_msg(MESSAGES, 1, f"messages.{self.number}.>", next=True)
         except NotFoundError:

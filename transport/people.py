@@ -3,9 +3,9 @@ share.
 
 Its keys, beside those of `SharedFlags`:
 
-    opt-outs.42     who opted out; empty, for a minute, once that is over
+    opt-outs.42     this person has opted out; a marker for a minute after they opted in again
     forget.42       a request to be forgotten, until each scope has carried it out
-    feedback-key    the key for the pseudonyms of those who vote, the same in all partitions
+    feedback-key    the key for the pseudonyms of voters, the same in all partitions
 """
 
 # pyright: reportUnknownMemberType=false
@@ -36,15 +36,15 @@ from transport.streams import DAY_SECONDS, PEOPLE
 # Requests to be forgotten
 
 FORGET = "forget"
-SETTLED_SECONDS = 60
+COMPLETED_SECONDS = 60
 """How long a completed request stays in the bucket, for processes that were disconnected and hold data in memory."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetPart:
-    """What one process has done for a request: in which scopes, and what was found there."""
+class ForgetReport:
+    """What one process has done for a request. `found`: the fields of `ForgetResult`, over its `scopes`."""
 
     by: str
     scopes: tuple[str, ...]
@@ -53,18 +53,20 @@ class ForgetPart:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Attributes:
-    id: another for each request of a person.
-    at: seconds since 1970.
-    left: the scopes that are still to be dealt with.
-    parts: what was done so far.
+    """A person's request to be forgotten.
+
+    Attributes:
+        id: a new one for each request.
+        at: seconds since 1970.
+        left: the scopes that have not carried it out yet.
+        parts: the reports so far.
     """
 
     user_id: int
     id: str
     at: float
     left: tuple[str, ...]
-    parts: tuple[ForgetPart, ...] = ()
+    parts: tuple[ForgetReport, ...] = ()
 
 
 _REQUEST = TypeAdapter(ForgetRequest)
@@ -75,12 +77,12 @@ class ForgetRequests:
 
         forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"], "parts": [{"by": "host-1", …}]}
 
-    Whoever owns a scope of `left` removes what it has of the person, then takes the scope out of the list and adds what
-    it has done, if the entry has not changed since it was read. Who takes a scope over looks for requests first.
+    The owner of a scope in `left` removes the person's data there, then takes the scope out of the list and adds its
+    report, if the entry has not changed since it was read. A new owner of a scope handles requests first.
 
     Attributes:
-        by_user: those that are not carried out yet, or were a moment ago.
-        on_change: called with each that is new, or has come further.
+        by_user: requests that are open, or were completed within the last minute.
+        on_change: called with each new or changed request.
     """
 
     def __init__(self, bucket: KeyBucket) -> None:
@@ -88,14 +90,14 @@ class ForgetRequests:
         self.on_change: Callable[[ForgetRequest], object] = lambda _request: None
         self._bucket, self._changed = bucket, asyncio.Event()
 
-    def left(self, request: ForgetRequest) -> tuple[str, ...]:
-        """The scopes that are still to be dealt with; none where another request of the person has taken its place."""
-        known = self.by_user.get(request.user_id)
-        return known.left if known is not None and known.id == request.id else ()
+    def scopes_left(self, request: ForgetRequest) -> tuple[str, ...]:
+        """The scopes that have not carried it out yet; none if the person has made a newer request."""
+        current = self.by_user.get(request.user_id)
+        return current.left if current is not None and current.id == request.id else ()
 
     def receive(self, user_id: int, value: bytes) -> None:
         """Take over an entry of the bucket."""
-        request = _parsed(user_id, value)
+        request = _parse(user_id, value)
         if request is None:
             self.by_user.pop(user_id, None)
         else:
@@ -104,24 +106,22 @@ class ForgetRequests:
             self.on_change(request)
 
     async def make(self, user_id: int, scopes: Collection[str]) -> ForgetRequest:
-        """Ask that a person be forgotten in all of `scopes`, whatever an earlier request reached. Raises OSError."""
+        """Make a request for all of `scopes`, also if an earlier one is open. Raises OSError."""
         request = ForgetRequest(user_id, uuid.uuid4().hex, now(), tuple(scopes))
-        await self._bucket.put(_key(user_id), _rendered(request))
+        await self._bucket.put(_key(user_id), _render(request))
         return request
 
-    async def done(self, request: ForgetRequest, part: ForgetPart) -> None:
-        """Remove the scopes that are done from a request, and add what was done. Raises OSError: the bucket could not
-        be changed.
-        """
+    async def complete(self, request: ForgetRequest, report: ForgetReport) -> None:
+        """Add a report to a request, and remove its scopes from `left`. Raises OSError."""
         while True:
             value, revision = await self._bucket.get(_key(request.user_id))
-            there = _parsed(request.user_id, value)
-            # The person has made another request since, or the answer to the write was lost.
-            if there is None or there.id != request.id or part in there.parts:
+            current = _parse(request.user_id, value)
+            # The person has made a newer request, or the report was written and the answer lost.
+            if current is None or current.id != request.id or report in current.parts:
                 return
-            left = tuple(scope for scope in there.left if scope not in part.scopes)
-            after = _rendered(replace(there, left=left, parts=(*there.parts, part)))
-            if await self._bucket.put(_key(request.user_id), after, revision, None if left else SETTLED_SECONDS):
+            left = tuple(scope for scope in current.left if scope not in report.scopes)
+            after = _render(replace(current, left=left, parts=(*current.parts, report)))
+            if await self._bucket.put(_key(request.user_id), after, revision, None if left else COMPLETED_SECONDS):
                 return
 
     async def request_and_wait(
@@ -133,17 +133,16 @@ class ForgetRequests:
         owned: Collection[str],
         processes: Collection[str],
     ) -> ForgetRequest:
-        """Make a request for all `scopes`, and wait until those that are `owned` are dealt with and all `processes`
-        have done their part, but no longer than `seconds`. Gives what has become of it. Raises OSError: it could not
-        be made.
+        """Make a request for all `scopes`, and wait until the `owned` ones have carried it out and all `processes` have
+        reported, for at most `seconds`. Returns the request as it is then. Raises OSError: it could not be made.
         """
         request = await self.make(user_id, scopes)
 
         def is_enough() -> bool:
-            known = self.by_user.get(user_id)
-            if known is None or known.id != request.id:
+            current = self.by_user.get(user_id)
+            if current is None or current.id != request.id:
                 return not owned and not processes
-            return not set(owned) & set(known.left) and set(processes) <= {part.by for part in known.parts}
+            return not set(owned) & set(current.left) and set(processes) <= {report.by for report in current.parts}
 
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -151,19 +150,19 @@ class ForgetRequests:
                     self._changed.clear()
                     await self._changed.wait()
         value, _ = await self._bucket.get(_key(user_id))
-        there = _parsed(user_id, value)
-        return there if there is not None and there.id == request.id else replace(request, left=())
+        current = _parse(user_id, value)
+        return current if current is not None and current.id == request.id else replace(request, left=())
 
 
 def _key(user_id: int) -> str:
     return f"{FORGET}.{user_id}"
 
 
-def _rendered(request: ForgetRequest) -> bytes:
+def _render(request: ForgetRequest) -> bytes:
     return _REQUEST.dump_json(request, exclude={"user_id"})
 
 
-def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
+def _parse(user_id: int, value: bytes) -> ForgetRequest | None:
     if not value:
         return None
     try:
@@ -176,15 +175,15 @@ def _parsed(user_id: int, value: bytes) -> ForgetRequest | None:
 # Opt-outs, and the bucket
 
 OPT_OUTS, FEEDBACK_KEY = "opt-outs", "feedback-key"
-GONE_SECONDS = 60
-"""How long it is said that a key is gone. Who has not listened for longer reads everything again."""
+MARKER_SECONDS = 60
+"""How long the marker of a deleted key stays. A process that was disconnected for longer reads all keys again."""
 
 
 class SharedOptOuts:
-    """`services.conversations.OptOutRegistry`, kept in the bucket: whatever a process changes, all hear.
+    """`services.conversations.OptOutRegistry` in the bucket: all processes see each change.
 
     Attributes:
-        on_added: called with the id of each person who opts out, in any process, and of those who had before.
+        on_added: called with the id of each person who opts out, in any process, or has opted out before.
     """
 
     def __init__(self, bucket: KeyBucket) -> None:
@@ -196,14 +195,14 @@ class SharedOptOuts:
         return user_id in self._ids
 
     async def add(self, user_id: int) -> None:
-        """Opt somebody out, here at once. Raises OSError: NATS does not answer, and nobody else has heard of it."""
+        """Opt somebody out, in this process at once. Raises OSError: other processes do not know of it."""
         self.set_opted_out(user_id, out=True)
         await self._bucket.put(f"{OPT_OUTS}.{user_id}", b"true")
 
     async def discard(self, user_id: int) -> None:
         """Opt somebody in again. Raises OSError: as `add`."""
         self.set_opted_out(user_id, out=False)
-        await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", GONE_SECONDS)
+        await self._bucket.purge_with_ttl(f"{OPT_OUTS}.{user_id}", MARKER_SECONDS)
 
     def set_opted_out(self, user_id: int, *, out: bool) -> None:
         """Take over an entry of the bucket."""
@@ -215,7 +214,7 @@ class SharedOptOuts:
 
 
 class SharedPeople:
-    """The bucket, followed; made by `open_people`."""
+    """The bucket `people`, kept up to date; made by `open_people`."""
 
     def __init__(self, client: Client) -> None:
         self._bucket = KeyBucket(streams_of(client), PEOPLE)
@@ -223,7 +222,7 @@ class SharedPeople:
         self.forget_requests = ForgetRequests(self._bucket)
 
     async def feedback_key(self, proposed: bytes) -> bytes:
-        """The key of all processes; `proposed` becomes it where there is none yet. Raises OSError."""
+        """The key that all processes use; `proposed` becomes it if there is none yet. Raises OSError."""
         if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
             return proposed
         return (await self._bucket.get(FEEDBACK_KEY))[0]
@@ -239,8 +238,8 @@ class SharedPeople:
             self.forget_requests.receive(int(user), value)
 
 
-async def is_kept_there(client: Client) -> bool:
-    """Return whether the servers have the bucket: some process has run with them. Raises as the client."""
+async def has_people_bucket(client: Client) -> bool:
+    """Return whether any process has run with these servers. Raises as the client."""
     try:
         await streams_of(client).key_value(PEOPLE)
     except NotFoundError:
@@ -250,7 +249,7 @@ async def is_kept_there(client: Client) -> bool:
 
 @asynccontextmanager
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
-    """Read at the start, and kept up to date for as long as the block runs. Raises OSError: NATS does not answer."""
+    """Kept up to date until the context ends. Raises OSError: NATS does not answer."""
     people = SharedPeople(client)
     async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people
@@ -276,7 +275,7 @@ class SharedFlags:
             raise StoreUnavailable(str(error)) from error
 
     async def put(self, key: str, value: bytes | None) -> None:
-        # A mark tells those who follow; after a day nothing says any more that there was one.
+        # A marker tells followers; after a day it is deleted as well.
         await (self._bucket.purge_with_ttl(key, DAY_SECONDS) if value is None else self._bucket.put(key, value))
 
     async def aclose(self) -> None:

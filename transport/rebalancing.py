@@ -18,17 +18,17 @@ from nats.aio.msg import Msg
 from nats.js import api
 
 from clock.timeouts import Backoff
-from transport.connection import AWAY, streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.lease import evict, wait_for_any
-from transport.members import Members, gone
+from transport.members import Members, find_disconnected
 from transport.streams import MESSAGES, Layout
 
 WORKER = "worker"
-LOOK_SECONDS = 1.0
-"""Between two looks at who owns what, where nothing is heard of a change."""
-SOON_SECONDS = 0.1
-"""First pause before the next look while some partition has no owner (its former owner is still listed as alive, or
-taking it failed); doubles up to LOOK_SECONDS.
+CHECK_SECONDS = 1.0
+"""Between two checks of the owners, unless a change is announced sooner."""
+FIRST_PAUSE_SECONDS = 0.1
+"""First pause before the next check while some partition has no owner (its former owner is still listed as alive, or
+taking it failed); doubles up to CHECK_SECONDS.
 """
 HAND_OVER_SECONDS = 1.5
 """When partitions are handed to a new worker: how long answers under way may take; later ones are answered again by the
@@ -39,26 +39,24 @@ log = logging.getLogger(__name__)
 
 
 class OwnedPartition(Protocol):
-    """A partition in hand."""
-
     @property
     def consumer(self) -> str | None:
-        """That of its lease."""
+        """The consumer of its lease."""
         ...
 
     def lose(self) -> None:
-        """It belongs to another process now: nothing of it is accepted any more."""
+        """Accept nothing more of it: another process owns it now."""
         ...
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """Give it back; `drain`: after all work on it has ended, or so many seconds. Must not raise."""
+        """Give it back; `drain`: after all work on it has ended, or after `seconds`. Must not raise."""
         ...
 
 
 class Rebalancing:
     """Keeps this worker's share of the partitions: takes free ones, gives surplus ones back.
 
-    `take`: gives a partition in hand, or None where another process has it.
+    `take`: takes a partition by its number; returns None if another process owns it.
     """
 
     def __init__(
@@ -68,54 +66,54 @@ class Rebalancing:
         self._client, self._layout, self._members, self._take = client, layout, members, take
         self._changed = asyncio.Event()
         self._suspects: dict[str, float] = {}
-        self._giving: set[asyncio.Task[None]] = set()
+        self._releases: set[asyncio.Task[None]] = set()
 
-    async def keep(self) -> None:
-        """Own what is due. Ends by being cancelled; `release` gives everything back then."""
+    async def keep_share(self) -> None:
+        """Runs until cancelled; `release` gives everything back then."""
         subject = f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{MESSAGES}.>"
-        listening = await self._client.subscribe(subject, cb=self._deleted)
-        soon = Backoff(SOON_SECONDS, LOOK_SECONDS)
+        subscription = await self._client.subscribe(subject, cb=self._on_consumer_deleted)
+        backoff = Backoff(FIRST_PAUSE_SECONDS, CHECK_SECONDS)
         try:
             while True:
                 self._changed.clear()
                 complete = True
                 try:
-                    complete = await self._settle()
-                except AWAY as error:
+                    complete = await self._rebalance()
+                except AWAY_ERRORS as error:
                     log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
                 if complete:
-                    soon.reset()
-                await wait_for_any(LOOK_SECONDS if complete else soon.pause(), self._changed)
+                    backoff.reset()
+                await wait_for_any(CHECK_SECONDS if complete else backoff.pause(), self._changed)
         finally:
-            await listening.unsubscribe()
+            await subscription.unsubscribe()
 
     async def release(self) -> None:
-        """Give everything back, when all work on it has ended."""
+        """Give all partitions back, each after its work has ended."""
         owned, self.owned = list(self.owned.values()), {}
-        await asyncio.gather(*self._giving, *(each.release(drain=True) for each in owned))
+        await asyncio.gather(*self._releases, *(each.release(drain=True) for each in owned))
 
-    async def _deleted(self, advisory: Msg) -> None:
+    async def _on_consumer_deleted(self, advisory: Msg) -> None:
         name = advisory.subject.rpartition(".")[2]
         for each in self.owned.values():
             if each.consumer == name:
                 each.lose()
         self._changed.set()
 
-    async def _settle(self) -> bool:
-        """Own what is due as far as it is free; gives whether every partition has an owner."""
-        alive = await self._members.alive()
+    async def _rebalance(self) -> bool:
+        """Take and give back once; returns whether every partition has an owner."""
+        alive = await self._members.list_alive()
         me = self._members.me.name
         consumers = await streams_of(self._client).consumers_info(MESSAGES)
-        taken = {number_of(each) for each in consumers}
+        taken = {partition_number(each) for each in consumers}
         free = [number for number in range(self._layout.partitions) if number not in taken]
         workers = {name for name, member in alive.items() if WORKER in member.roles} | {me}
         owners = {(each.config.metadata or {}).get("process") for each in consumers}
-        workers -= await gone(self._client, workers - owners - {me})
+        workers -= await find_disconnected(self._client, workers - owners - {me})
         share = math.ceil(self._layout.partitions / len(workers))
         self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
-        there = {each.name for each in consumers}
+        consumer_names = {each.name for each in consumers}
         for number, each in list(self.owned.items()):
-            if each.consumer not in there:
+            if each.consumer not in consumer_names:
                 del self.owned[number]
                 each.lose()
                 await each.release(drain=False)
@@ -123,21 +121,21 @@ class Rebalancing:
         if surplus:
             log.info("partitions: %d of %d are given to other workers", len(surplus), len(self.owned))
             for number in surplus:
-                giving = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
-                self._giving.add(giving)
-                giving.add_done_callback(self._giving.discard)
-        # Each worker begins elsewhere: all of them want some of the same at the same moment.
+                release = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
+                self._releases.add(release)
+                release.add_done_callback(self._releases.discard)
+        # Workers that start together try different partitions first.
         first = len(free) * sorted(workers).index(me) // len(workers)
-        return await self._fill(share, free[first:] + free[:first])
+        return await self._take_free(share, free[first:] + free[:first])
 
-    async def _fill(self, share: int, free: Sequence[int]) -> bool:
-        """Take of what is free until the share is full; gives whether nothing was free."""
+    async def _take_free(self, share: int, free: Sequence[int]) -> bool:
+        """Take free partitions until the share is full; returns whether none was free."""
         tried = 0
         while (wanted := share - len(self.owned)) > 0 and tried < len(free):
             chosen = free[tried : tried + wanted]
             tried += len(chosen)
-            taken_now = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
-            for number, each in zip(chosen, taken_now, strict=True):
+            results = await asyncio.gather(*map(self._take, chosen), return_exceptions=True)
+            for number, each in zip(chosen, results, strict=True):
                 if isinstance(each, BaseException):
                     log.error("partition %d cannot be taken: %s; tried again", number, each or type(each).__name__)
                 elif each is not None:
@@ -147,7 +145,7 @@ class Rebalancing:
         return not free
 
 
-def number_of(consumer: api.ConsumerInfo) -> int | None:
-    """The partition that a consumer is the lease of."""
+def partition_number(consumer: api.ConsumerInfo) -> int | None:
+    """The partition whose lease a consumer is; None: it is no lease of a partition."""
     number = (consumer.config.filter_subject or "").split(".")[1:2]
     return int(number[0]) if number and number[0].isdigit() else None

@@ -15,9 +15,9 @@ from nats.errors import Error
 from nats.js.errors import APIError, ServiceUnavailableError
 
 from transport.address import Address
-from transport.connection import AWAY, ServerUnreachable, close_client, probe, streams_of
+from transport.connection import AWAY_ERRORS, ServerUnreachable, close_client, probe, streams_of
 from transport.errors import ServersUnusable
-from transport.streams import Layout, differences
+from transport.streams import Layout, find_differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ async def look(address: Address, layout: Layout, name: str) -> ProbeResult:
         return ProbeResult(tuple(looked))
     try:
         async with _connected(address, usable, name) as (client, _):
-            streams, wrong = await differences(client, layout)
+            streams, wrong = await find_differences(client, layout)
     except ServersUnusable as error:
         return ProbeResult(tuple(looked), wrong=(str(error),))
-    except AWAY as error:
+    except AWAY_ERRORS as error:
         return ProbeResult(
             tuple(looked), wrong=(f"transport: {usable} does not serve ({_named(error)}); look into its log",)
         )

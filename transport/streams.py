@@ -25,31 +25,32 @@ from transport.errors import ServersUnusable
 
 MESSAGE_ID = "Nats-Msg-Id"
 ROLLUP, TTL = "Nats-Rollup", "Nats-TTL"
-LAST, LAST_OF = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
-# Of a bucket: what became of a key, and why the server says so where nobody did it.
-OPERATION, PURGE, REASON = "KV-Operation", "PURGE", "Nats-Marker-Reason"
+EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_LAST_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
+# Headers of a bucket's entries: what was done to a key, and why the server itself did it.
+KV_OPERATION, KV_PURGE, MARKER_REASON = "KV-Operation", "PURGE", "Nats-Marker-Reason"
 
+# Error codes of the server.
 NO_MESSAGE = 10037
-"""None is kept of that subject."""
+"""The stream has no message of that subject or number."""
 NO_STREAM = 10059
-NOT_DELETED = 10057
+DELETE_FAILED = 10057
 """The message is not in its stream, or no longer."""
-NOT_UNIQUE = 10100
+CONSUMER_EXISTS = 10100
 """A work queue has a consumer for these subjects."""
-WRONG_LAST = (10071, 10164)
+WRONG_EXPECTED_LAST = (10071, 10164)
 """Somebody else has written since."""
-BEING_STORED, FULL = 10158, 10077
+DUPLICATE_BEING_STORED, STREAM_FULL = 10158, 10077
 
-
-_OFFSET, _PRIME = 0x811C9DC5, 0x01000193
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 @lru_cache(maxsize=1 << 14)
 def partition_of(channel_id: int, partitions: int) -> int:
-    """FNV-1a of 32 bits, of the id as it is written, modulo the number of partitions."""
-    hashed = _OFFSET
+    """32-bit FNV-1a of the id's decimal digits, modulo the number of partitions: the hash that the server uses."""
+    hashed = _FNV_OFFSET
     for byte in str(channel_id).encode():
-        hashed = (hashed ^ byte) * _PRIME & 0xFFFFFFFF
+        hashed = (hashed ^ byte) * _FNV_PRIME & 0xFFFFFFFF
     return hashed % partitions
 
 
@@ -58,23 +59,23 @@ MEMBERS, LOCKS, SEEN, PEOPLE, BUDGETS = "members", "locks", "seen", "people", "b
 BLOBS, EVIDENCE = "blobs", "evidence"
 
 DAY_SECONDS = 86_400
-REPEATS_SECONDS = 300
-"""How long a message that is published again is known: catch-up and a second gateway publish what another has."""
-PAUSES = (0.1, 0.3, 1.0)
-"""Between tries to make a stream: a server that has just deleted one of the name, or elects its leader, refuses it."""
-MOST_BYTES = 4 * 1024**3
-"""Of messages that wait; beyond it the server refuses, and gateways wait."""
-NANOS = 1_000_000_000
+DUPLICATE_SECONDS = 300
+"""How long the server recognises a repeated message: catch-up and a second gateway publish the same ones."""
+CREATE_PAUSES = (0.1, 0.3, 1.0)
+"""Seconds between tries to create a stream: after a deletion, or while it elects a leader, the server refuses."""
+QUEUE_BYTES = 4 * 1024**3
+"""Size limit of a work queue; beyond it the server refuses messages, and gateways wait."""
+NANOS = 1_000_000_000  # in a second
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The part of the configuration that streams and buckets are created with.
+    """The settings that streams and buckets are created with.
 
     Attributes:
         partitions: fixed once the stream of messages exists.
-        lease_seconds: after so long a silence others take over.
-        replicas: servers that keep each message.
+        lease_seconds: after so long without a sign of life, others take over.
+        replicas: how many servers keep each message.
     """
 
     partitions: int = 32
@@ -82,43 +83,48 @@ class Layout:
     replicas: int = 1
 
     def scopes(self) -> list[str]:
-        """Whose files are kept in the log: of each partition, and of the single writers."""
-        return [*(scope(number) for number in range(self.partitions)), TEAM, KNOWLEDGE]
+        """The scopes of the log: each partition, `team` and `knowledge`."""
+        return [*(scope_of(number) for number in range(self.partitions)), TEAM, KNOWLEDGE]
 
 
 TEAM, KNOWLEDGE = "team", "knowledge"
 
 
-def scope(partition: int) -> str:
+def scope_of(partition: int) -> str:
     return f"p{partition:02}"
 
 
 def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
-    """The configuration of each stream, in the words of the server."""
+    """The configuration of each stream, as the server's API takes it."""
     common = {"storage": "file", "num_replicas": layout.replicas}
-    queue = {**common, "retention": "workqueue", "discard": "new", "duplicate_window": REPEATS_SECONDS * NANOS}
+    work_queue = {
+        **common,
+        "retention": "workqueue",
+        "discard": "new",
+        "duplicate_window": DUPLICATE_SECONDS * NANOS,
+    }
     transform = {"src": "messages.*", "dest": f"messages.{{{{partition({layout.partitions},1)}}}}.{{{{wildcard(1)}}}}"}
     yield {
-        **queue,
+        **work_queue,
         "name": MESSAGES,
         "subjects": ["messages.*"],
         "subject_transform": transform,
         "max_age": DAY_SECONDS * NANOS,
-        "max_bytes": MOST_BYTES,
+        "max_bytes": QUEUE_BYTES,
         "allow_msg_ttl": True,
     }
-    # What the team teaches waits for as long as it takes.
-    yield {**queue, "name": CAPTURES, "subjects": ["captures.*"], "max_bytes": MOST_BYTES}
-    # Holds nothing: its consumers are the locks of roles without a queue.
-    yield {**queue, "name": ROLES, "subjects": ["roles.*"]}
+    # Captures do not expire.
+    yield {**work_queue, "name": CAPTURES, "subjects": ["captures.*"], "max_bytes": QUEUE_BYTES}
+    # Holds no messages: its consumers are the leases of roles without a queue.
+    yield {**work_queue, "name": ROLES, "subjects": ["roles.*"]}
     kept = {**common, "retention": "limits", "allow_rollup_hdrs": True, "allow_direct": True}
     yield {**kept, "name": PLACES, "subjects": ["places.*"], "max_msgs_per_subject": 20_000}
     yield {**kept, "name": LOG, "subjects": ["log.>"], "allow_msg_ttl": True}
 
 
 def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
-    """The configuration of the stream of each bucket, of values and of objects."""
-    # In memory they would be gone after a restart of a single server, and nobody could tell who is alive.
+    """The configuration of the streams behind the key-value and object buckets."""
+    # Not in memory: after a restart of a single server nobody could tell who is alive.
     common = {"storage": "file", "num_replicas": layout.replicas, "discard": "new", "allow_rollup_hdrs": True}
 
     def of_values(bucket: str) -> dict[str, Any]:
@@ -133,102 +139,100 @@ def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
     yield of_values(SEEN)
     for bucket in (LOCKS, BUDGETS, PEOPLE):  # single keys expire
         yield {**of_values(bucket), "allow_direct": True, "subject_delete_marker_ttl": NANOS}
-    # The marks of deleted objects expire: there is one for each thread that had files.
+    # The markers of deleted objects expire: there is one for each thread that had files.
     yield {**of_objects(EVIDENCE), "allow_msg_ttl": True}
     yield of_objects(BLOBS)
 
 
-async def prepare(client: Client, layout: Layout) -> None:
+async def create_streams(client: Client, layout: Layout) -> None:
     """Create the streams and buckets that are missing.
 
     Raises:
-        ServersUnusable: what is there is not as the configuration says.
+        ServersUnusable: an existing one differs from the configuration.
     """
     for stream in stream_configs(layout):
-        found = await _configured(client, stream["name"])
+        found = await _config_of(client, stream["name"])
         if found is None:
-            await _made(client, stream)
-            found = await _configured(client, stream["name"]) or {}
-        compare(stream, found)
+            await _create(client, stream)
+            found = await _config_of(client, stream["name"]) or {}
+        if (difference := _difference(stream, found)) is not None:
+            raise difference
     for bucket in bucket_configs(layout):
-        if await _configured(client, bucket["name"]) is None:
-            await _made(client, bucket)
-    _compare_lease(layout, await _configured(client, f"KV_{MEMBERS}") or {})
+        if await _config_of(client, bucket["name"]) is None:
+            await _create(client, bucket)
+    difference = _lease_difference(layout, await _config_of(client, f"KV_{MEMBERS}") or {})
+    if difference is not None:
+        raise difference
 
 
-async def differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
-    """The names of existing streams, and how they differ from the configuration (what `prepare` would raise). Creates
-    nothing.
+async def find_differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
+    """The names of existing streams, and the errors that `create_streams` would raise. Creates nothing.
 
     Raises:
         ServersUnusable: the server does not tell.
     """
-    there, wrong = list[str](), list[ServersUnusable]()
+    names, differences = list[str](), list[ServersUnusable | None]()
     for stream in stream_configs(layout):
         name = stream["name"]
-        answer = await _asked(client, f"STREAM.INFO.{name}", {})
+        answer = await _request(client, f"STREAM.INFO.{name}", {})
         if answer.get("error", {}).get("err_code") == NO_STREAM:
             continue
         if "error" in answer:
             raise ServersUnusable(f"nats: the stream {name} cannot be looked at: {answer['error'].get('description')}")
-        there.append(name)
-        try:
-            compare(stream, answer["config"])
-        except ServersUnusable as error:
-            wrong.append(error)
-    members = await _configured(client, f"KV_{MEMBERS}")
+        names.append(name)
+        differences.append(_difference(stream, answer["config"]))
+    members = await _config_of(client, f"KV_{MEMBERS}")
     if members is not None:
-        try:
-            _compare_lease(layout, members)
-        except ServersUnusable as error:
-            wrong.append(error)
-    return there, wrong
+        differences.append(_lease_difference(layout, members))
+    return names, [each for each in differences if each is not None]
 
 
-def compare(stream: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Raises ServersUnusable: the server keeps a stream otherwise than is wanted."""
+def _difference(stream: Mapping[str, Any], found: Mapping[str, Any]) -> ServersUnusable | None:
+    """The first setting of `stream` that is another on the server; None: all are the same."""
     for key, value in stream.items():
         there = found.get(key)
         if there != value:
             if key == "subject_transform" and isinstance(there, dict):
                 shown = cast("dict[str, str]", there).get("dest", "")
-                raise ServersUnusable(
+                return ServersUnusable(
                     f"nats.partitions: the stream {MESSAGES} was made as {shown}; set the number that it says, "
                     "or begin with another server (--export, --adopt)"
                 )
             name = "nats.replicas" if key == "num_replicas" else f"nats: the stream {stream['name']}: {key}"
-            raise ServersUnusable(
+            return ServersUnusable(
                 f"{name}: the server has {there}, wanted is {value}; edit it with `nats stream edit`, or set it so"
             )
+    return None
 
 
-def _compare_lease(layout: Layout, members: Mapping[str, Any]) -> None:
-    """Raises ServersUnusable: who is silent would be missed sooner or later than leases end."""
+def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnusable | None:
+    """Not None: heartbeats would expire sooner or later than leases."""
     kept = members.get("max_age", 0) / NANOS
-    if kept != layout.lease_seconds:
-        raise ServersUnusable(
-            f"nats.lease_seconds: the bucket {MEMBERS} was made for {kept:g} s, wanted are {layout.lease_seconds:g} s; "
-            f"end all processes and edit it with `nats stream edit KV_{MEMBERS} --max-age`, or set it so"
-        )
+    if kept == layout.lease_seconds:
+        return None
+    return ServersUnusable(
+        f"nats.lease_seconds: the bucket {MEMBERS} was made for {kept:g} s, wanted are {layout.lease_seconds:g} s; "
+        f"end all processes and edit it with `nats stream edit KV_{MEMBERS} --max-age`, or set it so"
+    )
 
 
-async def clear(client: Client) -> None:
-    """Delete everything of it, for tests and the drill."""
-    listed = await _asked(client, "STREAM.NAMES", {})
+async def delete_all_streams(client: Client) -> None:
+    """For tests and the drill."""
+    listed = await _request(client, "STREAM.NAMES", {})
     for name in listed.get("streams") or ():
-        await _asked(client, f"STREAM.DELETE.{name}", {})
+        await _request(client, f"STREAM.DELETE.{name}", {})
 
 
-async def _configured(client: Client, name: str) -> dict[str, Any] | None:
-    answer = await _asked(client, f"STREAM.INFO.{name}", {})
+async def _config_of(client: Client, name: str) -> dict[str, Any] | None:
+    answer = await _request(client, f"STREAM.INFO.{name}", {})
     return answer.get("config")
 
 
-async def _made(client: Client, stream: Mapping[str, Any]) -> None:
-    """Raises ServersUnusable: the server refuses. Another process that makes the same at this moment is no refusal."""
-    for pause in (*PAUSES, None):
-        answer = await _asked(client, f"STREAM.CREATE.{stream['name']}", stream)
-        if "error" not in answer or await _configured(client, stream["name"]) is not None:
+async def _create(client: Client, stream: Mapping[str, Any]) -> None:
+    """Create a stream, unless another process does so at this moment. Raises ServersUnusable: the server refuses."""
+    for pause in (*CREATE_PAUSES, None):
+        answer = await _request(client, f"STREAM.CREATE.{stream['name']}", stream)
+        if "error" not in answer or await _config_of(client, stream["name"]) is not None:
             return
         if pause is None:
             why = answer["error"].get("description")
@@ -236,11 +240,11 @@ async def _made(client: Client, stream: Mapping[str, Any]) -> None:
         await asyncio.sleep(pause)
 
 
-async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises ServersUnusable: nobody is there to keep streams. Raises as the client."""
-    # In the words of the server: the client does not know all of these settings, and would leave them out.
+async def _request(client: Client, api_path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ServersUnusable: the server runs without JetStream. Raises as the client."""
+    # Not by the client's own classes: they do not know all of these settings, and would leave them out.
     try:
-        answer = await client.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
+        answer = await client.request(f"$JS.API.{api_path}", json.dumps(body).encode(), timeout=ANSWER_SECONDS)
     except NoRespondersError:
         raise ServersUnusable(
             "transport: the NATS server keeps no streams: start it with JetStream (jetstream { store_dir: … }); a "
@@ -251,18 +255,20 @@ async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> dict[str
 
 # Reading and watching
 
-READ_SECONDS = 10.0
-"""How long the next message of those that are there may take."""
-LOOK_SECONDS = 0.25
-"""How often it is seen whether the connection was lost: a restarted server does not know who reads from it."""
-LOOKS = 20
-"""After so many without a message the server is asked whether it knows."""
+NEXT_MESSAGE_SECONDS = 10.0
+"""How long the next stored message may take."""
+CHECK_SECONDS = 0.25
+"""How often `watch` checks whether the connection was lost: a restarted server has forgotten its readers."""
+CHECKS_WITHOUT_MESSAGES = 20
+"""After so many checks without a message the server is asked whether the consumer still exists."""
 
 
 async def read_stream(
     streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
-    """What a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the client."""
+    """The messages that a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the
+    client.
+    """
     config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
     if since is not None:
         start = rfc3339(since, digits=6)
@@ -271,33 +277,33 @@ async def read_stream(
         subject, stream=stream, ordered_consumer=True, config=config, headers_only=headers_only
     )
     try:
-        async for message in _held(reading):
+        async for message in _stored_messages(reading):
             yield message
     finally:
         await reading.unsubscribe()
 
 
 async def watch(client: Client, stream: str, subject: str, config: api.ConsumerConfig) -> AsyncGenerator[Msg | None]:
-    """What a stream holds of a subject, then None, then what comes; and None whenever nothing more has come. `config`:
-    where to begin.
+    """The messages that a stream holds of a subject, then None, then each new one, with None after the last so far.
+    `config`: where to begin.
 
-    Ends once the server may have forgotten who reads: watch again. To be closed (`contextlib.aclosing`). Raises as the
-    client.
+    Ends once the server may have forgotten this reader: watch again. To be closed (`contextlib.aclosing`). Raises as
+    the client.
     """
     connects = client.stats["reconnects"]
     reading = await streams_of(client).subscribe(subject, stream=stream, ordered_consumer=True, config=config)
     try:
-        async for message in _held(reading):
+        async for message in _stored_messages(reading):
             yield message
         yield None
-        looks = 0
+        checks = 0
         while client.stats["reconnects"] == connects:
             try:
-                message = await reading.next_msg(timeout=LOOK_SECONDS)
+                message = await reading.next_msg(timeout=CHECK_SECONDS)
             except TimeoutError:
-                # What seemed to follow the last message was a beat of the server, which no one is given.
-                looks += 1
-                if looks % LOOKS == 0:
+                # A heartbeat of the server, counted as pending but never delivered, may have followed the last message.
+                checks += 1
+                if checks % CHECKS_WITHOUT_MESSAGES == 0:
                     await reading.consumer_info()
                 yield None
             else:
@@ -308,11 +314,11 @@ async def watch(client: Client, stream: str, subject: str, config: api.ConsumerC
         await reading.unsubscribe()
 
 
-async def _held(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:
-    """What there is when the reading begins."""
+async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:
+    """The messages that the stream holds when the reading begins."""
     info = await reading.consumer_info()
     left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
     while left:
-        message = await reading.next_msg(timeout=READ_SECONDS)
+        message = await reading.next_msg(timeout=NEXT_MESSAGE_SECONDS)
         left = message.metadata.num_pending
         yield message

@@ -1,5 +1,5 @@
-"""Watermarks: for each channel and thread, the newest message id up to which everything is in NATS. After a restart a
-gateway fetches what came later.
+"""Watermarks: for each channel and thread, the id up to which NATS has all messages. After a restart a gateway fetches
+later messages from Discord.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -25,12 +25,10 @@ from transport.streams import SEEN, read_stream
 
 WRITE_SECONDS = 0.5
 WRITE_AT_ONCE = 32
-KEPT_SECONDS = 30 * 86_400.0
-"""A watermark is dropped after its place was quiet for so long; then that of the server counts."""
+QUIET_SECONDS = 30 * 86_400.0
+"""A watermark is dropped after its place was quiet for so long; then the watermark of the server applies."""
 MOST_PLACES = 10_000
-"""At most this many places of one server are kept, since they share one value of half a megabyte at most. The longest
-quiet are dropped.
-"""
+"""Watermarks of one server, since they share one value of at most half a megabyte. The longest quiet are dropped."""
 
 log = logging.getLogger(__name__)
 
@@ -40,115 +38,109 @@ class PublishWatermarks:
     by `open_watermarks`.
     """
 
-    def __init__(self, bucket: KeyValue, kept: Mapping[int, Mapping[int, int]], *, kept_seconds: float) -> None:
-        """`kept`: by server, then by place (by minus its id for the server itself), how far it had come."""
+    def __init__(self, bucket: KeyValue, stored: Mapping[int, Mapping[int, int]], *, quiet_seconds: float) -> None:
+        """`stored`: the watermarks in the bucket, by server, then by place (minus its id for the server itself)."""
         self._bucket = bucket
-        self._kept_seconds = kept_seconds
+        self._quiet_seconds = quiet_seconds
         self._by_server: dict[int, Seen] = {}
-        for guild_id, places in kept.items():
-            self._seen_in(guild_id, {place_id: Watermark(through) for place_id, through in places.items()})
+        for guild_id, places in stored.items():
+            self._seen_of(guild_id, {place_id: Watermark(through) for place_id, through in places.items()})
         self._changed: set[int] = set()
-        self._failed = False
+        self._has_failed = False
 
-    def marks(self) -> Mapping[int, int]:
-        """Return, for each place, the id up to which NATS has every message. The key -guild_id holds the watermark for
-        places of that server that have none.
-        """
+    def by_place(self) -> Mapping[int, int]:
+        """The watermark of each place. The key -guild_id holds the watermark for places of that server without one."""
         return {place_id: through for seen in self._by_server.values() for place_id, through in seen.below().items()}
 
-    def met(self, guild_id: int, at: float) -> None:
-        """Note that the bot is in a server. From now on none of its messages may be missed, also in places without one
-        so far.
-        """
-        self._seen_in(guild_id).met(guild_id, at)
+    def note_guild(self, guild_id: int, at: float) -> None:
+        """Note that the bot is in a server. No message in it after `at` may be missed, also in new places."""
+        self._seen_of(guild_id).met(guild_id, at)
 
-    def under_way(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
+    def note_publishing(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
         """Note that a message is being published. Call the returned function once NATS has it."""
-        seen = self._seen_in(guild_id)
+        seen = self._seen_of(guild_id)
         seen.arrived(place_id, message_id)
         return lambda: seen.close(place_id, (message_id,))
 
-    def _seen_in(self, guild_id: int, kept: Mapping[int, Watermark] | None = None) -> Seen:
+    def _seen_of(self, guild_id: int, stored: Mapping[int, Watermark] | None = None) -> Seen:
         if guild_id not in self._by_server:
-            self._by_server[guild_id] = Seen(kept, on_change=lambda: self._changed.add(guild_id))
+            self._by_server[guild_id] = Seen(stored, on_change=lambda: self._changed.add(guild_id))
         return self._by_server[guild_id]
 
     async def save(self) -> None:
-        """Write what has changed. A failed write is a line in the log, and tried again at the next one."""
+        """Write the watermarks that have changed. The next call repeats failed writes; the first failure is logged."""
         changed, self._changed = self._changed, set()
-        turn, away = asyncio.Semaphore(WRITE_AT_ONCE), False
+        turn, is_away = asyncio.Semaphore(WRITE_AT_ONCE), False
 
         async def write(guild_id: int) -> None:
-            nonlocal away
+            nonlocal is_away
             async with turn:
-                if away:  # each of the others would wait as long for an answer
+                if is_away:  # each further write would wait as long for an answer
                     self._changed.add(guild_id)
                     return
                 try:
-                    await self._bucket.put(str(guild_id), self._rendered(guild_id))
+                    await self._bucket.put(str(guild_id), self._render(guild_id))
                 except (Error, TimeoutError) as error:
                     self._changed.add(guild_id)
-                    if not self._failed:
+                    if not self._has_failed:
                         log.warning("watermarks: not written (%s); trying until they are", error)
-                    self._failed = away = True
+                    self._has_failed = is_away = True
                 else:
-                    self._failed = False
+                    self._has_failed = False
 
         await asyncio.gather(*map(write, changed))
 
-    def _rendered(self, guild_id: int) -> bytes:
+    def _render(self, guild_id: int) -> bytes:
         seen = self._by_server[guild_id]
-        seen.forget_quiet(self._kept_seconds, MOST_PLACES)
-        text = {str(place_id): str(through) for place_id, through in seen.below().items()}
-        return json.dumps(text, separators=(",", ":")).encode()
+        seen.forget_quiet(self._quiet_seconds, MOST_PLACES)
+        fields = {str(place_id): str(through) for place_id, through in seen.below().items()}
+        return json.dumps(fields, separators=(",", ":")).encode()
 
 
 @asynccontextmanager
 async def open_watermarks(
     streams: JetStreamContext,
     *,
-    ours: Callable[[int], bool] = lambda _: True,
-    kept_seconds: float = KEPT_SECONDS,
+    is_ours: Callable[[int], bool] = lambda _: True,
+    quiet_seconds: float = QUIET_SECONDS,
     write_seconds: float = WRITE_SECONDS,
 ) -> AsyncGenerator[PublishWatermarks]:
-    """Read the watermarks at the start; write them soon after each change and at the end. `ours`: whether a server, by
-    its id, belongs to a shard of this process.
+    """Read the watermarks at the start; write them soon after each change and at the end. `is_ours`: whether a server
+    belongs to a shard of this process.
 
     Raises:
         nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(SEEN)
-    made = PublishWatermarks(bucket, await _read(streams, ours), kept_seconds=kept_seconds)
+    watermarks = PublishWatermarks(bucket, await _read(streams, is_ours), quiet_seconds=quiet_seconds)
 
     async def keep_writing() -> None:
         while True:
             await asyncio.sleep(write_seconds)
-            await made.save()
+            await watermarks.save()
 
     writing = asyncio.create_task(keep_writing())
     try:
-        yield made
+        yield watermarks
     finally:
         await cancelled(writing)
-        await made.save()
+        await watermarks.save()
 
 
-async def _read(streams: JetStreamContext, ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
-    """Read the watermarks of our servers. Damage is reported and left out, which costs a second look at a few
-    messages.
-    """
-    kept: dict[int, dict[int, int]] = {}
+async def _read(streams: JetStreamContext, is_ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
+    """By server and place. Damaged entries are logged and left out: their messages are fetched from Discord again."""
+    stored: dict[int, dict[int, int]] = {}
     prefix = f"$KV.{SEEN}."
     try:
         async for entry in read_stream(streams, f"KV_{SEEN}", f"{prefix}>"):
             key = entry.subject.removeprefix(prefix)
             try:
-                if not ours(guild_id := int(key)):
+                if not is_ours(guild_id := int(key)):
                     continue
                 read = cast("dict[str, Any]", json.loads(entry.data))
-                kept[guild_id] = {int(place_id): int(through) for place_id, through in read.items()}
+                stored[guild_id] = {int(place_id): int(through) for place_id, through in read.items()}
             except (ValueError, TypeError, AttributeError, RecursionError):
                 log.warning("watermarks: the entry %.40r is damaged and left out", key)
     except NotFoundError:
         pass
-    return kept
+    return stored

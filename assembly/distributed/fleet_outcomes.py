@@ -17,7 +17,7 @@ from services.llm import TokenDays, parse_token_days, summed_token_days
 from services.storage import in_thread
 from services.telemetry import PartOutcome, parse_part_outcome
 from sinks.results import RECENT, OutcomeRecord
-from transport.connection import AWAY
+from transport.connection import AWAY_ERRORS
 from transport.folder_log import read_in_all_scopes
 
 LOOK_BACK_DAYS = 14
@@ -81,7 +81,7 @@ class FleetOutcomes:
             return tuple(
                 (await file_connection.do(read_in_all_scopes(file_connection.streams, f"state/{name}"))).values()
             )
-        except AWAY as error:
+        except AWAY_ERRORS as error:
             raise OSError(errno.EIO, f"NATS does not answer ({error or type(error).__name__})") from error
 
 

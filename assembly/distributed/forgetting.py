@@ -19,10 +19,10 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from transport.connection import connect, streams_of
 from transport.errors import Fenced, ServersUnusable
-from transport.members import Members, Peer
-from transport.people import ForgetPart, ForgetRequest, ForgetRequests, SharedPeople, is_kept_there, open_people
+from transport.members import Member, Members
+from transport.people import ForgetReport, ForgetRequest, ForgetRequests, SharedPeople, has_people_bucket, open_people
 from transport.rebalancing import WORKER
-from transport.streams import TEAM, Layout, scope
+from transport.streams import TEAM, Layout, scope_of
 
 DOCUMENTS = "documents"
 """The scope of data that any worker can delete (files in threads, runbooks) and of what each worker has in memory."""
@@ -84,7 +84,7 @@ class ForgetHandler:
         """Until nothing of it is left here. `everywhere`: scopes to be dealt with although others already have."""
         backoff, done = Backoff(RETRY_SECONDS, LONGEST_SECONDS), set[str]()
         while True:
-            due = {*self.forget_requests.left(request), *everywhere} - done
+            due = {*self.forget_requests.scopes_left(request), *everywhere} - done
             mine = [name for name in self._owned if name in due]
             if not mine:
                 return
@@ -100,7 +100,7 @@ class ForgetHandler:
     async def _until_others_have(self, request: ForgetRequest) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHERS_SECONDS):
-                while set(self.forget_requests.left(request)) - {TEAM}:
+                while set(self.forget_requests.scopes_left(request)) - {TEAM}:
                     self._changed.clear()
                     await self._changed.wait()
 
@@ -116,7 +116,9 @@ class ForgetHandler:
             for line in found.left:
                 log.warning("forget: %s", line)
             try:
-                await self.forget_requests.done(request, ForgetPart(self.process, tuple(sorted(done)), asdict(found)))
+                await self.forget_requests.complete(
+                    request, ForgetReport(self.process, tuple(sorted(done)), asdict(found))
+                )
             except OSError as error:
                 log.error("forget: it is done, but nobody knows: %s", error)  # noqa: TRY400 (a line for the operator)
                 return set()
@@ -159,7 +161,7 @@ class ForgottenEverywhere:
 
 def scopes_of(layout: Layout) -> list[str]:
     """All that may hold something of a person."""
-    return [*(scope(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
+    return [*(scope_of(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 
 async def forget_everywhere(
@@ -168,7 +170,7 @@ async def forget_everywhere(
     """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the
     request could not be kept.
     """
-    alive = await members.alive()
+    alive = await members.list_alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
     scopes = scopes_of(layout)
     teams = any(TEAM in member.roles for member in alive.values())
@@ -189,12 +191,12 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
     except ServersUnusable as error:
         raise Unusable(str(error)) from None
     try:
-        if not await is_kept_there(client):
+        if not await has_people_bucket(client):
             where = ", ".join(address.servers)
             raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
         async with open_people(client) as people:
             return await forget_everywhere(
-                people, layout, Members(streams_of(client), Peer(name, ())), user_id, seconds
+                people, layout, Members(streams_of(client), Member(name, ())), user_id, seconds
             )
     finally:
         await client.close()

@@ -23,10 +23,19 @@ from model.processes import VERSION, Fleet, ProcessStatus
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS
-from transport.connection import AWAY, Address, Client, FileConnection, close_client, connect, shown, streams_of
+from transport.connection import (
+    AWAY_ERRORS,
+    Address,
+    Client,
+    FileConnection,
+    close_client,
+    connect,
+    connected_server,
+    streams_of,
+)
 from transport.errors import ServersUnusable
-from transport.members import Members, Peer, answer_presence, gather_statuses, memory_mb
-from transport.streams import TEAM, Layout, prepare
+from transport.members import Member, Members, answer_presence, gather_statuses
+from transport.streams import TEAM, Layout, create_streams
 
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
@@ -99,14 +108,14 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
         try:
             client = await connect(address, name)
             stack.push_async_callback(close_client, client)
-            await prepare(client, layout)
+            await create_streams(client, layout)
             file_connection = await stack.enter_async_context(FileConnection(address, f"{name}-files"))
         except ServersUnusable as error:
             raise Unusable(str(error)) from None
-        except AWAY as error:
+        except AWAY_ERRORS as error:
             why = str(error) or type(error).__name__
             raise Unusable(f"transport: NATS does not serve ({why}); look into its log, and try again") from None
-        members = Members(streams_of(client), Peer(name, tuple(roles)))
+        members = Members(streams_of(client), Member(name, tuple(roles)))
         await answer_presence(client, name)
         await members.send_heartbeat()
         stack.push_async_callback(_leave, members)
@@ -144,14 +153,14 @@ async def _send_heartbeats(members: Members, seconds: float) -> None:
         await asyncio.sleep(seconds)
         try:
             await members.send_heartbeat()
-        except AWAY as error:
+        except AWAY_ERRORS as error:
             log.debug("nats: not seen by the others (%s)", error)
 
 
 async def _leave(members: Members) -> None:
     try:
         await members.leave()
-    except AWAY:
+    except AWAY_ERRORS:
         return  # it is forgotten after a while
 
 
@@ -187,12 +196,21 @@ class ProcessStatusReporter:
             results=dict(self.results),
             failures=self.results[OutcomeKind.FAILED],
             memory_mb=memory_mb(),
-            connection=shown(self.process.client),
+            connection=connected_server(self.process.client),
         )
+
+
+def memory_mb() -> float:
+    """The resident memory of this process in MiB; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
 
 
 async def fleet_of(process: Process) -> Fleet:
     """All processes, asked now, and what there should be."""
-    expected = len(await process.members.alive())
+    expected = len(await process.members.list_alive())
     found = await gather_statuses(process.client, expected=expected)
     return Fleet(tuple(found), ROLES, process.layout.partitions)

@@ -47,9 +47,9 @@ from transport.dispatches import ThreadFacts, thread_facts
 from transport.errors import Fenced, ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
-from transport.gateway_publisher import publisher, run_gateways
+from transport.gateway_publisher import open_publisher, run_gateways
 from transport.lease import Lease, stand_by, wait_for_any
-from transport.locks import identify_turns, same_shard_count
+from transport.locks import hold_shard_count, make_identify_turn
 from transport.members import answer_status
 from transport.people import open_people
 from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
@@ -77,7 +77,7 @@ async def run_gateway(
     numbers, count = shards or ((0,), 1)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        await enter(same_shard_count(streams, count))
+        await enter(hold_shard_count(streams, count))
         clients: list[Client] = []
         for number in numbers:
             client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
@@ -86,9 +86,9 @@ async def run_gateway(
         at_once = await identifies_at_once(clients[0], token, stopping)
         if at_once is None:
             return
-        turn = identify_turns(await streams.key_value(LOCKS), at_once, process.name)
-        marks = await enter(open_watermarks(streams, ours=lambda guild_id: (guild_id >> 22) % count in numbers))
-        published = await enter(publisher(process.client, marks, in_any(clients)))
+        turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
+        marks = await enter(open_watermarks(streams, is_ours=lambda guild_id: (guild_id >> 22) % count in numbers))
+        published = await enter(open_publisher(process.client, marks, in_any(clients)))
 
         gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
         running = asyncio.create_task(run_gateways(gateways, published))
@@ -139,9 +139,9 @@ def gateway_of(
         client,
         token,
         fetcher=fetcher,
-        marks=marks.marks,
+        marks=marks.by_place,
         rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
-        hooks=GatewayHooks(met=marks.met, introduce=people.look_up, before_identify=turn),
+        hooks=GatewayHooks(met=marks.note_guild, introduce=people.look_up, before_identify=turn),
         health=health,
     )
 
@@ -166,7 +166,7 @@ async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meter
 
     def right() -> Lease:
         seconds = process.layout.lease_seconds
-        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_open=1)
+        return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_unacked=1)
 
     async for held in stand_by(process.client, ROLES, process.members, right, stopping):
         try:
@@ -188,8 +188,8 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
         fenced,
         settings.app.data_dir,
         [f"{home}knowledge-base" for home in homes(settings)],
-        last=[f"{home}knowledge-base/index.txt" for home in homes(settings)],
-        elsewhere=_documents(settings),
+        publish_last=[f"{home}knowledge-base/index.txt" for home in homes(settings)],
+        outside_paths=_documents(settings),
     )
 
     async def publish() -> None:
@@ -285,7 +285,7 @@ async def _keep_archive(
             ModelOptions(observe=meters.observe),
         )
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
-        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.settled])
+        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.on_result])
         stopped: Subject[None] = Subject()
         nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
         results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)

@@ -12,11 +12,11 @@ from assembly.data_folder import KB_PATHS
 from assembly.distributed.process import address_of, homes, layout_of, named
 from settings import Settings
 from transport import migration, server_probe
-from transport.connection import AWAY, JetStreamContext, connect, streams_of
+from transport.connection import AWAY_ERRORS, JetStreamContext, connect, streams_of
 from transport.errors import Fenced, ServersUnusable
 from transport.migration import Installation, MigrationProgress
 from transport.server_probe import ProbeResult
-from transport.streams import prepare
+from transport.streams import create_streams
 
 
 async def check_servers(settings: Settings) -> ProbeResult:
@@ -48,14 +48,14 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     """`app.data_dir` is read as it is configured, another folder in the layout of its own."""
     if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
         return Installation(folder)
-    elsewhere: dict[str, Path] = {}
+    outside_paths: dict[str, Path] = {}
     for home, each in homes(settings).items():
         usual = each.with_data_in(folder / home).kb
         for name in KB_PATHS:
             place, there = getattr(each.kb, name), getattr(usual, name)
             if place != there:
-                elsewhere[there.relative_to(folder).as_posix()] = place
-    return Installation(folder, elsewhere)
+                outside_paths[there.relative_to(folder).as_posix()] = place
+    return Installation(folder, outside_paths)
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
     try:
         client = await connect(address_of(settings), named())
         try:
-            await prepare(client, layout_of(settings.nats))
+            await create_streams(client, layout_of(settings.nats))
             yield streams_of(client)
         finally:
             await client.close()
@@ -71,5 +71,5 @@ async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
         raise Unusable(str(error)) from None
     except Fenced:
         raise Unusable("--adopt: another process works with these servers; stop it, and adopt again") from None
-    except AWAY as error:
+    except AWAY_ERRORS as error:
         raise Unusable(f"transport: NATS does not serve ({error}); look into its log, and try again") from None

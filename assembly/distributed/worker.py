@@ -57,7 +57,7 @@ from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
 from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
 from transport.rebalancing import WORKER, Rebalancing
-from transport.streams import scope
+from transport.streams import scope_of
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
@@ -93,7 +93,7 @@ class PartitionWork:
         """For `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:
-                raise Fenced(scope(self.number))
+                raise Fenced(scope_of(self.number))
             with self.journal.erasing():
                 return await self.privacy.remove(user_id)
 
@@ -112,7 +112,7 @@ class PartitionWork:
 
     def _leave(self) -> None:
         self._closing = True
-        self.forget_handler.disown(scope(self.number))
+        self.forget_handler.disown(scope_of(self.number))
 
     async def _close(self) -> None:
         async with self._forgetting:
@@ -169,7 +169,7 @@ async def singleton_jobs(
 async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
     """The report over the state of all partitions, collected from the log into a temporary folder. Raises OSError."""
     folder = process.folder / REPORT_FOLDER
-    parts = [folder / scope(number) for number in range(process.layout.partitions)]
+    parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
     gathering = asyncio.wrap_future(
         process.file_connection.start(restore_all_scopes(process.file_connection.streams, folder, parts))
@@ -268,7 +268,7 @@ class PartitionWorker:
     async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:
         """For `Partition`: the partition's folder as it was left, and a graph on it."""
         process, shared, file_connection = self.process, self.shared, self.process.file_connection
-        folder = process.folder / scope(number)
+        folder = process.folder / scope_of(number)
         await file_connection.do(restore(fenced, folder, EVERYTHING))
         common, documents = shared.bot.settings, shared.bot.documents
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
@@ -314,7 +314,7 @@ class PartitionWorker:
             )
         self.works[number] = run_worker
         # Who was forgotten while nobody had the partition is so before anything else.
-        await self.forget_handler.own(scope(number), run_worker.forget)
+        await self.forget_handler.own(scope_of(number), run_worker.forget)
         for said in self.broadcast.dispatches_so_far():
             concerning = for_partition(said, number, process.layout.partitions)
             if concerning is not None:
@@ -343,7 +343,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         for name, below in followed_folders(settings).items():
             follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
-            await follower.caught_up()
+            await follower.wait_caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(usable_token(settings))
         kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
@@ -413,6 +413,6 @@ async def run_worker(
         searches = [server.search for server in bot.servers.values()]
         await enter(search_kept_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
-        async with in_background(rebalancing.keep()):
+        async with in_background(rebalancing.keep_share()):
             await stopping.wait()
         await rebalancing.release()

@@ -44,7 +44,7 @@ def sending_capture_parts(
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
-            await given.give(capture)
+            await given.send(capture)
         # Its id is given where it is kept.
         return replace(outcome, qa_id=None)
 

@@ -26,8 +26,8 @@ from benchmarks.scale.traffic import Saying, write_plan
 from benchmarks.scale.watch import Watch, connected, shares, until
 from tests.end_to_end.knowledge import write_knowledge
 from tests.loopback.nats_server import NatsServer
-from transport.key_value import values
-from transport.streams import MEMBERS, Layout, prepare
+from transport.key_value import read_values
+from transport.streams import MEMBERS, Layout, create_streams
 
 LINE_BYTES = 1 << 24
 STARTING_SECONDS = 60.0
@@ -115,7 +115,7 @@ class Scene:
 
     async def members(self) -> set[str]:
         """The processes that are seen."""
-        return set(await values(self.streams, MEMBERS))
+        return set(await read_values(self.streams, MEMBERS))
 
     async def name_of(self, running: Running) -> str:
         """What a process calls itself."""
@@ -189,7 +189,7 @@ async def scene(
     async with contextlib.AsyncExitStack() as stack:
         server = stack.enter_context(NatsServer(folder))
         client = await stack.enter_async_context(connected(server.url))
-        await prepare(client, Layout(PARTITIONS, LEASE_SECONDS))
+        await create_streams(client, Layout(PARTITIONS, LEASE_SECONDS))
         discord = await _discord(folder, channels)
         stack.push_async_callback(discord.end)
         processes: dict[str, Running] = {}

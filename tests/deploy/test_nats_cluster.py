@@ -24,9 +24,9 @@ from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary
 from tests.transport.conftest import collected
-from transport.connection import AWAY, Address, connect, streams_of
+from transport.connection import AWAY_ERRORS, Address, connect, streams_of
 from transport.errors import ServersUnusable
-from transport.streams import LOG, Layout, prepare
+from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["collected"]
 
@@ -215,9 +215,9 @@ async def test_three_servers_are_one_and_the_loss_of_any_is_survived(cluster: Cl
     end = time.monotonic() + WITHIN
     while True:
         try:
-            await prepare(client, Layout(replicas=len(SERVERS)))
+            await create_streams(client, Layout(replicas=len(SERVERS)))
             break
-        except (ServersUnusable, *AWAY):  # they have not found each other yet
+        except (ServersUnusable, *AWAY_ERRORS):  # they have not found each other yet
             assert time.monotonic() < end, "they do not become one"
     streams = streams_of(client)
     info = await streams.stream_info(LOG)
@@ -230,7 +230,7 @@ async def test_three_servers_are_one_and_the_loss_of_any_is_survived(cluster: Cl
         try:
             await streams.publish("log.p00.done", b"after", timeout=1)
             break
-        except AWAY:  # no leader yet, or the connection was to the one that is gone
+        except AWAY_ERRORS:  # no leader yet, or the connection was to the one that is gone
             assert time.monotonic() < end + WITHIN, "nobody takes over"
     assert (await streams.get_msg(LOG, 1)).data == b"before"
     await client.close()

@@ -11,7 +11,7 @@ from model.conversation_ids import FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
 from sinks.archive import beside
-from transport.captures import decoded, encoded
+from transport.captures import decode_capture, encode_capture
 
 STAMP, LATER = "2026-02-01T03:10:56Z", "2026-02-01T03:10:57Z"
 PLACE = Place(8, PlaceKind.THREAD, guild_id=9, parent_id=7)
@@ -44,7 +44,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
     waiting = PendingCapture(5.0, Capture(None, name, capture.said), ())
     assert captures.parse_pending(captures.render_pending(waiting)) == waiting
 
-    handed = decoded(*encoded(capture, PART), 4)
+    handed = decode_capture(*encode_capture(capture, PART), 4)
     assert (handed.conversation_id, handed.said) == (name, capture.said)
     assert handed.part is not None
     assert (handed.part.number, handed.part.message_ids) == (4, PART.message_ids)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.loopback.nats_server import NatsServer, binary
 from transport.connection import Address, FileConnection
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,8 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServe
 async def file_connection(nats_server: NatsServer) -> AsyncGenerator[FileConnection]:
     async with FileConnection(Address((nats_server.url,)), "test") as opened:
         assert opened.client is not None
-        await opened.do(clear(opened.client))
-        await opened.do(prepare(opened.client, Layout()))
+        await opened.do(delete_all_streams(opened.client))
+        await opened.do(create_streams(opened.client, Layout()))
         yield opened
 
 

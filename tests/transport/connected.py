@@ -11,15 +11,15 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 
 @asynccontextmanager
 async def begun_anew(server: NatsServer, layout: Layout | None = None) -> AsyncGenerator[Client]:
     """A connection for the time of the block, after everything was deleted and the streams were made."""
     connected = await connect(Address((server.url,)), "test")
-    await clear(connected)
-    await prepare(connected, layout or Layout())
+    await delete_all_streams(connected)
+    await create_streams(connected, layout or Layout())
     yield connected
     await connected.close()
 

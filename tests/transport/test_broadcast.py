@@ -13,7 +13,7 @@ from services.discord import Dispatch
 from tests.transport.connected import client, until
 from transport.connection import streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
-from transport.gateway_publisher import Publisher, publisher
+from transport.gateway_publisher import Publisher, open_publisher
 from transport.streams import partition_of
 from transport.watermarks import open_watermarks
 
@@ -38,7 +38,7 @@ ARRIVAL = Dispatch(1.0, "GUILD_CREATE", {"id": GUILD, "roles": [], "channels": [
 @pytest.fixture
 async def out(client: Client) -> AsyncGenerator[Publisher]:
     """Tells a server whole again after every third change."""
-    async with open_watermarks(streams_of(client)) as marks, publisher(client, marks, fold_after=3) as made:
+    async with open_watermarks(streams_of(client)) as marks, open_publisher(client, marks, fold_after=3) as made:
         yield made
 
 

@@ -24,7 +24,7 @@ from nats.js.errors import NoStreamResponseError
 from services.llm import Budget, BudgetLimits, Limiter, Spent, render_spent
 from tests.loopback.nats_server import NatsServer
 from transport import budgets, key_value
-from transport.budgets import SharedBudget, SharedBudgets, read, write
+from transport.budgets import SharedBudget, SharedBudgets, read_budgets, write_budget
 
 NAME, NUMBERS = "budgets-tried", itertools.count(1)
 DAY, HOUR = 86_400.0, 3600.0
@@ -70,7 +70,7 @@ class Processes:
 
     async def workers(self, limits: BudgetLimits, spent: Spent | None = None, count: int = 3) -> list[Limiter]:
         if spent is not None:
-            await write(self.streams, "shared", spent, self.name)
+            await write_budget(self.streams, "shared", spent, self.name)
         return [(await self.process()).of("shared", limits) for _ in range(count)]
 
     async def process(self, change: Callable[[JetStreamContext], Any] | None = None) -> SharedBudgets:
@@ -82,7 +82,7 @@ class Processes:
     async def spent(self) -> Spent:
         for each in self.shared:
             await each.flush()
-        return (await read(self.streams, self.name)).get("shared", Spent())
+        return (await read_budgets(self.streams, self.name)).get("shared", Spent())
 
 
 async def connected(stack: AsyncExitStack, url: str) -> JetStreamContext:
@@ -319,7 +319,7 @@ async def test_groups_are_counted_by_themselves_and_named_by_their_section(proce
     assert process.of("41", BudgetLimits(1), "guilds.41") is own
     assert [await each.begin_chain(7, NOW) for each in (shared, own)] == [None, None]
     assert await own.begin_chain(7, NOW) == "guilds.41.chains_per_user_per_hour"
-    assert set(await read(processes.streams, processes.name)) == {"shared", "41"}
+    assert set(await read_budgets(processes.streams, processes.name)) == {"shared", "41"}
 
 
 @real_time
@@ -359,15 +359,17 @@ async def test_nothing_names_a_person_that_was_forgotten(processes: Processes) -
 async def test_an_installation_moves_with_what_it_has_spent(processes: Processes) -> None:
     spent = Spent(20_780, answers=3, tokens=400, chains={7: deque([NOW - 5, NOW - 4]), 8: deque([NOW])})
     own = Spent(20_779, answers=1, tokens=2)
-    await write(processes.streams, "shared", Spent(20_780, answers=900, chains={9: deque([NOW])}), processes.name)
-    await write(processes.streams, "shared", spent, processes.name)
-    await write(processes.streams, "41", own, processes.name)
-    assert await read(processes.streams, processes.name) == {"shared": spent, "41": own}
+    await write_budget(
+        processes.streams, "shared", Spent(20_780, answers=900, chains={9: deque([NOW])}), processes.name
+    )
+    await write_budget(processes.streams, "shared", spent, processes.name)
+    await write_budget(processes.streams, "41", own, processes.name)
+    assert await read_budgets(processes.streams, processes.name) == {"shared": spent, "41": own}
     (worker,) = await processes.workers(BudgetLimits(3), count=1)
     assert [await worker.begin_chain(7, NOW) for _ in range(2)] == [None, HOURLY]
     worker.answered(NOW)
     await processes.spent()
-    moved = (await read(processes.streams, processes.name))["shared"]
+    moved = (await read_budgets(processes.streams, processes.name))["shared"]
     assert (moved.answers, moved.tokens) == (4, 400)
     assert render_spent(moved).startswith(b'{\n"day": 20780')
 
@@ -440,7 +442,7 @@ async def test_a_server_that_does_not_answer_is_asked_until_the_chain_is_called_
         await asyncio.wait_for(shared.of("shared", BudgetLimits(1)).begin_chain(7, NOW), 60)
     assert streams.asked[:4] == pytest.approx([0, 2.1, 4.3, 6.7])
     assert streams.asked[-1] > 54
-    assert caplog.messages == ["budgets: no answer from the NATS server, which is asked again: too late"]
+    assert caplog.messages == ["budgets: no answer from the NATS server, which is asked again: timed out"]
 
 
 async def test_what_cannot_be_forgotten_now_is_an_error() -> None:

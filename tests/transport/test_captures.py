@@ -17,7 +17,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team import Capture, CapturedMessage, PairTurn, Speaker
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
-from transport.captures import CaptureReceiver, CaptureSender, parsed_part, rendered_part
+from transport.captures import CaptureReceiver, CaptureSender, parse_part, render_part
 from transport.connection import streams_of
 from transport.streams import CAPTURES, Layout
 
@@ -62,16 +62,16 @@ class Writer:
 
     def end(self, given: Capture, kind: OutcomeKind = OutcomeKind.CAPTURED, reason: str | None = None) -> None:
         assert given.part is not None
-        self.handed.settled(Outcome(given.part, now(), kind, reason))
+        self.handed.on_result(Outcome(given.part, now(), kind, reason))
 
 
 async def test_a_part_keeps_the_ids_that_an_archive_needs() -> None:
     part = capture(50).part
     assert part is not None
-    read = parsed_part(rendered_part(part), 5)
+    read = parse_part(render_part(part), 5)
     assert (read.number, read.place.id, read.place.guild_id, read.place.parent_id) == (5, 8, 9, 7)
     assert (read.message_ids, read.author.id, read.place.is_thread) == ((50,), 2, True)
-    assert "restore" not in rendered_part(part)
+    assert "restore" not in render_part(part)
 
 
 async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -> None:
@@ -79,7 +79,7 @@ async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -
     assert await writer.handed.take()
     assert not await other.handed.take()
     for message_id in (50, 60, 60, 70):
-        await giving.give(capture(message_id))
+        await giving.send(capture(message_id))
     assert writer.got == []
     writer.handed.begin()
     await until(lambda: len(writer.got) == 3)
@@ -96,7 +96,7 @@ async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client
     assert await first.handed.take()
     first.handed.begin()
     for message_id in (50, 60, 70):
-        await giving.give(capture(message_id))
+        await giving.send(capture(message_id))
     await until(lambda: len(first.got) == 3)
     first.end(first.got[0])
     first.end(first.got[1], OutcomeKind.CANCELLED, Reason.SHUTDOWN)
@@ -112,7 +112,7 @@ async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client
 
 async def test_a_server_that_is_away_is_waited_for(client: Client, nats_server: NatsServer) -> None:
     nats_server.end()
-    giving = asyncio.create_task(CaptureSender(client).give(capture(50)))
+    giving = asyncio.create_task(CaptureSender(client).send(capture(50)))
     await asyncio.sleep(0.1)
     assert not giving.done()
     nats_server.start()
@@ -135,7 +135,7 @@ async def test_an_acknowledgement_that_is_lost_is_sent_again(client: Client, mon
     giving, writer = CaptureSender(client), Writer(client, "one")
     assert await writer.handed.take()
     writer.handed.begin()
-    await giving.give(capture(50))
+    await giving.send(capture(50))
     await until(lambda: writer.got)
     writer.end(writer.got[0])
     await until_left(client, 0)

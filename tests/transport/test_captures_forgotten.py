@@ -53,13 +53,13 @@ async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: Cap
     """Pitfall 49."""
     given = CaptureSender(client)
     for number, asker_id in ((10, ADA), (20, BEN), (30, ADA)):
-        await given.give(capture_of(asker_id, number))
+        await given.send(capture_of(asker_id, number))
     assert await handed.take()
     assert await handed.forget(ADA) == 2
     emitted: list[str] = []
     handed.captures.subscribe(lambda capture: emitted.append(capture.conversation_id))
     handed.begin()
-    await given.give(capture_of(ADA, 40))  # said after they were forgotten
+    await given.send(capture_of(ADA, 40))  # said after they were forgotten
     await until(lambda: len(emitted) == 2)
     assert emitted == ["reply_20", "reply_40"]
 
@@ -69,14 +69,14 @@ async def test_what_is_being_stored_is_waited_for(client: Client, handed: Captur
     emitted: list[Capture] = []
     handed.captures.subscribe(emitted.append)
     handed.begin()
-    await CaptureSender(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).send(capture_of(ADA, 10))
     await until(lambda: emitted)
     forgetting = asyncio.create_task(handed.forget(ADA))
     await streams_of(client).stream_info(CAPTURES)
     assert not forgetting.done()
     part = emitted[0].part
     assert part is not None
-    handed.settled(Outcome(part, 1.0, OutcomeKind.CAPTURED))
+    handed.on_result(Outcome(part, 1.0, OutcomeKind.CAPTURED))
     assert await forgetting <= 1  # its acknowledgement is on its way
     assert await left(client) == 0
 
@@ -84,7 +84,7 @@ async def test_what_is_being_stored_is_waited_for(client: Client, handed: Captur
 async def test_what_is_acknowledged_between_look_and_deletion_is_gone(
     client: Client, handed: CaptureReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await CaptureSender(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).send(capture_of(ADA, 10))
     delete = JetStreamContext.delete_msg
 
     async def deleted_before(streams: JetStreamContext, stream: str, number: int) -> bool:
@@ -104,7 +104,7 @@ async def test_what_stays_in_hand_is_an_error(
     emitted: list[Capture] = []
     handed.captures.subscribe(emitted.append)
     handed.begin()
-    await CaptureSender(client).give(capture_of(ADA, 10))
+    await CaptureSender(client).send(capture_of(ADA, 10))
     await until(lambda: emitted)
     with pytest.raises(OSError, match="captures on their way"):
         await handed.forget(ADA)

@@ -10,7 +10,7 @@ import pytest
 import app
 from tests.loopback.nats_server import NatsServer, free_port
 from transport.connection import Address, connect
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 pytestmark = pytest.mark.real_time
 
@@ -24,9 +24,9 @@ def checked(capsys: pytest.CaptureFixture[str], tmp_path: Path, transport: str, 
 def begin_anew(url: str, layout: Layout | None) -> None:
     async def begun() -> None:
         client = await connect(Address((url,)), "test")
-        await clear(client)
+        await delete_all_streams(client)
         if layout is not None:
-            await prepare(client, layout)
+            await create_streams(client, layout)
         await client.close()
 
     asyncio.run(begun())

@@ -279,7 +279,7 @@ async def test_a_head_is_written_only_over_the_one_that_is_known(client: Client)
     for over in (ObjectInfo(OBJECT), first):
         with pytest.raises(ObjectChanged):
             await bucket.put(over, b"late", {})
-    assert await bucket.look(OBJECT) == second
+    assert await bucket.find_head(OBJECT) == second
     assert await bucket.fetch(second) == b"two"
     assert await bucket.fetch(first) is None
     assert await pieces(client) == 1

@@ -13,7 +13,7 @@ from transport.connection import streams_of
 from transport.errors import ServersUnusable
 from transport.key_value import KeyBucket
 from transport.migration import MigrationProgress, export
-from transport.people import ForgetPart, ForgetRequests
+from transport.people import ForgetReport, ForgetRequests
 from transport.streams import PEOPLE, Layout
 
 __all__ = ["client"]
@@ -41,7 +41,7 @@ async def test_an_open_wish_refuses_the_export_until_it_is_carried_out(client: C
     ):
         await export(streams, FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == []
-    await forget_requests.done(request, ForgetPart("one", ("p00", "team"), {}))
+    await forget_requests.complete(request, ForgetReport("one", ("p00", "team"), {}))
     await export(streams, FEW, tmp_path / "out", MigrationProgress())
     assert left_in(tmp_path) == ["out"]
 
@@ -55,7 +55,7 @@ async def test_a_wish_that_comes_while_it_is_read_refuses_it_though_it_is_carrie
     async def wished_meanwhile(*arguments: object) -> None:
         await build(*arguments)  # pyright: ignore[reportArgumentType] (as they came)
         request = await forget_requests.make(SOMEBODY, ["p00"])
-        await forget_requests.done(request, ForgetPart("one", ("p00",), {}))
+        await forget_requests.complete(request, ForgetReport("one", ("p00",), {}))
 
     monkeypatch.setattr(migration, "_build", wished_meanwhile)
     with pytest.raises(ServersUnusable, match="somebody has wished to be forgotten meanwhile: export again"):

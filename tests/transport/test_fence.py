@@ -12,7 +12,7 @@ from tests.transport.connected import client
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced, ServersUnusable
 from transport.fenced_log import Backlog, FencedLog
-from transport.streams import LOG, Layout, prepare
+from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["client"]
 
@@ -107,16 +107,16 @@ async def test_the_last_entry_may_run_out(client: Client) -> None:
 
 async def test_other_partitions_than_the_server_has_are_refused(client: Client) -> None:
     with pytest.raises(ServersUnusable, match=r"nats.partitions: .*partition\(32,1\)"):
-        await prepare(client, Layout(partitions=16))
-    await prepare(client, Layout())
+        await create_streams(client, Layout(partitions=16))
+    await create_streams(client, Layout())
 
 
 async def test_another_lease_than_the_bucket_of_members_was_made_for_is_refused(client: Client) -> None:
     with pytest.raises(
         ServersUnusable, match=r"nats.lease_seconds: the bucket members was made for 3 s, wanted are 9 s; .* or"
     ):
-        await prepare(client, Layout(lease_seconds=9.0))
-    await prepare(client, Layout())
+        await create_streams(client, Layout(lease_seconds=9.0))
+    await create_streams(client, Layout())
 
 
 async def test_no_server_is_one_line() -> None:

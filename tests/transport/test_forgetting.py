@@ -22,7 +22,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.errors import Fenced
-from transport.members import Members, Peer
+from transport.members import Member, Members
 from transport.people import SharedPeople, open_people
 from transport.streams import TEAM, Layout
 
@@ -69,7 +69,7 @@ async def forget_handler(nats_server: NatsServer, people: SharedPeople) -> Async
 
 @pytest.fixture
 async def members(client: Client) -> Members:
-    seen = Members(streams_of(client), Peer("worker", ("worker", "team")))
+    seen = Members(streams_of(client), Member("worker", ("worker", "team")))
     await seen.send_heartbeat()
     return seen
 
@@ -154,7 +154,7 @@ async def test_who_begins_takes_up_what_is_wished_already(client: Client, people
         await forget_handler.own(DOCUMENTS, mine.forget)
         forget_handler.begin()
         await until(lambda: mine.forgotten == [ADA])
-    assert people.forget_requests.left(request) == ("p00",)
+    assert people.forget_requests.scopes_left(request) == ("p00",)
 
 
 def test_counts_of_another_version_are_left_out() -> None:

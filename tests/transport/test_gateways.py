@@ -20,7 +20,7 @@ from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.transport.connected import client
 from transport.connection import streams_of
 from transport.dispatches import decode_line, place_payload, thread_facts
-from transport.gateway_publisher import publisher, run_gateways
+from transport.gateway_publisher import open_publisher, run_gateways
 from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client", "discord_server", "hurried_discord"]
@@ -44,9 +44,9 @@ def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable
         client,
         token,
         fetcher=RestFetcher(client.http),
-        marks=marks.marks,
+        marks=marks.by_place,
         rules=GatewayRules(catch_up_minutes=60, most_waiting=1),
-        hooks=GatewayHooks(met=marks.met, before_identify=turn),
+        hooks=GatewayHooks(met=marks.note_guild, before_identify=turn),
         pause=lambda _: 0.0,
     )
 
@@ -63,14 +63,14 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
     turns: list[int] = []
     shards = Shards(marks, turns, discord_server.token)
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    async with publisher(client, marks, thread_facts(shards.clients[0])) as out:
+    async with open_publisher(client, marks, thread_facts(shards.clients[0])) as out:
         running = asyncio.create_task(run_gateways(shards.gateways, out))
         await discord_server.until(lambda: out.ordered_publisher.stored == 2)  # the server, from each
         identified = {tuple(each.log[0][1]["shard"]) for each in discord_server.gateway.sessions.values()}
         said = await discord_server.say(channel, ada, "hello")
         thread = await discord_server.open_thread(said, ada, "a thread")
         within = await discord_server.say(thread, ada, "in there")
-        await discord_server.until(lambda: marks.marks().get(thread.id) == within.id)
+        await discord_server.until(lambda: marks.by_place().get(thread.id) == within.id)
         for each in shards.gateways:
             each.stop()
         await running
@@ -90,7 +90,7 @@ async def test_each_shard_begins_in_turn_and_what_they_say_is_published(
     decoder = Decoder()
     place = decoder.place(facts)
     assert (place.id, place.parent_id, place.owner_id, place.name) == (thread.id, channel.id, ada.id, "a thread")
-    assert marks.marks()[channel.id] == said.id
+    assert marks.by_place()[channel.id] == said.id
 
 
 async def test_one_that_is_refused_ends_all(
@@ -102,7 +102,7 @@ async def test_one_that_is_refused_ends_all(
     clients = [Client(shard_id=number, shard_count=2) for number in (0, 1)]
     tokens = [discord_server.token, "wrong"]
     gateways = [gateway(each, token, marks, turn) for each, token in zip(clients, tokens, strict=True)]
-    async with publisher(client, marks) as out:
+    async with open_publisher(client, marks) as out:
         with pytest.raises(GatewayRefused):
             await run_gateways(gateways, out)
     for each in clients:

@@ -14,7 +14,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.errors import ServersUnusable
-from transport.locks import identify_turns, same_shard_count
+from transport.locks import hold_shard_count, make_identify_turn
 from transport.streams import LOCKS
 
 __all__ = ["client"]
@@ -32,8 +32,8 @@ async def other(nats_server: NatsServer, client: Client) -> AsyncGenerator[Clien
 
 async def test_two_processes_take_turns_for_each_key(client: Client, other: Client) -> None:
     one, two = [await streams_of(each).key_value(LOCKS) for each in (client, other)]
-    first = identify_turns(one, 2, "one", hold_seconds=1, look_seconds=0.02)
-    second = identify_turns(two, 2, "two", hold_seconds=1, look_seconds=0.02)
+    first = make_identify_turn(one, 2, "one", hold_seconds=1, poll_seconds=0.02)
+    second = make_identify_turn(two, 2, "two", hold_seconds=1, poll_seconds=0.02)
     begun = time.monotonic()
     await asyncio.gather(first(0), second(3))  # another key: both at once
     at_once = time.monotonic() - begun
@@ -53,7 +53,7 @@ async def test_a_turn_waits_for_a_server_that_is_away(client: Client, nats_serve
     bucket = await streams_of(client).key_value(LOCKS)
     nats_server.end()
     await until(lambda: not client.is_connected)
-    turn = asyncio.ensure_future(identify_turns(bucket, 1, "one", look_seconds=0.02)(5))
+    turn = asyncio.ensure_future(make_identify_turn(bucket, 1, "one", poll_seconds=0.02)(5))
     nats_server.start()
     async with asyncio.timeout(30):
         await turn
@@ -61,30 +61,30 @@ async def test_a_turn_waits_for_a_server_that_is_away(client: Client, nats_serve
 
 
 async def test_another_number_of_shards_is_refused_in_one_line(client: Client, other: Client) -> None:
-    async with same_shard_count(streams_of(client), 64):
-        async with same_shard_count(streams_of(other), 64):
+    async with hold_shard_count(streams_of(client), 64):
+        async with hold_shard_count(streams_of(other), 64):
             pass
         with pytest.raises(
             ServersUnusable, match=r"^--shards: other gateways run with 64 shards and this one with 32; give .* 30 s"
         ):
-            async with same_shard_count(streams_of(other), 32):
+            async with hold_shard_count(streams_of(other), 32):
                 pass
 
 
 async def test_after_the_last_gateway_the_number_is_free(client: Client, other: Client) -> None:
-    async with same_shard_count(streams_of(client), 64, keep_seconds=1):
+    async with hold_shard_count(streams_of(client), 64, keep_seconds=1):
         pass
     async with asyncio.timeout(30):
         while True:
             try:
-                async with same_shard_count(streams_of(other), 32):
+                async with hold_shard_count(streams_of(other), 32):
                     break
             except ServersUnusable:
                 await asyncio.sleep(0)
 
 
 async def test_while_a_gateway_runs_the_number_stays(client: Client, other: Client) -> None:
-    async with same_shard_count(streams_of(client), 64, keep_seconds=2, renew_seconds=0.05):
+    async with hold_shard_count(streams_of(client), 64, keep_seconds=2, renew_every=0.05):
         bucket = await streams_of(client).key_value(LOCKS)
         first = (await bucket.get("shards")).revision or 0
         async with asyncio.timeout(30):
@@ -93,7 +93,7 @@ async def test_while_a_gateway_runs_the_number_stays(client: Client, other: Clie
                     break
                 await asyncio.sleep(0.01)
         with pytest.raises(ServersUnusable):
-            async with same_shard_count(streams_of(other), 32):
+            async with hold_shard_count(streams_of(other), 32):
                 pass
 
 
@@ -101,7 +101,7 @@ async def test_a_gateway_that_slept_while_the_number_was_changed_says_so(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     bucket = await streams_of(client).key_value(LOCKS)
-    async with same_shard_count(streams_of(client), 64, renew_seconds=0.05):
+    async with hold_shard_count(streams_of(client), 64, renew_every=0.05):
         await bucket.put("shards", b"32")
         await until(lambda: [each for each in caplog.records if each.levelno == logging.ERROR])
         assert (await bucket.get("shards")).value == b"32"

@@ -19,7 +19,7 @@ from benchmarks.scale.findings import FAILOVER_SECONDS, failover, of_messages, o
 from benchmarks.scale.judge import Entry, Log, Posted, Sent
 from benchmarks.scale.watch import Watch, connected, until
 from tests.loopback.nats_server import NatsServer
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 SCOPE, CHANNEL, AUTHOR = "p07", 10, 3
 SENT = [Sent(number, CHANNEL, AUTHOR, "question", float(number), f"case-{number}") for number in range(1, 5)]
@@ -252,8 +252,8 @@ def test_a_poison_message_ends_failed_and_alone_after_three_deaths(
 @pytest.fixture
 async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
     async with connected(nats_server.url) as client:
-        await clear(client)
-        await prepare(client, Layout())
+        await delete_all_streams(client)
+        await create_streams(client, Layout())
         yield client
 
 

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 
 from tests.leaks import crashes
 from transport.ordered_publisher import COMPLAIN_SECONDS, OrderedPublisher, OutgoingMessage, ordered_publisher
-from transport.streams import BEING_STORED, FULL
+from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
 __all__ = ["crashes"]
 
@@ -81,12 +81,12 @@ async def few(server: Server) -> AsyncIterator[OrderedPublisher]:
         yield made
 
 
-def letter(subject: str, text: str = "x", settled: Callable[[], object] | None = None) -> OutgoingMessage:
-    return OutgoingMessage(subject, text.encode(), {"Nats-Msg-Id": text}, settled)
+def outgoing(subject: str, text: str = "x", on_settled: Callable[[], object] | None = None) -> OutgoingMessage:
+    return OutgoingMessage(subject, text.encode(), {"Nats-Msg-Id": text}, on_settled)
 
 
 async def test_one_at_a_time_goes_within_a_subject_and_others_overtake(server: Server, few: OrderedPublisher) -> None:
-    for each in (letter("a", "1"), letter("a", "2"), letter("b", "3")):
+    for each in (outgoing("a", "1"), outgoing("a", "2"), outgoing("b", "3")):
         await few.put(each)
     await asyncio.sleep(0.005)
     assert server.sent == [("a", b"1"), ("b", b"3")]
@@ -96,7 +96,7 @@ async def test_one_at_a_time_goes_within_a_subject_and_others_overtake(server: S
 
 async def test_only_so_many_subjects_are_under_way_at_once(server: Server, few: OrderedPublisher) -> None:
     for subject in "abc":
-        await few.put(letter(subject))
+        await few.put(outgoing(subject))
     await asyncio.sleep(0.005)
     assert len(server.sent) == 2
     await few.drain()
@@ -108,8 +108,8 @@ async def test_a_lost_answer_is_asked_for_again_and_nothing_behind_it_goes_first
 ) -> None:
     server.answers = [None]
     began = asyncio.get_running_loop().time()
-    await few.put(letter("a", "1"))
-    await few.put(letter("a", "2"))
+    await few.put(outgoing("a", "1"))
+    await few.put(outgoing("a", "2"))
     await few.drain()
     assert server.sent == [("a", b"1"), ("a", b"1"), ("a", b"2")]
     assert 2.0 <= asyncio.get_running_loop().time() - began < 2.6
@@ -121,24 +121,24 @@ async def test_after_a_reconnection_nobody_waits_for_answers_of_the_old_one(
 ) -> None:
     server.answers = [None]
     began = asyncio.get_running_loop().time()
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     await asyncio.sleep(0.1)
     server.stats["reconnects"] = 1
     await few.drain()
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def test_two_answers_to_one_letter_count_once(server: Server, few: OrderedPublisher) -> None:
+async def test_two_answers_to_one_message_count_once(server: Server, few: OrderedPublisher) -> None:
     server.answers = [None, STORED | {"duplicate": True}]
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     await few.drain()
-    await few._answered(Msg(cast("Client", server), "_INBOX.x.0", "", json.dumps(STORED).encode()))  # pyright: ignore[reportPrivateUsage]
+    await few._on_answer(Msg(cast("Client", server), "_INBOX.x.0", "", json.dumps(STORED).encode()))  # pyright: ignore[reportPrivateUsage]
     assert (few.stored, few.repeats) == (1, 1)
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(error(FULL), "no (error 10077)"), (b"", "no stream takes messages.*"), (error(10008), "no (error 10008)")],
+    [(error(STREAM_FULL), "no (error 10077)"), (b"", "no stream takes messages.*"), (error(10008), "no (error 10008)")],
 )
 async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
     server: Server,
@@ -148,7 +148,7 @@ async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
     words: str,
 ) -> None:
     server.answers = [answer] * 130
-    await few.put(letter("messages.1"))
+    await few.put(outgoing("messages.1"))
     await few.drain()
     assert len(server.sent) == 131
     minutes = asyncio.get_running_loop().time() // COMPLAIN_SECONDS
@@ -160,8 +160,8 @@ async def test_what_may_pass_is_tried_until_it_does_with_one_line_a_minute(
 async def test_a_message_that_is_being_stored_is_asked_for_again_without_a_word(
     server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.answers = [error(BEING_STORED, 409)] * 3
-    await few.put(letter("a"))
+    server.answers = [error(DUPLICATE_BEING_STORED, 409)] * 3
+    await few.put(outgoing("a"))
     await few.drain()
     assert len(server.sent) == 4
     assert not caplog.records
@@ -176,7 +176,7 @@ async def test_what_the_server_never_takes_holds_nothing_up(
     server.answers = [error(10054, 400)] if size == 4 else []
     few._most_bytes = 10_000  # pyright: ignore[reportPrivateUsage]
     await few.put(OutgoingMessage("a", b"h" * size, {"Nats-Msg-Id": "1"}, lambda: ended.append("huge")))
-    await few.put(letter("a", "next", lambda: ended.append("next")))
+    await few.put(outgoing("a", "next", lambda: ended.append("next")))
     await few.drain()
     assert ended == ["huge", "next"]
     assert (few.stored, few.refused) == (1, 1)
@@ -190,7 +190,7 @@ async def test_beyond_its_bounds_whoever_puts_waits(
     server: Server, few: OrderedPublisher, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     server.is_connected = False
-    putting = asyncio.create_task(put_all(few, 5 * [letter("a", text)]))
+    putting = asyncio.create_task(put_all(few, 5 * [outgoing("a", text)]))
     await asyncio.sleep(100)
     assert few.waiting == (3 if text == "x" else 2)
     assert not putting.done()
@@ -203,7 +203,7 @@ async def test_beyond_its_bounds_whoever_puts_waits(
 
 async def test_nothing_is_sent_into_a_connection_that_is_away(server: Server, few: OrderedPublisher) -> None:
     server.is_connected = False
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     await asyncio.sleep(10)
     assert not server.sent
     server.is_connected = True
@@ -213,35 +213,35 @@ async def test_nothing_is_sent_into_a_connection_that_is_away(server: Server, fe
 
 async def test_a_buffer_that_is_full_is_no_loss(server: Server, few: OrderedPublisher) -> None:
     server.answers = [nats.errors.OutboundBufferLimitError()]
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     await few.drain()
     assert len(server.sent) == 1
 
 
 async def test_a_connection_that_is_closed_for_good_ends_the_waiting(server: Server, few: OrderedPublisher) -> None:
     server.is_connected, server.is_closed = False, True
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     with pytest.raises(nats.errors.ConnectionClosedError):
         await few.drain()
     with pytest.raises(nats.errors.ConnectionClosedError):
-        await few.put(letter("a"))
+        await few.put(outgoing("a"))
 
 
 async def test_a_connection_that_is_closed_while_sending_too(server: Server, few: OrderedPublisher) -> None:
     server.answers = [nats.errors.ConnectionClosedError()]
-    await few.put(letter("a"))
+    await few.put(outgoing("a"))
     with pytest.raises(nats.errors.ConnectionClosedError):
         await few.drain()
 
 
 async def test_what_is_put_off_at_the_end_leaves_no_timer(server: Server) -> None:
-    server.answers = [error(FULL)]
+    server.answers = [error(STREAM_FULL)]
     async with ordered_publisher(cast("Client", server)) as made:
-        await made.put(letter("a"))
+        await made.put(outgoing("a"))
         await asyncio.sleep(0.1)
         assert made.waiting == 1
 
 
-async def put_all(into: OrderedPublisher, letters: list[OutgoingMessage]) -> None:
-    for each in letters:
+async def put_all(into: OrderedPublisher, messages: list[OutgoingMessage]) -> None:
+    for each in messages:
         await into.put(each)

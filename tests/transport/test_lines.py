@@ -20,7 +20,7 @@ def test_what_is_packed_is_unpacked() -> None:
         (b"no zlib", "not compressed"),
         (b"", "not compressed"),
         (dispatches.encode_compressed(DISPATCH)[:-5], "not compressed"),
-        (zlib.compress(b" " * (dispatches.LARGEST + 1)), "more than"),
+        (zlib.compress(b" " * (dispatches.MOST_LINE_BYTES + 1)), "more than"),
     ],
     ids=["other bytes", "nothing", "cut off", "a bomb"],
 )

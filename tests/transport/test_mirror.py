@@ -133,7 +133,7 @@ async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     log, root, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
     follower = FolderFollower(file_connection, "p03", copy)
     following = asyncio.create_task(follower.run())
-    await asyncio.wait_for(follower.caught_up(), SECONDS)
+    await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
     for _ in range(2):  # the second time by a process that has to find out what there is
         journal = LogJournal(file_connection, log)
         with files.journaled(root, journal), journal.erasing():
@@ -233,7 +233,7 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
     with files.journaled(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(change_all, one)
         following = asyncio.create_task(follower.run())
-        await asyncio.wait_for(follower.caught_up(), SECONDS)
+        await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
         assert contents(copy) == contents(one)
         await until(lambda: sorted(told) == ["index.txt.old", "lines.jsonl", "old", "state/ä b.json"])
         await asyncio.to_thread(change_all, one)
@@ -262,7 +262,7 @@ async def test_a_change_is_told_of_although_something_seems_to_follow_it(
     log, one, told = await opened(file_connection, "team"), tmp_path / "one", list[str]()
     follower = FolderFollower(file_connection, "team", tmp_path / "two", on_change=told.extend)
     following = asyncio.create_task(follower.run())
-    await asyncio.wait_for(follower.caught_up(), SECONDS)
+    await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
     with files.journaled(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(files.replace, one / "a", b"1")
         await until(lambda: told == ["a"])
@@ -277,7 +277,7 @@ async def test_a_copy_that_somebody_else_changed_is_made_again(file_connection: 
     with files.journaled(one, LogJournal(file_connection, log)):
         files.append(one / "lines", b"one\n")
         following = asyncio.create_task(follower.run())
-        await asyncio.wait_for(follower.caught_up(), SECONDS)
+        await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
         (copy / "lines").unlink()
         await asyncio.to_thread(files.append, one / "lines", b"two\n")
         await until(lambda: contents(copy) == contents(one))
@@ -386,7 +386,7 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
     with files.journaled(one, journal):
         with monkeypatch.context() as silent:
             silent.setattr("transport.folder_log.erase_entry", away)
-            silent.setattr("transport.folder_log.FILE_SECONDS", 0.2)
+            silent.setattr("transport.folder_log.FILE_PATIENCE_SECONDS", 0.2)
             replaced(one, 10)
             with pytest.raises(OSError, match="does not erase"), journal.erasing():
                 pass

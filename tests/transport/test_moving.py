@@ -22,9 +22,9 @@ from transport.connection import FileConnection
 from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import restore
-from transport.members import Members, Peer
+from transport.members import Member, Members
 from transport.migration import Installation, MigrationProgress, adopt, export
-from transport.streams import CAPTURES, MESSAGES, TEAM, Layout, partition_of, scope
+from transport.streams import CAPTURES, MESSAGES, TEAM, Layout, partition_of, scope_of
 
 pytestmark = pytest.mark.real_time
 
@@ -137,7 +137,7 @@ async def test_each_partition_gets_what_is_of_its_channels(file_connection: File
     await file_connection.do(adopt(file_connection.streams, Layout(), Installation(before.root), MigrationProgress()))
 
     async def part(place: int) -> DataFolder:
-        name = scope(partition_of(place, 32))
+        name = scope_of(partition_of(place, 32))
         await file_connection.do(restore(FencedLog(file_connection.streams, name), tmp_path / name))
         return DataFolder(tmp_path / name)
 
@@ -158,8 +158,8 @@ async def test_each_partition_gets_what_is_of_its_channels(file_connection: File
 
 
 async def part_of(file_connection: FileConnection, root: Path, number: int) -> DataFolder:
-    await file_connection.do(restore(FencedLog(file_connection.streams, scope(number)), root / scope(number)))
-    return DataFolder(root / scope(number))
+    await file_connection.do(restore(FencedLog(file_connection.streams, scope_of(number)), root / scope_of(number)))
+    return DataFolder(root / scope_of(number))
 
 
 async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
         files.replace(folder.seen, render_watermarks({CHANNEL: Watermark(8 + number), -GUILD: Watermark(3 + number)}))
         files.replace(folder.posts, render_post(replace(FIRST, at=50.0 - number, message_id=number)))
         files.replace(folder.opt_outs, render_ids({number}))
-        log = FencedLog(file_connection.streams, scope(number + 4))
+        log = FencedLog(file_connection.streams, scope_of(number + 4))
         await file_connection.do(log.open("a", 1.0))
         await file_connection.do(entries_of(log, root))
     await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
@@ -190,12 +190,12 @@ async def test_configured_places_are_read(file_connection: FileConnection, tmp_p
     before = installation(tmp_path / "before")
     files.replace(tmp_path / "documents" / "b.md", b"elsewhere")
     files.replace(tmp_path / "library" / "gpu.txt", b"of the configured folder")
-    elsewhere = {
+    outside_paths = {
         "knowledge-base/sources": tmp_path / "documents",
         "team-knowledge/topics": tmp_path / "library",
     }
     await file_connection.do(
-        adopt(file_connection.streams, Layout(), Installation(before.root, elsewhere), MigrationProgress())
+        adopt(file_connection.streams, Layout(), Installation(before.root, outside_paths), MigrationProgress())
     )
     await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
@@ -279,7 +279,7 @@ async def test_servers_with_other_data_are_refused(file_connection: FileConnecti
 
 async def test_processes_at_work_are_not_disturbed(file_connection: FileConnection, tmp_path: Path) -> None:
     before = installation(tmp_path / "before")
-    await file_connection.do(Members(file_connection.streams, Peer("host-1-ab", ("worker",))).send_heartbeat())
+    await file_connection.do(Members(file_connection.streams, Member("host-1-ab", ("worker",))).send_heartbeat())
     with pytest.raises(
         ServersUnusable, match="--adopt: host-1-ab is at work with these servers; stop all processes first"
     ):

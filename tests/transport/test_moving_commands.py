@@ -17,7 +17,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.root_logger import logging_restored
 from tests.transport.folders import contents
 from transport.connection import Address, connect
-from transport.streams import clear
+from transport.streams import delete_all_streams
 
 __all__ = ["logging_restored"]
 
@@ -34,7 +34,7 @@ def config(tmp_path: Path, nats_server: NatsServer) -> Callable[[str, bool], Pat
 
     async def cleared() -> None:
         client = await connect(Address((nats_server.url,)), "test")
-        await clear(client)
+        await delete_all_streams(client)
         await client.close()
 
     asyncio.run(cleared())

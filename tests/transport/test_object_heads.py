@@ -69,7 +69,7 @@ async def test_a_head_that_cannot_be_read_is_left_out_and_can_be_replaced(
     await streams_of(client).publish(f"$O.{EVIDENCE}.M.{key}", garbage)
     assert [each.name for each in await bucket.heads()] == ["evidence/case_1.sqlite"]
     assert "holds no head of an object" in caplog.text
-    head = await bucket.look(NAME)
-    assert not head.there
-    assert (await bucket.put(head, b"new", {})).there
+    head = await bucket.find_head(NAME)
+    assert not head.exists
+    assert (await bucket.put(head, b"new", {})).exists
     assert await bucket.read(NAME) == b"new"

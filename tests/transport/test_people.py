@@ -12,7 +12,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.key_value import KeyBucket
-from transport.people import ForgetPart, ForgetRequest, SharedPeople, is_kept_there, open_people
+from transport.people import ForgetReport, ForgetRequest, SharedPeople, has_people_bucket, open_people
 from transport.streams import PEOPLE
 
 __all__ = ["client"]
@@ -109,7 +109,7 @@ async def test_a_wish_is_carried_out_by_those_who_have_its_scopes(people: Shared
         if request.left and not doing:
             doing.append(
                 asyncio.create_task(
-                    others.forget_requests.done(request, ForgetPart("b", ("p00", "team"), {"posts": 2}))
+                    others.forget_requests.complete(request, ForgetReport("b", ("p00", "team"), {"posts": 2}))
                 )
             )
 
@@ -127,7 +127,9 @@ async def test_a_wish_that_is_carried_out_is_waited_for_no_longer(people: Shared
 
     def do_all(request: ForgetRequest) -> None:
         if request.left:
-            tasks.add(asyncio.create_task(others.forget_requests.done(request, ForgetPart("b", request.left, {}))))
+            tasks.add(
+                asyncio.create_task(others.forget_requests.complete(request, ForgetReport("b", request.left, {})))
+            )
 
     others.forget_requests.on_change = do_all
     scopes = ["p00", "team"]
@@ -148,19 +150,19 @@ async def test_of_two_who_do_their_part_at_once_none_undoes_the_other(
 ) -> None:
     request = await people.forget_requests.make(ADA, ["p00", "p01", "p02"])
     await asyncio.gather(
-        people.forget_requests.done(request, ForgetPart("a", ("p00",), {})),
-        others.forget_requests.done(request, ForgetPart("b", ("p01",), {})),
+        people.forget_requests.complete(request, ForgetReport("a", ("p00",), {})),
+        others.forget_requests.complete(request, ForgetReport("b", ("p01",), {})),
     )
-    await until(lambda: people.forget_requests.left(request) == ("p02",))
+    await until(lambda: people.forget_requests.scopes_left(request) == ("p02",))
 
 
 async def test_a_part_of_an_earlier_wish_is_none_of_a_later_one(people: SharedPeople) -> None:
     """What was kept of the person between the two is not forgotten yet."""
     early = await people.forget_requests.make(ADA, ["p00"])
     late = await people.forget_requests.make(ADA, ["p00"])
-    await people.forget_requests.done(early, ForgetPart("a", ("p00",), {}))
-    await until(lambda: people.forget_requests.left(late) == ("p00",))
-    assert people.forget_requests.left(early) == ()
+    await people.forget_requests.complete(early, ForgetReport("a", ("p00",), {}))
+    await until(lambda: people.forget_requests.scopes_left(late) == ("p00",))
+    assert people.forget_requests.scopes_left(early) == ()
 
 
 async def test_a_damaged_wish_is_named(client: Client, people: SharedPeople, caplog: pytest.LogCaptureFixture) -> None:
@@ -178,6 +180,6 @@ async def test_who_ends_while_a_change_comes_ends(client: Client) -> None:
 
 
 async def test_a_server_without_the_program_is_known(client: Client) -> None:
-    assert await is_kept_there(client)
+    assert await has_people_bucket(client)
     await streams_of(client).delete_key_value(PEOPLE)
-    assert not await is_kept_there(client)
+    assert not await has_people_bucket(client)

@@ -30,7 +30,7 @@ from tests.reporting.asked import asked
 from tests.services.team.test_archive import a_pair
 from tests.transport.connected import client, until
 from transport.locks import claim_once
-from transport.people import ForgetPart, SharedPeople, open_people
+from transport.people import ForgetReport, SharedPeople, open_people
 from transport.streams import TEAM
 
 __all__ = ["client"]
@@ -130,7 +130,7 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
         request = await people.forget_requests.make(1, ["p00", TEAM])
         await until(lambda: 1 in people.forget_requests.by_user)
         await people_services.forget(1)
-        await people.forget_requests.done(request, ForgetPart("team", (TEAM,), {}))
+        await people.forget_requests.complete(request, ForgetReport("team", (TEAM,), {}))
         await until(lambda: TEAM not in people.forget_requests.by_user[1].left)
         assert searched.made_anew_over == []  # its copy is not there yet
         files.replace(tmp_path / "raw" / WEEK, b"")

@@ -21,7 +21,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import streams_of
 from transport.dispatches import decode_compressed, decode_line, encode_line, place_payload
-from transport.gateway_publisher import Publisher, publisher
+from transport.gateway_publisher import Publisher, open_publisher
 from transport.watermarks import PublishWatermarks, open_watermarks
 
 __all__ = ["client"]
@@ -40,7 +40,7 @@ async def marks(client: Client) -> AsyncGenerator[PublishWatermarks]:
 
 @pytest.fixture
 async def out(client: Client, marks: PublishWatermarks) -> AsyncGenerator[Publisher]:
-    async with publisher(client, marks) as made:
+    async with open_publisher(client, marks) as made:
         yield made
 
 
@@ -91,7 +91,7 @@ async def test_what_another_gateway_has_published_is_refused(
     for each in messages:
         await out.publish(each)
     await out.drain()
-    async with publisher(client, marks) as second:
+    async with open_publisher(client, marks) as second:
         for each in messages:
             await second.publish(each)
         await second.drain()
@@ -200,7 +200,7 @@ async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: 
 
 
 async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: PublishWatermarks) -> None:
-    async with publisher(client, marks, fold_after=3) as out:
+    async with open_publisher(client, marks, fold_after=3) as out:
         await out.publish(READY)
         await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD))
         for number in range(11, 15):
@@ -225,7 +225,9 @@ async def test_an_interaction_is_kept_for_as_long_as_its_token_is_good(client: C
 
 async def test_a_message_in_a_thread_says_where_it_was_written(client: Client, marks: PublishWatermarks) -> None:
     thread = {"id": "20", "type": 11, "parent_id": "10", "owner_id": "5", "name": "Zürich\r\nNats-TTL: 1s 🚢"}
-    async with publisher(client, marks, lambda guild, place: thread if (guild, place) == (GUILD, 20) else None) as out:
+    async with open_publisher(
+        client, marks, lambda guild, place: thread if (guild, place) == (GUILD, 20) else None
+    ) as out:
         await out.publish(message(1, 20))
         await out.publish(message(2, 10))
         await out.publish(Dispatch(1.0, "THREAD_UPDATE", {**thread, "guild_id": str(GUILD)}))
@@ -249,7 +251,11 @@ def test_a_header_that_says_no_place_is_none(written: str) -> None:
 
 
 async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
-    client: Client, nats_server: NatsServer, out: Publisher, marks: PublishWatermarks, caplog: pytest.LogCaptureFixture
+    client: Client,
+    nats_server: NatsServer,
+    out: Publisher,
+    marks: PublishWatermarks,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
 
@@ -265,7 +271,7 @@ async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
     await publishing
     confirmed = out.ordered_publisher.stored
     assert confirmed < 3000
-    assert all(below <= 3000 for below in marks.marks().values())
+    assert all(below <= 3000 for below in marks.by_place().values())
     nats_server.start()
     await out.drain()
     found = await sent(client)
@@ -274,7 +280,7 @@ async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
         by_place.setdefault(each.d["channel_id"], []).append(int(str(each.d["id"])))
     assert len(found) == 3000
     assert all(numbers == sorted(set(numbers)) for numbers in by_place.values())
-    assert marks.marks() == {place: max(numbers) for place, numbers in by_number(by_place).items()}
+    assert marks.by_place() == {place: max(numbers) for place, numbers in by_number(by_place).items()}
 
 
 def by_number(places: dict[object, list[int]]) -> dict[int, list[int]]:
@@ -292,10 +298,10 @@ async def test_marks_never_pass_what_is_not_confirmed(
     for number in (101, 102):
         await out.publish(message(number, 10))
     await out.publish(message(200, 11))
-    assert marks.marks() == {10: 100, 11: 199}
+    assert marks.by_place() == {10: 100, 11: 199}
     nats_server.start()
     await out.drain()
-    assert marks.marks() == {10: 102, 11: 200}
+    assert marks.by_place() == {10: 102, 11: 200}
 
 
 async def test_a_stream_that_is_full_is_waited_for(

@@ -24,10 +24,10 @@ from tests.loopback.nats_credentials import Operator
 from tests.loopback.nats_server import NatsServer, free_port
 from transport import address, connection
 from transport.address import Address
-from transport.connection import ServerUnreachable, connect, streams_of, trouble, why_unreachable
+from transport.connection import ServerUnreachable, connect, explain_failure, find_out_why_unreachable, streams_of
 from transport.errors import ServersUnusable
 from transport.server_probe import ProbeResult, look
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 pytestmark = pytest.mark.real_time
 
@@ -69,7 +69,7 @@ async def test_each_address_that_cannot_be_reached_says_why() -> None:
 
 
 async def test_what_is_not_nats_is_told_from_who_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "PROBE_SECONDS", 0.2)
     greeting = [b"SSH-2.0-OpenSSH\r\n"]
 
     async def greeted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,7 +91,7 @@ async def test_what_is_not_nats_is_told_from_who_is_silent(monkeypatch: pytest.M
 async def test_one_server_is_enough_to_start_and_the_silent_one_is_named(nats_server: NatsServer) -> None:
     nobody = free()
     client = await connect(Address((nobody, nats_server.url)), "test")
-    await clear(client)
+    await delete_all_streams(client)
     await client.close()
     found = await seen(nobody, nats_server.url)
     assert [each.silent for each in found.servers] == [True, False]
@@ -102,10 +102,10 @@ async def test_streams_are_compared_as_a_start_compares_them_and_none_is_made(na
     """Pitfall 70."""
     client = await connect(Address((nats_server.url,)), "test")
     try:
-        await clear(client)
+        await delete_all_streams(client)
         assert (await seen(nats_server.url)).streams == ()
         assert await streams_of(client).streams_info() == []
-        await prepare(client, Layout())
+        await create_streams(client, Layout())
         found = await seen(nats_server.url)
         assert found.wrong == ()
         assert found.streams == ("MESSAGES", "CAPTURES", "ROLES", "PLACES", "LOG")
@@ -122,10 +122,10 @@ async def test_streams_are_compared_as_a_start_compares_them_and_none_is_made(na
         assert partitions.startswith("nats.partitions: the stream MESSAGES was made as messages.{{partition(32,1)}}")
         assert captures.startswith("nats: the stream CAPTURES: ")
         with pytest.raises(ServersUnusable) as raised:
-            await prepare(client, other)
+            await create_streams(client, other)
         assert str(raised.value) == partitions
     finally:
-        await clear(client)
+        await delete_all_streams(client)
         await client.close()
 
 
@@ -135,7 +135,7 @@ async def test_a_stream_that_cannot_be_looked_at_is_no_missing_one(
     async def away(*_: object) -> dict[str, object]:
         return {"error": {"err_code": 10008, "description": "JetStream system temporarily unavailable"}}
 
-    monkeypatch.setattr("transport.streams._asked", away)
+    monkeypatch.setattr("transport.streams._request", away)
     found = await seen(nats_server.url)
     [line] = found.wrong
     assert line == "nats: the stream MESSAGES cannot be looked at: JetStream system temporarily unavailable"
@@ -148,7 +148,7 @@ async def test_a_server_without_streams_says_so_at_once(tmp_path: Path, nats_ser
             with pytest.raises(
                 ServersUnusable, match="transport: the NATS server keeps no streams: start it with JetStream"
             ):
-                await prepare(client, Layout())
+                await create_streams(client, Layout())
         finally:
             await client.close()
         [looked] = (await seen(server.url)).servers
@@ -161,7 +161,7 @@ async def test_a_server_without_streams_says_so_at_once(tmp_path: Path, nats_ser
 async def test_an_old_server_is_refused_with_its_version(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "OLDEST", (3, 1))
+    monkeypatch.setattr(connection, "OLDEST_VERSION", (3, 1))
     said = await refused(nats_server.url)
     assert said.startswith("transport: 127.0.0.1:")
     assert said.endswith("; install 3.1 or newer")
@@ -193,7 +193,7 @@ async def test_credentials_are_accepted_or_refused_by_the_account(
         monkeypatch.setenv(VARIABLE, str(operator.credentials(tmp_path / "bot.creds")))
         client = await connect(Address((server.url,)), "test")
         try:
-            await prepare(client, Layout())
+            await create_streams(client, Layout())
         finally:
             await client.close()
         found = await seen(server.url)
@@ -333,13 +333,13 @@ async def test_what_is_to_be_secret_is_not_said_in_the_clear(nats_server: NatsSe
     ],
 )
 def test_causes_are_told_apart(error: Exception, kind: type[ServersUnusable], says: str) -> None:
-    found = trouble(Address(("nats://a",)), "nats://a", error)
+    found = explain_failure(Address(("nats://a",)), "nats://a", error)
     assert type(found) is kind
     assert says in str(found)
 
 
 async def test_who_answers_late_is_not_said_to_be_silent(nats_server: NatsServer) -> None:
-    found = await why_unreachable(Address((nats_server.url,)), "test")
+    found = await find_out_why_unreachable(Address((nats_server.url,)), "test")
     assert str(found).endswith("they answer late; start it again")
 
 

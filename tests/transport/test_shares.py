@@ -13,9 +13,9 @@ from nats.aio.msg import Msg
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect, streams_of
 from transport.lease import Lease
-from transport.members import Members, Peer, answer_presence
+from transport.members import Member, Members, answer_presence
 from transport.rebalancing import WORKER, Rebalancing
-from transport.streams import MESSAGES, Layout, clear, prepare
+from transport.streams import MESSAGES, Layout, create_streams, delete_all_streams
 
 pytestmark = pytest.mark.real_time
 
@@ -55,7 +55,7 @@ class Workers:
     async def join(self, name: str, connection: Client | None = None) -> None:
         """`connection`: of its own; its beats are heard without it."""
         client = connection or self.client
-        members = Members(streams_of(self.client), Peer(name, (WORKER,)))
+        members = Members(streams_of(self.client), Member(name, (WORKER,)))
         await answer_presence(client, name)
         await members.send_heartbeat()
 
@@ -65,19 +65,19 @@ class Workers:
                 await members.send_heartbeat()
 
         async def take(number: int) -> Held | None:
-            lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_open=10)
+            lease = Lease(client, MESSAGES, f"messages.{number}.>", name, seconds=LAYOUT.lease_seconds, most_unacked=10)
             return Held(lease) if await lease.take(nothing) else None
 
         self.shares[name] = Rebalancing(client, LAYOUT, members, take)
         self.beating[name] = asyncio.create_task(beat())
-        self.keeping[name] = asyncio.create_task(self.shares[name].keep())
+        self.keeping[name] = asyncio.create_task(self.shares[name].keep_share())
 
     async def leave(self, name: str) -> None:
         """In order."""
         self.keeping.pop(name).cancel()
         await self.shares.pop(name).release()
         self.beating.pop(name).cancel()
-        await Members(streams_of(self.client), Peer(name, (WORKER,))).leave()
+        await Members(streams_of(self.client), Member(name, (WORKER,))).leave()
 
     def freeze(self, name: str) -> Rebalancing:
         """It keeps its connection and does nothing any more."""
@@ -96,8 +96,8 @@ async def nothing(_message: Msg) -> None:
 @pytest.fixture
 async def workers(nats_server: NatsServer) -> AsyncGenerator[Workers]:
     client = await connect(Address((nats_server.url,)), "test")
-    await clear(client)
-    await prepare(client, LAYOUT)
+    await delete_all_streams(client)
+    await create_streams(client, LAYOUT)
     made = Workers(client)
     yield made
     for name in list(made.shares):
@@ -166,7 +166,7 @@ async def test_a_worker_that_wakes_up_knows_what_it_has_lost(workers: Workers) -
     frozen = workers.freeze("two")
     mine = list(frozen.owned.values())
     await until(lambda: workers.counts() == [6])
-    waking = asyncio.create_task(frozen.keep())
+    waking = asyncio.create_task(frozen.keep_share())
     await until(lambda: all(isinstance(each, Held) and each.drained == [False] for each in mine))
     assert all(isinstance(each, Held) and each.lost for each in mine)
     waking.cancel()

@@ -85,7 +85,7 @@ TOLD = [Dispatch(1.0, "GUILD_CREATE", CREATED), *(Dispatch(2.0 + n, *each) for n
 def whole(told: list[Dispatch]) -> Dispatch | None:
     made = GuildSnapshot()
     for each in told:
-        made.see(each)
+        made.apply(each)
     return made.as_guild_create()
 
 

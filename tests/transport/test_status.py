@@ -8,10 +8,11 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from assembly.distributed.process import memory_mb
 from model.processes import ProcessStatus
 from tests.loopback.nats_server import NatsServer
 from transport.connection import Address, connect
-from transport.members import SUBJECT, answer_status, gather_statuses, memory_mb
+from transport.members import STATUS_SUBJECT, answer_status, gather_statuses
 
 pytestmark = pytest.mark.real_time
 
@@ -46,14 +47,14 @@ async def test_an_answer_of_another_version_is_left_out(client: Client) -> None:
     async def strange(message: Msg) -> None:
         await client.publish(message.reply, b'{"name": 3}')
 
-    await client.subscribe(SUBJECT, cb=strange)  # pyright: ignore[reportUnknownMemberType]
+    await client.subscribe(STATUS_SUBJECT, cb=strange)  # pyright: ignore[reportUnknownMemberType]
     await answer_status(client, lambda: TWO)
     assert await gather_statuses(client, 30.0, expected=1) == [TWO]
 
 
 async def test_what_is_said_to_nobody_is_not_answered(client: Client) -> None:
     await answer_status(client, lambda: ONE)
-    await client.publish(SUBJECT)
+    await client.publish(STATUS_SUBJECT)
     assert await gather_statuses(client, 30.0, expected=1) == [ONE]
 
 

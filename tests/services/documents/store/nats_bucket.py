@@ -10,14 +10,14 @@ from services.documents.store import SharedStore, SqliteCollections
 from tests.services.documents import cases
 from transport.connection import Address, connect
 from transport.document_store import open_bucket_store
-from transport.streams import Layout, clear, prepare
+from transport.streams import Layout, create_streams, delete_all_streams
 
 
 @asynccontextmanager
 async def opened(address: str, folder: Path) -> AsyncGenerator[SharedStore]:
     """`address`: of the server."""
     client = await connect(Address((address,)), "test")
-    await clear(client)
-    await prepare(client, Layout())
+    await delete_all_streams(client)
+    await create_streams(client, Layout())
     yield open_bucket_store(client, folder, SqliteCollections(cases.folders(folder)))
     await client.close()
