@@ -424,27 +424,29 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
     return Servers(found)
 
 
-def ask_callback(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack
-) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
-    """Make the callback of `/ask`, which runs the answer chain for the caller and counts against the budget. What it
-    opens is closed with `opened`.
-    """
-    services, rules = parts.services, parts.rules.answers
-    answerers, slots = answerers_of(settings, parts, llm, opened), asyncio.Semaphore(rules.max_concurrent_answers)
+@dataclass(frozen=True, slots=True)
+class QuestionCommands:
+    """Runs the answer chain for the caller, and counts against the budget.
 
-    async def ask(call: Call, question: str) -> str:
+    Attributes:
+        slots: for as many questions as are answered at once.
+    """
+
+    parts: Parts
+    answerers: Servers[Answerers]
+    slots: asyncio.Semaphore
+
+    async def ask(self, call: Call, question: str) -> str:
         conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
-        from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids), call.guild_id)
-        here = answerers[call.guild_id]
+        author = Author(call.user_id, "", role_ids=call.role_ids)
+        from_team = self.parts.services.people.is_team(author, call.guild_id)
+        here = self.answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
-        async with slots:
+        async with self.slots:
             result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
-        parts.state.changed.set()
+        self.parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return answer_text(result, phrases(call.language))
-
-    return ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +462,7 @@ class SlashServices:
     parts: Parts
     privacy: Privacy
     forget: Callback
-    ask: Callback
+    questions: QuestionCommands
     documents: Documents | None
 
     @property
@@ -484,7 +486,9 @@ GROUPS = {
 Row: TypeAlias = SlashCommand[SlashServices]
 
 COMMANDS: Mapping[str, Row] = {
-    "ask": Row("Ask the bot; only you see the answer.", lambda services: services.ask, {"question": QUESTION}),
+    "ask": Row(
+        "Ask the bot; only you see the answer.", lambda services: services.questions.ask, {"question": QUESTION}
+    ),
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
         lambda services: services.privacy.opt_out,
@@ -595,8 +599,9 @@ async def slash_commands(
 
     with ExitStack() as opened:
         privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-        ask = ask_callback(settings, parts, llm, opened)
-        services = SlashServices(settings, parts, privacy, forget or privacy.forget, ask, documents)
+        slots = asyncio.Semaphore(parts.rules.answers.max_concurrent_answers)
+        questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
+        services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
         offered = {
             name: (command, callback_of(name, command, services))
             for name, command in COMMANDS.items()

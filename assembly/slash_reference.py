@@ -10,17 +10,21 @@ import sys
 from pathlib import Path
 
 from assembly.slash_commands import COMMANDS
+from services.discord.slash import QUESTION
 from settings.reference import main, with_table
 
 
 def table() -> str:
-    """The commands in Markdown: name and options, what Discord says of it, the setting that it needs."""
+    """The commands in Markdown: name and options, what Discord says of it, the setting that it needs; and which are for
+    private questions.
+    """
     rows = ["| command | does | needs |", "|---|---|---|"]
     for name, command in COMMANDS.items():
         options = [key if option.required else f"[{key}]" for key, option in command.options.items()]
         needs = "`documents.enabled`" if command.needs_documents else ""
         rows.append(f"| `/{' '.join([name, *options])}` | {command.description} | {needs} |")
-    return "\n".join(rows) + "\n"
+    asking = " and ".join(f"`/{name}`" for name, command in COMMANDS.items() if QUESTION in command.options.values())
+    return "\n".join([*rows, "", f"Questions by {asking} are private questions: only the asker reads the answer.", ""])
 
 
 def generated(root: Path) -> dict[Path, str]:

@@ -49,7 +49,7 @@ class Reason(StrEnum):
 
 
 class Said(StrEnum):
-    """What `/ask` says instead of an answer. The values are the names in `services.conversations.Phrases`."""
+    """Replies to private questions without an answer. The values are names in `services.conversations.Phrases`."""
 
     NO_ANSWER = "no_answer"
     NOT_ANSWERABLE = "not_answerable"
@@ -66,7 +66,7 @@ class ReasonTraits:
         is_left_alone: routing did not let the bot answer.
         is_asked: the bot was asked, as far as can be told without the gate.
         is_chatter: most of a chat, of which a terminal shows the number and some examples.
-        said: the phrase of `/ask`.
+        said: the reply to a private question.
         captures: words of `--import` for captures that ended so; empty: it does not count them.
         messages: words of `--import` for messages that were ignored so; empty: it does not count them.
     """

@@ -22,7 +22,7 @@ from services.assistant import (
 )
 from services.conversations import in_language, phrases
 from services.knowledge import Search
-from services.search import Hit, Level, language_of
+from services.search import Hit, Level, best_passage, language_of
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +94,11 @@ def add_links(
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
-        best = {hit.source_id: hit.passage for hit in reversed(hits)}
         quoted = [(source_id, addresses.of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs]
         links: list[str | None] = []
         for source_id in inquiry.shown_sources:
             own = [address for cited_id, address in quoted if cited_id == source_id and address]
-            kept = best.get(source_id)
-            links += own or [addresses.section(kept) if kept else addresses.of(source_id)]
+            links += own or [addresses.section(best_passage(source_id, hits))]
         return tuple(dict.fromkeys(filter(None, links)))
 
     return with_links

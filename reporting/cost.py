@@ -65,7 +65,7 @@ class Costs:
 
     Attributes:
         channels: what answers took, by channel; names: of channels, where they are known.
-        elsewhere: all else, such as descriptions, topics and `/ask`.
+        elsewhere: all else, such as descriptions, topics and private questions.
     """
 
     total: Expense = field(default_factory=Expense)

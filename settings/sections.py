@@ -337,7 +337,8 @@ class KnowledgeSettings(SettingsSection):
     )
     max_topic_chars: Count = setting(40_000, "A longer topic continues in a second file.")
     internal_topics: TopicNames = setting(
-        frozenset(), "Topics for the team only, with all their files: used in /ask of team members, nowhere else."
+        frozenset(),
+        "Topics for the team only, with all their files: used in private questions of team members, nowhere else.",
     )
     team_classification_prompt: Word = setting(
         prompts.TEAM_CLASSIFICATION, "The task of filing a conversation under a topic."

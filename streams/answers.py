@@ -25,7 +25,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.answering import gather, hold, permit
 from operators.pointing import remember_replies
-from operators.step import failure_of, in_order, step
+from operators.step import Item, Step, failure_of, in_order, step
 from services.assistant import Inquiry, RecentReplies, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
@@ -71,7 +71,7 @@ def answers(
     answered = in_order(
         step("gather", gathering, most, s.gauge),
         step("permit", permitted, most, s.gauge),
-        chain(s.servers, rules, s.gauge),
+        *chain(s.servers, rules, s.gauge),
         step("hold", hold(s.typists), most, s.gauge),
         step("reply", replying, most, s.gauge),
     )
@@ -118,25 +118,23 @@ class AIResult:
 
 
 class Answerer:
-    """Runs the operators of the live graph for one conversation at a time: for `--ask` and `/ask`."""
+    """Runs the operators of the live graph for one conversation at a time, as for `--ask` and private questions."""
 
     def __init__(self, server: ServerContext, rules: AnswerRules) -> None:
         """`server`: the one in which is asked. Only the asker reads the answers, whatever others were told there."""
-        self._budget, self._usage = server.budget, server.usage
+        self.server = server
         self._chain = chain(Servers({None: replace(server, repeats=RecentReplies())}), rules, public=False)
+
+    async def find(self, conversation: Conversation, context: RequestContext | None = None) -> Item:
+        """Select the sources for an answer, or say why there are none; never raises."""
+        return await self._run(self._chain.find, _inquiry(conversation, context, Usage(self.server.usage)))
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
-        usage, began = Usage(self._usage), now()
-        inquiry = _inquiry(conversation, context or RequestContext(), usage)
-        try:
-            # What is unanswered has come to `point`, which answers or ends it.
-            result = cast("Inquiry | Outcome", await rx.just(inquiry).pipe(self._chain))
-        except Exception as error:
-            log.exception("the answer chain failed")
-            result = end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
-        finally:
-            inquiry.token.close()
+        began, usage = now(), Usage(self.server.usage)
+        # What is unanswered has come to `point`, which answers or ends it.
+        ended = await self._run(in_order(*self._chain), _inquiry(conversation, context, usage))
+        result = cast("Inquiry | Outcome", ended)
         debug: dict[str, Any] = {
             **result.decisions,
             "latency_ms": round((now() - began) * 1000),
@@ -147,13 +145,23 @@ class Answerer:
             return AIResult(
                 False, None, result.sources, {**debug, "result": str(result.result), "reason": result.reason}
             )
-        self._budget.answered(now())
+        self.server.budget.answered(now())
         text = result.draft + links_block(result.links)
-        ended = {"result": "replied", "reason": None, "level": str(result.level)}
-        return AIResult(True, text, result.shown_sources, {**debug, **ended})
+        debug |= {"result": "replied", "reason": None, "level": str(result.level)}
+        return AIResult(True, text, result.shown_sources, debug)
+
+    async def _run(self, steps: Step, inquiry: Inquiry) -> Item:
+        try:
+            return await rx.just(inquiry).pipe(steps)
+        except Exception as error:
+            log.exception("the answer chain failed")
+            return end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
+        finally:
+            inquiry.token.close()
 
 
-def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) -> Inquiry:
+def _inquiry(conversation: Conversation, context: RequestContext | None, usage: Usage) -> Inquiry:
+    context = context or RequestContext()
     guild_id, text = context.guild_id or None, conversation.asked_text or conversation.last_user_text
     message = Message(context.message_id, context.channel_id, Author(context.author_id, ""), text, now(), guild_id)
     place = Place(context.channel_id, PlaceKind.CHANNEL, guild_id=guild_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dataflow.metering import Gauge
 from model.outcomes import Outcome
@@ -44,15 +44,22 @@ class AnswerRules:
     thread_reuse_seconds: float = 900.0
 
 
+class Chain(NamedTuple):
+    """`find` selects the sources of an answer, and `answer` makes it of them."""
+
+    find: Step
+    answer: Step
+
+
 def chain(
     servers: Servers[ServerContext],
     rules: AnswerRules,
     gauge: Gauge | None = None,
     *,
     public: bool = True,
-) -> Step:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `steps` says which
-    there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
+) -> Chain:
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `find` and `answer`
+    say which there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
 
     gathered  --q1--q2--q3-------|
     gate      ---q1--o---q3------|      q2 was chatter
@@ -86,14 +93,16 @@ def chain(
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
         return announce(at.lookup, public=public)
 
-    steps = (
+    find = (
         run("announce", make_announce) if looks_up else None,
         run("gate", make_gate),
         run("select", make_select),
+    )
+    answer = (
         run("load", make_load),
         step("retrieve", retrieve, most, gauge) if looks_up else None,
         run("generate", make_generate),
         step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
     )
-    return in_order(*(each for each in steps if each is not None))
+    return Chain(in_order(*filter(None, find)), in_order(*filter(None, answer)))

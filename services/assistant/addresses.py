@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
+from services.assistant.quoting import section_name
+from services.conversations import Phrases
 from services.knowledge import hosted_address, owner_of, unowned, web_address
 from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
@@ -73,6 +75,15 @@ class Addresses:
         if anchor and kept.headings and generator is not None and not kept.source_id.endswith(_REST):
             anchor = anchor_by(generator, kept.headings[-1], anchor)
         return self.of(kept.source_id, permalink=kept.permalink, anchor=anchor)
+
+    def link(self, kept: StoredPassage, name: str) -> str:
+        """`name` as a link to the section that a passage is from; without an address the name alone."""
+        address = self.section(kept)
+        return f"[{name}](<{address}>)" if address else name
+
+    def section_link(self, kept: StoredPassage, say: Phrases) -> str:
+        """A section as people are shown it, or of a passage without a title and headings its source."""
+        return self.link(kept, section_name(kept, say))
 
     def absolute(self, text: str, source_id: str, permalink: str = "") -> str:
         """`text` with the relative links of its source made absolute; what leads nowhere keeps its text only."""

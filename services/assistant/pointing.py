@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import asked_earlier, by_team, in_known_languages, section_name, without_names
+from services.assistant.quoting import asked_earlier, by_team, in_known_languages, without_names
 from services.conversations import Phrases
 from services.search import MIN_CONFIDENCE_TO_NAME, Hit, Level, SearchResult, StoredPassage, pages_of, terms
 
@@ -109,7 +109,7 @@ def is_worth_showing(found: SearchResult) -> bool:
 def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
     """A few lines that name the best pages, and their ids."""
     chosen = _chosen(found, query)
-    lines = [f"• {section_link(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
+    lines = [f"• {addresses.section_link(hit.passage, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
 
 
@@ -140,12 +140,11 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
     answer = next((each.hit for each in answers if each.confidence > found.documents_confidence), None)
     asked = asked_earlier(answer.passage) if answer is not None else ""
     if answer is not None and asked:
-        address = addresses.section(answer.passage)
-        question = f"[“{asked}”](<{address}>)" if address else f"“{asked}”"
+        question = addresses.link(answer.passage, f"“{asked}”")
         text = f"{say.found_nothing_at_all} {say.nearest_question(question)}"
     else:
         answer = None
-        text = say.found_nothing(section_link(page, addresses, say)) if page is not None else say.found_nothing_at_all
+        text = say.found_nothing(addresses.section_link(page.passage, say)) if page else say.found_nothing_at_all
     nearest = answer or page
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
@@ -157,15 +156,6 @@ def linkable_in(found: SearchResult, addresses: Addresses) -> list[str]:
         hit.passage.text if by_team(hit.passage) else f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in hits
     ]
     return [*said, *(addresses.section(hit.passage) or "" for hit in hits)]
-
-
-def section_link(hit: Hit, addresses: Addresses, say: Phrases) -> str:
-    """A section as people are shown it: its name or the day of the team's answer, a link where it has an address."""
-    name = (
-        say.answered_on(hit.passage.day) if by_team(hit.passage) and hit.passage.day else section_name(hit.passage, say)
-    )
-    address = addresses.section(hit.passage)
-    return f"[{name}](<{address}>)" if address else name
 
 
 def _why(hit: Hit, query: str) -> str:

@@ -144,10 +144,10 @@ def by_team(kept: StoredPassage) -> bool:
 def section_name(kept: StoredPassage, say: Phrases) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either.
 
-    What the team answered is called just that: the question may name people.
+    What the team answered is called by its day: the question may name people.
     """
     if by_team(kept):
-        return say.team_answer
+        return say.answered_on(kept.day) if kept.day else say.team_answer
     heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
     shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or bare_name(kept.source_id)
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"

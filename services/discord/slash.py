@@ -89,6 +89,7 @@ class CommandOption(NamedTuple):
 
 
 QUESTION = CommandOption("What you want to know.", Range[str, 1, MOST_QUESTION_CHARS])
+"""A command with this option takes private questions."""
 
 ServicesT = TypeVar("ServicesT")
 

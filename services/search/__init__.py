@@ -31,6 +31,7 @@ from services.search.retrieval import (
     Level,
     QueryVector,
     SearchResult,
+    best_passage,
     find,
     pages_of,
 )

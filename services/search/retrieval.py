@@ -217,6 +217,12 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(best.values())
 
 
+def best_passage(source_id: str, hits: Sequence[Hit]) -> StoredPassage:
+    """The passage of a source that comes first in `hits`; without one, a passage that says nothing but its source."""
+    nothing = StoredPassage(source_id, title="", permalink="", section=0, headings=(), anchor="", text="")
+    return next((hit.passage for hit in hits if hit.source_id == source_id), nothing)
+
+
 NOTHING = SearchResult()
 
 

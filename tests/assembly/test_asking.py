@@ -9,6 +9,8 @@ import pytest
 
 from assembly.answering import library_of, open_answering, open_search
 from model.conversations import Conversation, Role, Turn
+from model.outcomes import Outcome, Reason
+from services.assistant import Inquiry
 from settings import Settings
 from streams.answers import RequestContext
 from tests.hashing import HashingEmbedder
@@ -32,6 +34,19 @@ async def test_whoever_addresses_the_bot_is_told_something(settings: Settings) -
     assert (told.should_reply, told.debug["level"]) == (True, "point")
     assert (left.should_reply, left.debug["reason"]) == (False, "not answerable")
     assert "level" not in left.debug
+
+
+async def test_sources_are_found_without_an_answer(settings: Settings) -> None:
+    def asked(text: str) -> Conversation:
+        return Conversation((Turn(Role.USER, text, asked_now=True),))
+
+    async with open_answering(settings) as answering:
+        found = await answering.answerer.find(asked("How do I install Lanternfish with setup?"))
+        chatter = await answering.answerer.find(asked("good morning all"))
+    assert isinstance(found, Inquiry)
+    assert (found.selected, found.sources, found.draft) == (("kb:install.md",), (), "")
+    assert isinstance(chatter, Outcome)
+    assert chatter.reason == Reason.NOT_ANSWERABLE
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ from assembly.slash_commands import COMMANDS, GROUPS, Row, SlashServices, callba
 from assembly.slash_reference import generated
 from model.messages import Attachment
 from services.conversations import phrases
-from services.discord.slash import Call, Callback, CommandOption, CommandRefused, Commands
-from settings.reference import main
+from services.discord.slash import QUESTION, Call, Callback, CommandOption, CommandRefused, Commands
+from settings.reference import main, with_table
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.interactions import Upload
 from tests.loopback.permissions import Permission
+from tests.test_house import PRODUCT
 
 pytestmark = pytest.mark.real_time
 
@@ -96,6 +98,18 @@ async def test_each_command_reaches_its_callback_with_its_options(discord_server
 
 def test_the_documentation_lists_every_command() -> None:
     assert main(["--check"], Path(__file__).parents[2], generated) == 0
+
+
+def test_elsewhere_private_questions_are_called_that() -> None:
+    """So that one more command for them changes no other page, setting or docstring."""
+    root = Path(__file__).parents[2]
+    asking = [name for name, row in COMMANDS.items() if QUESTION in row.options.values()]
+    files = [*root.glob("docs/*.md"), *(path for name in PRODUCT for path in (root / name).rglob("*.py"))]
+    texts = {path: path.read_text() for path in files if path.name != "slash_commands.py"}
+    operating = root / "docs" / "operating.md"
+    texts[operating] = with_table(operating, "slash commands", "")
+    command = re.compile(rf"(?<![\w/-])/(?:{'|'.join(asking)})\b")
+    assert [path.name for path, text in texts.items() if command.search(text)] == []
 
 
 async def test_without_documents_there_are_no_commands_about_them(discord_server: DiscordServer) -> None:

@@ -49,7 +49,7 @@ async def put(
     began = asyncio.get_running_loop().time()
     inquiry = asked(query="", addressed=False)
     try:
-        result = await rx.just(inquiry).pipe(chain(servers, rules))
+        result = await rx.just(inquiry).pipe(*chain(servers, rules))
     finally:
         inquiry.token.close()
     return result, asyncio.get_running_loop().time() - began
@@ -146,9 +146,9 @@ async def test_who_has_used_up_the_budget_costs_no_guess() -> None:
     budget = Budget(BudgetLimits(chains_per_user_per_hour=1))
     steps = chain(Servers({None: replace(server_of(script), budget=budget)}), AnswerRules(speculate=True))
     first, second = asked(), asked()
-    await rx.just(first).pipe(steps)
+    await rx.just(first).pipe(*steps)
     before = list(script.steps)
-    assert told(await rx.just(second).pipe(steps)) == f"skipped: {Reason.BUDGET}"
+    assert told(await rx.just(second).pipe(*steps)) == f"skipped: {Reason.BUDGET}"
     assert script.steps == before
     first.token.close()
 

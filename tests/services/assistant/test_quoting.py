@@ -24,7 +24,7 @@ from services.assistant.quoting import (
 )
 from services.assistant.recent_replies import DAY
 from services.conversations import phrases
-from services.search import NOTHING, Hit, Level, SearchResult, StoredPassage
+from services.search import NOTHING, Hit, Level, SearchResult, StoredPassage, best_passage
 from tests.searching import found
 from tests.services.quickly import QUICKLY
 
@@ -212,6 +212,8 @@ def test_translations_are_not_named_beside_an_answer() -> None:
         ({"title": "", "headings": (), "source_id": "kb:a_b.md"}, r"*a\_b.md*"),
         ({"title": "*A* `b` [c] d]", "headings": ()}, "*A b (c) d)*"),
         ({"title": "A\n\nB", "headings": ("",)}, "*A B*"),
+        ({"source_id": "team:press.txt"}, SAY.team_answer),
+        ({"source_id": "team:press.txt", "day": "2026-02-01"}, SAY.answered_on("2026-02-01")),
     ],
 )
 def test_a_section_is_named_by_its_page_and_heading(known: dict[str, Any], name: str) -> None:
@@ -227,6 +229,15 @@ def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: 
     assert not set("*`[]\n") & set(inside)
     assert shown[0] == shown[-1] == "*"
     assert re.search(r"(?<!\\)_", inside) is None
+
+
+def test_a_source_is_named_by_its_section_that_fits_best_or_else_by_its_file() -> None:
+    hits = (hit(headings=("Presses", "Weight")), hit(0.5))
+    links = [SITE.section_link(best_passage(each, hits), SAY) for each in ("kb:guide/press.md", "kb:guide/mill.md")]
+    assert links == [
+        "[*Presses › Weight*](<https://docs.example/guide/press/#lever>)",
+        "[*guide/mill.md*](<https://docs.example/guide/mill/>)",
+    ]
 
 
 def test_the_telling_line_has_most_of_the_words_and_no_markup() -> None:
