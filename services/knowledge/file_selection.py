@@ -132,6 +132,8 @@ _FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts
 _PAGES = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
 _DEEPEST = 4
 _MOST_CHARS = 500_000
+_MOST_INCLUDES = 1_000
+_CODE_INDENT = 4
 _LINE_CHARS = 500
 _FRONT_LINES = 200
 _INCLUDES = re.compile(
@@ -192,6 +194,7 @@ class _Parts:
     def __init__(self, read: Callable[[str], str | None]) -> None:
         self._read = read
         self._room = _MOST_CHARS
+        self._left = _MOST_INCLUDES
         self.any = False
 
     def expanded(self, name: str, text: str, above: tuple[str, ...]) -> str:
@@ -204,19 +207,24 @@ class _Parts:
 
     def _part(self, name: str, directive: re.Match[str], above: tuple[str, ...]) -> str:
         target = next(value for key, value in directive.groupdict().items() if key != "indent" and value)
-        for path in _paths(name, target):
+        self._left -= 1
+        for path in _paths(name, target) if self._left >= 0 else ():
             part = None if path in above or len(above) >= _DEEPEST else self._read(path)
             if part is not None and len(part) <= self._room:
-                self.any = True
                 self._room -= len(part)
-                return _put(self.expanded(path, part, (*above, path)).strip("\n"), directive)
+                whole = self.expanded(path, part, (*above, path)).strip("\n")
+                # An indented part is indented line by line, and again where the part that includes it is.
+                self._room -= (whole.count("\n") + 1) * (len(directive["indent"]) + _CODE_INDENT)
+                if self._room >= 0:
+                    self.any = True
+                    return _put(whole, directive)
         return directive[0]
 
 
 def _put(part: str, directive: re.Match[str]) -> str:
     indent = directive["indent"]
     if directive["code"]:
-        return f"{indent}::\n\n" + "\n".join(f"{indent}    {line}" for line in part.split("\n"))
+        return f"{indent}::\n\n" + "\n".join(f"{indent}{' ' * _CODE_INDENT}{line}" for line in part.split("\n"))
     return "\n".join(indent + line if line else line for line in part.split("\n"))
 
 

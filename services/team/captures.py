@@ -147,7 +147,7 @@ class Captures:
         """`earlier`: the pairs of the archive, oldest first. `withheld`: whether a message must not be captured, since
         its author has opted out or was forgotten meanwhile.
         """
-        self._withheld = withheld or (lambda _: False)
+        self._withheld: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}

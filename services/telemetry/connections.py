@@ -12,7 +12,8 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -59,6 +60,13 @@ BACKLOG = 32
 FIRST_SECONDS = 10.0
 """How long a connection may go without a request, and a request without being read."""
 WANTED_DESCRIPTORS = 65_536
+LOOP_SHARE = 0.2
+"""The part of the event loop's time that the requests to one listener may take."""
+LOOP_BURST_SECONDS = 0.25
+"""How much of it they may take at once after a quiet time."""
+REQUEST_SECONDS = 0.001
+"""What reading a request takes of the loop."""
+MOST_REQUEST_SECONDS = 0.1
 LINES_A_MINUTE = 20
 MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
@@ -121,6 +129,39 @@ def limit_log_lines(*loggers: str) -> None:
     for logger in map(logging.getLogger, loggers):
         if not any(isinstance(each, LogLineLimit) for each in logger.filters):
             logger.addFilter(LogLineLimit())
+
+
+@dataclass(slots=True)
+class LoopShare:
+    """Keeps requests from taking more than `LOOP_SHARE` of the event loop, however many arrive: `turn` lets the next
+    one wait while those before it have used up more. `pace` as in `Connections`.
+    """
+
+    pace: float = 1.0
+    _credit: float = field(default=LOOP_BURST_SECONDS, init=False)
+    _at: float = field(default=0.0, init=False)
+    _waiting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """Wait for a turn; the processor's time that the block takes is counted. Nobody waits for a block's end."""
+        async with self._waiting:
+            self._refill()
+            if self._credit < 0:
+                await asyncio.sleep(-self._credit / LOOP_SHARE * self.pace)
+                self._refill()
+            self._credit -= REQUEST_SECONDS
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            # A block that waits for something else is not what kept the loop busy meanwhile.
+            self._credit -= min(time.thread_time() - began, MOST_REQUEST_SECONDS)
+
+    def _refill(self) -> None:
+        at = asyncio.get_running_loop().time()
+        self._credit = min(LOOP_BURST_SECONDS, self._credit + (at - self._at) / self.pace * LOOP_SHARE)
+        self._at = at
 
 
 @dataclass(slots=True, eq=False)

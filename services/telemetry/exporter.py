@@ -20,7 +20,7 @@ from model.batches import Destination
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Result, traits_of
 from model.steps import DECISIONS
-from services.telemetry.connections import BACKLOG, Connections, limit_log_lines
+from services.telemetry.connections import BACKLOG, Connections, LoopShare, limit_log_lines
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -183,7 +183,7 @@ async def serve_metrics(
     async def readyz(_request: web.Request) -> web.Response:
         return _health_response(health() or (None if ready is None else ready()))
 
-    connections = Connections("metrics.port", pace=pace)
+    connections, share = Connections("metrics.port", pace=pace), LoopShare(pace)
 
     @web.middleware
     async def counted(
@@ -193,7 +193,8 @@ async def serve_metrics(
             connections.asked(peer_of(request))
         else:
             connections.whole(peer_of(request))
-        answer = await handler(request)
+        async with share.turn():
+            answer = await handler(request)
         connections.answered(peer_of(request))
         return answer
 

@@ -24,6 +24,8 @@ _IN_SHORT = {
     **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
     NOT_CHOSEN: "left out by kb.include or kb.exclude",
 }
+MOST_TEXT_BYTES = 64 * 1024 * 1024
+"""Of all files of a commit together: they cross to the bot's process at once."""
 _LINKS = 5
 """Tags of tags."""
 
@@ -53,6 +55,7 @@ def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> Repositor
             blob = objects.get(sha)
             if isinstance(blob, Blob):
                 files.texts[sha] = blob.data
+        _require_bounded(files.texts)
     except (KeyError, ValueError) as error:
         raise FetchFailed("what the server sent lacks a part of the commit, or is damaged") from error
     return files
@@ -61,7 +64,13 @@ def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> Repositor
 def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
     """Return the contents with these hashes that the pack has; blocking. Raises FetchFailed: it is damaged."""
     objects = _objects(pack)
-    return {sha: found.data for sha in wanted if isinstance(found := objects.get(sha), Blob)}
+    return _require_bounded({sha: found.data for sha in wanted if isinstance(found := objects.get(sha), Blob)})
+
+
+def _require_bounded(texts: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if sum(map(len, texts.values())) > MOST_TEXT_BYTES:
+        raise FetchFailed(f"its documents have more than {MOST_TEXT_BYTES >> 20} MB together; name a folder of it")
+    return texts
 
 
 def _objects(pack: bytes) -> dict[str, ShaFile]:

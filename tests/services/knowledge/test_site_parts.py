@@ -91,6 +91,17 @@ def test_parts_that_include_each_other_and_too_many_of_them_come_to_an_end() -> 
     assert len(with_parts("p.rst", ".. include:: big.inc\n" * 100, parts.get)[0]) < 600_000
 
 
+def test_the_indentation_of_parts_is_bounded() -> None:
+    deep = {f"_{level}.md": f"{' ' * 450}{{!_{level + 1}.md!}}\n" for level in range(1, 4)} | {"_4.md": "x\n" * 200_000}
+    assert len(with_parts("p.md", f"{' ' * 450}{{!_1.md!}}\n", deep.get)[0]) < 600_000
+
+
+def test_the_includes_of_a_page_are_counted() -> None:
+    asked: list[str] = []
+    with_parts("p.md", "{!_a.md!}\n" * 100_000, asked.append)
+    assert len(asked) <= 2_000
+
+
 def test_exclude_patterns_are_read_and_nothing_is_run() -> None:
     conf = "import os\nexclude_patterns = ['_build', 'old/*.rst', name]\nexclude_patterns += ['**/draft.rst']\n1/0\n"
     assert sphinx_excludes(conf) == ["_build", "old/*.rst", "**/draft.rst"]

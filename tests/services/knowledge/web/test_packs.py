@@ -119,3 +119,15 @@ def test_of_a_sound_pack_the_files_are_read() -> None:
     assert files.blobs == {"a.md": page.id.decode()}
     assert files.left_out == {"with names that cannot stand in an index": 1}
     assert files.texts == {page.id.decode(): b"# A page"}
+
+
+def test_the_texts_of_a_repository_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_packs, "MOST_TEXT_BYTES", 5 << 20)
+    pages, tree = [Blob.from_string(letter * (3 << 20)) for letter in (b"a", b"b")], Tree()
+    for number, page in enumerate(pages):
+        tree.add(f"{number}.md".encode(), 0o100644, page.id)
+    pack, commit = pack_of(tree, *pages)
+    with pytest.raises(FetchFailed, match="more than 5 MB together"):
+        git_packs.read_pack(pack, commit, TAKEN)
+    with pytest.raises(FetchFailed, match="more than 5 MB together"):
+        git_packs.read_blobs(pack, [page.id.decode() for page in pages])
