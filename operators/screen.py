@@ -102,8 +102,11 @@ class ScreenRules:
     channels: Servers[ChannelLists] = field(default_factory=lambda: Servers({None: ChannelLists()}))
     ended: Callable[[int, int], bool] | None = None
 
-    def lets_read(self, channel_id: int, guild_id: int | None) -> bool:
+    def lets_read(self, channel_id: int | None, guild_id: int | None) -> bool:
+        """`channel_id`: None if it is unknown, and so may be denied."""
         allowed, denied = self.channels[guild_id]
+        if channel_id is None:
+            return not (allowed or denied)
         return channel_id not in denied and (not allowed or channel_id in allowed)
 
 
@@ -173,7 +176,9 @@ def screen(
             return Reason.OPTED_OUT
         if message.is_empty:
             return Reason.EMPTY
-        if not rules.lets_read(history.place(message.channel_id).channel_id, history.guild_of(message)):
+        known = not history.is_untold(message.channel_id)
+        channel_id = history.place(message.channel_id).channel_id if known else None
+        if not rules.lets_read(channel_id, history.guild_of(message)):
             return Reason.NOT_ADDRESSED
         return None
 

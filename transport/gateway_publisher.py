@@ -171,7 +171,9 @@ would drop the oldest message, the first GUILD_CREATE, after ten times as many.
 _SNOWFLAKE = re.compile(r"[0-9]{1,20}")
 
 _GUILD_TYPES = frozenset({"GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"})
-_PLACE_TYPES = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_")))
+_PLACE_TYPES = frozenset(each for each in USED_TYPES if each.startswith(("CHANNEL_", "THREAD_"))) - {
+    "THREAD_LIST_SYNC"  # of several places
+}
 _TYPES_IN_GUILD = _PLACE_TYPES | {
     "GUILD_ROLE_CREATE",
     "GUILD_ROLE_UPDATE",

@@ -194,8 +194,14 @@ class History:
         self._archived.pop(place_id, None)
 
     def place(self, place_id: int) -> Place:
-        """A channel or thread; an unknown one counts as a channel."""
-        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
+        """A channel or thread. An unknown one counts as a channel, and is not public where Discord tells of all that
+        the bot can view.
+        """
+        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_untold(place_id))
+
+    def is_untold(self, place_id: int) -> bool:
+        """True if Discord has not told of a place, as it should have: it may be private, or in any channel."""
+        return self._fetcher is not None and place_id not in self._places
 
     def guild_of(self, message: Message) -> int | None:
         """Return the id of a message's server, also for messages that do not name it; None if unknown."""

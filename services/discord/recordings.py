@@ -27,6 +27,7 @@ HIDDEN_REMEMBERED = 100_000
 KEPT_FIELDS = {
     "READY": ("v", "user", "guilds"),
     "GUILD_CREATE": ("id", "name", "owner_id", "channels", "threads", "roles"),
+    "THREAD_LIST_SYNC": ("guild_id", "threads"),
 }
 """READY also has the key to resume the session; GUILD_CREATE the members, who is online and who is speaking."""
 

@@ -21,7 +21,7 @@ from services.conversations.tracking import ConversationTracker
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder
 from tests.marbles import watch
-from tests.talk import ANN, BEN, BOT, CHANNEL, GUILD, STAFF, THREAD, Talk
+from tests.talk import ANN, BEN, BOT, CHANNEL, GUILD, STAFF, THREAD, SmallFetcher, Talk
 
 RULES = ScreenRules(
     withheld=lambda message: message.author.id == BEN.id or "!nobot" in message.text,
@@ -65,6 +65,14 @@ class Door:
 
 def told(items: Iterable[Screened]) -> list[str]:
     return [item.reason if isinstance(item, Ignored) else type(item).__name__.lower() for item in items]
+
+
+def test_a_place_that_discord_has_not_told_of_may_be_denied_and_is_not_public() -> None:
+    talk = Talk(fetcher=SmallFetcher())
+    untold = replace(talk.says(ANN), channel_id=99)
+    assert not talk.history.place(99).public
+    assert Door(rules({None: DENIED}), talk).hears(untold) == [Reason.NOT_ADDRESSED]
+    assert Door(talk=Talk(fetcher=SmallFetcher())).hears(untold) == ["posted"]
 
 
 def test_people_are_let_through_and_bots_system_messages_and_empty_ones_are_not() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from clock import from_rfc3339
@@ -90,16 +91,29 @@ class GuildPlaces:
         self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
 
     def guild(self, payload: Mapping[str, object]) -> list[Place]:
-        """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out."""
+        """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out. Where the role of
+        `@everyone` cannot be read, it allows nothing.
+        """
         sent = read(payloads.Guild, payload)
+        if sent.roles is not None:
+            self._everyone[sent.id] = 0
         for role in sent.roles or ():
-            self._learn_role(sent.id, role)
+            with suppress(OddPayload):
+                self._learn_role(sent.id, read(payloads.RolePayload, role))
+        return self._see_each((*(sent.channels or ()), *(sent.threads or ())), sent.id)
+
+    def threads(self, payload: Mapping[str, object]) -> list[Place]:
+        """THREAD_LIST_SYNC: the threads of a channel that the bot can view from now on."""
+        sent = read(payloads.ThreadListSync, payload)
+        return self._see_each(sent.threads, sent.guild_id)
+
+    def _see_each(self, channels: Iterable[object], guild_id: int) -> list[Place]:
         seen: list[Place] = []
-        for channel in (*(sent.channels or ()), *(sent.threads or ())):
+        for channel in channels:
             try:
-                seen += self._see(read(payloads.Channel, channel), sent.id)[:1]
+                seen += self._see(read(payloads.Channel, channel), guild_id)[:1]
             except OddPayload as odd:
-                log.debug("left out of guild %d: %s", sent.id, odd)
+                log.debug("left out of guild %d: %s", guild_id, odd)
         return seen
 
     def seen(self, payload: Mapping[str, object]) -> Sequence[Place]:
@@ -297,6 +311,7 @@ _READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]]
     "READY": _ready,
     "GUILD_CREATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.guild(d)),
     "GUILD_DELETE": _guild_gone,
+    "THREAD_LIST_SYNC": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.threads(d)),
     "GUILD_ROLE_UPDATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.role(d)),
     "CHANNEL_CREATE": _place_seen,
     "CHANNEL_UPDATE": _place_seen,

@@ -147,9 +147,14 @@ class RolePayload(Wire):
 
 class Guild(Wire):
     id: Snowflake
-    roles: list[RolePayload] | None = None
+    roles: list[object] | None = None
     channels: list[object] | None = None
     threads: list[object] | None = None
+
+
+class ThreadListSync(Wire):
+    guild_id: Snowflake
+    threads: list[object]
 
 
 class GuildRole(Wire):

@@ -117,6 +117,8 @@ def test_the_session_and_the_members_are_not_kept(clear: RecordingFilter) -> Non
     assert payload(clear, "READY", ready) == {"v": 10, "user": {"id": "9"}}
     guild: dict[str, object] = {"id": "1", "channels": [], "members": [{"nick": "Ada"}], "presences": [{}]}
     assert payload(clear, "GUILD_CREATE", guild) == {"id": "1", "channels": []}
+    sync: dict[str, object] = {"guild_id": "1", "channel_ids": ["20"], "threads": [], "members": [{"user_id": "7"}]}
+    assert payload(clear, "THREAD_LIST_SYNC", sync) == {"guild_id": "1", "threads": []}
 
 
 def test_the_memory_for_opted_out_messages_is_bounded(clear: RecordingFilter, monkeypatch: pytest.MonkeyPatch) -> None:
