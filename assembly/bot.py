@@ -20,7 +20,7 @@ from assembly.graph_parts import DiscordEnds, Parts
 from clock import now
 from dataflow import map_async, supervised
 from model.messages import Attachment, Message
-from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep
+from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep, withdraw_missing
 from services.discord import (
     CDNAttachments,
     Dispatch,
@@ -183,7 +183,9 @@ async def sweeping(
     fetcher: RestFetcher,
     begin: Observable[None],
 ) -> AsyncGenerator[None]:
-    """Sweep with the first item of `begin`, and every `documents.sweep_hours` after it, while the block runs."""
+    """Sweep, and delete the files of deleted messages, with the first item of `begin` and every `documents.sweep_hours`
+    after it, while the block runs.
+    """
     remove = discard(documents.store, documents.cases, documents.answers.purge)
 
     async def gone(case_id: int) -> None:
@@ -197,9 +199,15 @@ async def sweeping(
         solved_tags=solved_tags(chosen),
         grace_seconds=chosen.evidence_grace_hours * 3600,
     )
+    withdrawn = withdraw_missing(documents.store, fetcher.message, remove)
+
+    async def looked_after(tick: object) -> int:
+        await withdrawn()
+        return await swept(tick)
+
     subscription = (
         begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(swept, on_failure=failed, max_concurrent=1), supervised("sweep"))
+        .pipe(map_async(looked_after, on_failure=failed, max_concurrent=1), supervised("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     try:

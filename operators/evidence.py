@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from clock import Run, WorkStopped, from_rfc3339, now
-from model.messages import Place
+from model.messages import Message, Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
+    PLACE_ID,
     Candidate,
     DocumentRedactors,
     FileLimits,
@@ -325,3 +326,38 @@ def sweep(
         return place.archived and place.archived_at is not None and place.archived_at + grace_seconds <= now()
 
     return swept
+
+
+def withdraw_missing(
+    store: DocumentStore,
+    find: Callable[[int, int], Awaitable[Message | None]],
+    drop: Callable[[DropFiles], Awaitable[None]],
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Delete the files whose message is gone, or has lost the attachment, and nobody has told of it: that happened
+    while the bot was away. `find` gives a message by its place and its id. What cannot be asked about stays.
+    """
+
+    async def withdrawn() -> None:
+        try:
+            for name in await store.list_collections(protocol.CASE_PREFIX):
+                await withdrawn_of(name, int(name.removeprefix(protocol.CASE_PREFIX)))
+        except StoreUnavailable as error:
+            log.warning("evidence: files of deleted messages are not looked for: %s", error)
+
+    async def withdrawn_of(name: str, case_id: int) -> None:
+        described = await store.describe(name)
+        origins = [] if described is None else [each for doc in described.documents for each in doc.origins]
+        for message_id in sorted({each.message_id for each in origins if each.message_id is not None}):
+            mine = [each for each in origins if each.message_id == message_id]
+            try:
+                message = await find(int(mine[0].extra.get(PLACE_ID, case_id)), message_id)
+            except LookupFailed as error:
+                log.info("evidence: thread %d: whether its messages are there is unknown: %s", case_id, error)
+                return
+            # A code block has the id of its message.
+            kept = frozenset[int]() if message is None else {message_id, *(each.id for each in message.attachments)}
+            lost = DropFiles(case_id, frozenset({message_id}), frozenset(kept))
+            if any(map(lost.brought, mine)):
+                await drop(lost)
+
+    return withdrawn

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from clock import Processes, now
-from model.messages import Attachment, Place, PlaceKind
+from model.messages import Attachment, Message, Place, PlaceKind
 from operators import evidence
 from operators import evidence as chunk_module
 from operators.evidence import (
@@ -26,6 +26,7 @@ from operators.evidence import (
     embed,
     finish_even_if_cancelled,
     sweep,
+    withdraw_missing,
 )
 from services.conversations.history import History
 from services.conversations.people import ThreadAccess
@@ -42,6 +43,7 @@ from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
+from tests.talk import ANN
 from tests.world import Uploads
 
 P = ParamSpec("P")
@@ -467,6 +469,35 @@ async def test_a_store_that_cannot_be_read_is_not_swept(store: BrokenStore, monk
     monkeypatch.setattr(store, "describe", _gone)
     assert await sweeping(None) == 0
     assert not gone
+
+
+async def test_files_of_messages_that_went_while_the_bot_was_away_are_deleted(store: BrokenStore) -> None:
+    uploads, there, broken = Uploads(), dict[int | None, int | None](), True
+    for number, letter in enumerate("abc"):
+        job = job_of(uploads, f"{letter}.log", f"the log {letter}\n")
+        there[20 + number] = job.candidate.attachment.id
+        await chunk(intake(store, uploads))(replace(job, candidate=replace(job.candidate, message_id=20 + number)))
+
+    async def find(_: int, message_id: int) -> Message | None:
+        if broken:
+            raise LookupFailed("500")
+        attachment_id = there.get(message_id)
+        files = () if attachment_id is None else (Attachment(attachment_id, "x.log", 1, ""),)
+        return Message(message_id, CASE, ANN, "", 0.0, attachments=files) if message_id in there else None
+
+    withdrawn = withdraw_missing(store, find, discard(store, ThreadFiles(), lambda _: None))
+    del there[20]
+    await withdrawn()
+    store.broken = {"list_collections"}
+    await withdrawn()
+    store.broken = set()
+    assert await names(store) == ["a.log", "b.log", "c.log"]
+    broken = False
+    await withdrawn()
+    assert await names(store) == ["b.log", "c.log"]
+    there[21] = None
+    await withdrawn()
+    assert await names(store) == ["c.log"]
 
 
 async def _gone(_: str) -> None:
