@@ -6,8 +6,8 @@ import codecs
 import io
 import logging
 import re
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, Protocol, TypeVar, cast
 
 from clock import Run, WorkStopped
 from services.knowledge.web_interface import FetchFailed, PageText
@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 # It reports every irregularity, and most files have many.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+# "discarding data: None": what is wrong with a page is reported by the caller.
+logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -86,11 +88,8 @@ def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
 
 
 def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
-    # What reads HTML and PDF is imported when it is needed: together they take longer than the rest of the program.
     if kind in HTML:
-        from services.knowledge.web.html import read_html  # noqa: PLC0415 (as said)
-
-        return read_html(decode(body, declared, html=True))
+        return _read_html(decode(body, declared, html=True))
     if _AS_IT_IS.fullmatch(kind):
         text = decode(body, declared)
         if "\0" in text:
@@ -99,6 +98,56 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageT
     if kind == _PDF:
         return _read_pdf(body, max_bytes)
     raise FetchFailed(f"documents of its type are not read ({kind[:80]!r})")
+
+
+MAX_ELEMENTS = 50_000
+"""Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
+
+
+class _Element(Protocol):
+    """What is used of lxml, which has no types."""
+
+    def iter(self) -> Iterator[object]: ...
+    def find(self, path: str) -> _Element | None: ...
+    def text_content(self) -> str: ...
+
+
+def _read_html(html: str) -> PageText:
+    """The text and title of a page; blocking, seconds for a large one.
+
+    Where trafilatura finds no main text, it is all text of the body; that may be empty.
+    """
+    import trafilatura  # noqa: PLC0415 (takes longer than the rest of the program)
+
+    html = _without_declaration(html)
+    # Text that begins with no tag, or is a single element, is accepted only inside a page.
+    tree = trafilatura.load_html(html) if html.startswith("<") else None
+    if tree is None:
+        tree = trafilatura.load_html(f"<html><body>{html}</body></html>")
+    if tree is None:
+        return PageText("", "")
+    root = cast("_Element", tree)
+    main = None
+    if sum(1 for _ in root.iter()) <= MAX_ELEMENTS:
+        main = trafilatura.extract(tree, output_format="markdown", include_comments=False)
+    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(root))
+
+
+def _without_declaration(html: str) -> str:
+    """Without what lxml refuses (text that says how it is encoded) or stops at (a NUL)."""
+    html = html.replace("\0", "\N{REPLACEMENT CHARACTER}").lstrip()
+    if html.startswith("<?xml"):
+        return html.partition("?>")[2]
+    return html
+
+
+def _title(tree: _Element) -> str:
+    for path in (".//head/title", ".//title", ".//h1"):
+        found = tree.find(path)
+        title = "" if found is None else " ".join(found.text_content().split())
+        if title:
+            return title
+    return ""
 
 
 def _read_pdf(data: bytes, max_chars: int) -> PageText:

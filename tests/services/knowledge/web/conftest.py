@@ -8,7 +8,7 @@ import pytest
 from tests.loopback.web_server import WebServer
 
 # It takes seconds, and belongs to no fetch whose time a test looks at.
-import_module("services.knowledge.web.html")
+import_module("trafilatura")
 
 
 @pytest.fixture

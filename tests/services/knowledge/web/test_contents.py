@@ -77,7 +77,7 @@ def test_an_empty_page_is_an_error(body: str, kind: str) -> None:
 
 def test_of_a_page_of_very_many_elements_the_whole_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finding its main text would take minutes."""
-    monkeypatch.setattr("services.knowledge.web.html.MAX_ELEMENTS", 20)
+    monkeypatch.setattr("services.knowledge.web.contents.MAX_ELEMENTS", 20)
     rows = "".join(f"<tr><td>{number}<td>value" for number in range(20))
     found = read(f"<html><title>Big</title><body><table>{rows}".encode(), "text/html", MAX)
     assert found.title == "Big"
