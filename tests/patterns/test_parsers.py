@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from services.assistant import remove_foreign_links
-from services.documents.asking.line_values import addresses
+from services.documents.asking.query_lines import addresses
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge import index_file

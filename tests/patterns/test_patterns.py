@@ -122,7 +122,7 @@ KEPT = frozenset(
 """Functions that compile what a module keeps, or what is found by a call of them."""
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
-    "services.documents.asking.line_values.values_of": "repeats of at most 200 characters",
+    "services.documents.asking.query_lines.values_of": "repeats of at most 200 characters",
     "services.documents.asking.rewriting.cited_in": "names of files, without repeats",
     "services.documents.asking.times._day": "what the period of a question names",
     "services.documents.asking.times._moment": "what the period of a question names",

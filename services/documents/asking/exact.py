@@ -11,7 +11,6 @@ from model.words import number_of
 from services.documents.asking import conditions
 from services.documents.asking.conditions import Names
 from services.documents.asking.line_query import LineQuery, Mode, Order
-from services.documents.asking.line_values import STORED
 from services.documents.asking.passages import (
     MOST_NAMED,
     CitedPassage,
@@ -23,7 +22,7 @@ from services.documents.asking.passages import (
     names_of,
 )
 from services.documents.asking.plan import Aggregate, NameMention, Plan, Position
-from services.documents.asking.query_lines import find, group_counts, resolve
+from services.documents.asking.query_lines import STORED, find, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens

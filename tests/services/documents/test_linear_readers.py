@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.documents.asking.line_values import READ, times_said, values_of
+from services.documents.asking.query_lines import READ, times_said, values_of
 from services.documents.limits import FileLimits
 from services.documents.reading.outlines import Outline, Unreadable, read_json, read_toml, read_xml
 from services.documents.reading.preparing import prepare

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.asking.line_values import addresses
 from services.documents.asking.passages import CitedPassage
+from services.documents.asking.query_lines import addresses
 from services.documents.asking.synthesis import check
 from services.documents.results import QAResult
 from services.documents.store.document_store import DocumentStore
