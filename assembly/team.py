@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clock import utc_clock
 from dataflow.metering import Gauge
 from operators.capturing import summarise_images
-from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of, rules
+from services.assistant import CURATING_RULES, Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
@@ -142,8 +142,9 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
-    fixed = rules.CLASSIFY_RULES, rules.PIECES, rules.INTEGRATE_RULES, rules.SPEAKERS
-    return key_of(model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *fixed)
+    return key_of(
+        model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *CURATING_RULES
+    )
 
 
 def model_of(settings: Settings) -> str:

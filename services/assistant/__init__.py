@@ -6,7 +6,6 @@ answer may cite and link to, and an `Inquiry` on its way through the answer chai
 """
 
 # pyright: reportUnusedImport=false
-from services.assistant import rules
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
 from services.assistant.citations import (
@@ -29,6 +28,6 @@ from services.assistant.curator import (
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
 from services.assistant.pointing import is_worth_showing, linkable_in, nothing_found, pointers
-from services.assistant.prompts import Offered, Tasks
+from services.assistant.prompts import CURATING_RULES, Offered, Tasks
 from services.assistant.quoting import first_quote
 from services.assistant.recent_replies import RecentReplies
