@@ -65,6 +65,8 @@ class TextMatch:
         self._by_start[words[0]].setdefault(len(start), {}).setdefault(start, set()).add(padded)
 
     def found_in(self, text: str) -> bool:
+        if not self._alone and not self._by_start:
+            return False
         joined = _words_of_line(clean(text))
         words, padded = joined.split(" "), f" {joined} "
         return any(all(line in padded for line in lines) for lines in self._beginning_in(words))
