@@ -312,6 +312,7 @@ def assemble(
         offered=discord.feedback,
         inferring=state.durable,
         guild_of=guild_of,
+        opted_out=state.opt_outs,
     )
     sinks = Sinks(
         reply=replies.post,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from clock import rfc3339, run_blocking
 from model.bounded import Bounded
@@ -21,6 +21,8 @@ UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
 REMEMBERED = 20_000
 """Votes of this run that are known while later ones are judged; the oldest are forgotten first."""
+MOST_CHANGES = 10
+"""Of one voter about one answer in this run: each is a line with the question."""
 CALL_SECONDS = 3_600.0
 """After a call for help from a thread, others from there are not passed on: anybody could fill the team's channel."""
 
@@ -35,7 +37,8 @@ class Feedback:
     message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
 
     `escalation_channels`: where calls for help are posted, if anywhere; `guild_of`: the server of a place. `offered`:
-    votes are kept; `inferring`: inferred ones as well, since people see the answers.
+    votes are kept; `inferring`: inferred ones as well, since people see the answers. `opted_out`: nothing is kept of
+    these people, neither their votes nor those about answers to them.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Feedback:
         offered: bool,
         inferring: bool,
         guild_of: Callable[[int], int | None] = lambda _place_id: None,
+        opted_out: Container[int] = (),
     ) -> None:
         self._folder = folder
         self._posts = posts
@@ -58,10 +62,12 @@ class Feedback:
         self._emoji = escalation_emoji
         self._escalation_channels = escalation_channels
         self._guild_of = guild_of
+        self._opted_out = opted_out
         self._offered = offered
         self._inferring = offered and inferring
         self._votes = Bounded[tuple[int, int], str](REMEMBERED)  # by message and voter
         self._inferred = Bounded[tuple[int, int], str](REMEMBERED)
+        self._changes = Bounded[tuple[int, int], int](REMEMBERED)  # by message and voter
         self._called = Bounded[int, float](REMEMBERED)  # by thread: when a call for help was passed on
         self._key: bytes | None = None
 
@@ -97,7 +103,9 @@ class Feedback:
             self._votes[key] = vote
         else:
             return  # an older vote is withdrawn after a newer one
-        await self._write(post, reaction.user_id, reaction.at, vote)
+        self._changes[key] = changes = self._changes.get(key, 0) + 1
+        if changes <= MOST_CHANGES:
+            await self._write(post, reaction.user_id, reaction.at, vote)
 
     async def _infer(self, said: InferredVote) -> None:
         post, vote = said.post, UP if said.worked else DOWN
@@ -109,6 +117,8 @@ class Feedback:
         self._inferred[key] = vote
 
     async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
+        if user_id in self._opted_out or post.asker_id in self._opted_out:
+            return
         line: dict[str, object] = {
             "at": rfc3339(at),
             "message_id": str(post.message_id),

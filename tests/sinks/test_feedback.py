@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -17,7 +18,7 @@ from operators.inferred_votes import InferredVote
 from services.conversations.posts import Post, Posts
 from services.discord.protocols import DryRunPoster, PostFailed
 from services.storage.data_folder import DataFolder
-from sinks.feedback import Feedback
+from sinks.feedback import MOST_CHANGES, Feedback
 from tests.services.storage.power import Machine
 from tests.talk import ANN, BEN, THREAD, people_of
 from tests.world import run
@@ -32,6 +33,7 @@ class Box:
     folder: Path
     offered: bool = True
     inferring: bool = True
+    opted_out: Container[int] = ()
 
     def __post_init__(self) -> None:
         self.data, self.posts = DataFolder(self.folder), Posts([POST])
@@ -40,7 +42,7 @@ class Box:
     def opened(self) -> Feedback:
         people = people_of(frozenset(), frozenset(), None)
         kept = self.data, self.posts, people, DryRunPoster(), "🆘", Servers[int | None]({None: None})
-        return Feedback(*kept, offered=self.offered, inferring=self.inferring)
+        return Feedback(*kept, offered=self.offered, inferring=self.inferring, opted_out=self.opted_out)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
         await self.sink.keep(Reaction(60.0, THREAD.id, POST.message_id, user_id, emoji, added))
@@ -205,6 +207,22 @@ async def test_a_call_for_help_that_cannot_be_posted_is_logged(
     await sink.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
     assert f"a user asks for a person in thread {THREAD.id}" in caplog.text
     assert "discord.escalation_channel_id" in caplog.text
+
+
+async def test_the_changes_of_one_voter_are_bounded(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    for _ in range(MOST_CHANGES):
+        await box.reacts(ANN.id, "👍")
+        await box.reacts(ANN.id, "👍", added=False)
+    await box.reacts(BEN.id, "👍")
+    assert len(box.rows) == MOST_CHANGES + 1
+
+
+@pytest.mark.parametrize("who", [BEN.id, POST.asker_id])
+async def test_nothing_is_kept_of_who_has_opted_out(tmp_path: Path, who: int) -> None:
+    box = Box(tmp_path, opted_out={who})
+    await box.reacts(BEN.id, "👍")
+    assert box.rows == []
 
 
 def test_a_crash_at_any_write_of_a_vote_costs_that_vote_at_most_and_no_other(tmp_path: Path) -> None:
