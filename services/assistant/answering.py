@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -12,35 +12,35 @@ from services.assistant import prompts
 from services.assistant.citations import resolve_conversations
 from services.assistant.prompts import Given, Offered
 from services.knowledge import Source
-from services.llm import Asker, ToolLimits, Usage
+from services.llm import Asker, LongText, ShortText, ShortTexts, ToolLimits, Usage, at_most
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from services.documents import Toolset
 
 
 class GatingResult(BaseModel):
-    reason: str  # first, so that what follows is decided by it
+    reason: ShortText  # first, so that what follows is decided by it
     is_question: bool
     is_answerable: bool
-    rewrite_query: str | None
+    rewrite_query: Annotated[str, at_most(20_000)] | None  # without a model, it holds whole messages
 
 
 class SelectionResult(BaseModel):
-    selected_source_ids: list[str]
+    selected_source_ids: ShortTexts
 
 
 class AnswerResult(BaseModel):
     """`to_read`: headings of sections that excerpts leave out and that are wanted before this answer stands."""
 
-    answer: str | None
-    citations: list[str]
-    to_read: list[str] = Field(default_factory=list[str])
+    answer: LongText | None
+    citations: ShortTexts
+    to_read: ShortTexts = Field(default_factory=list[str])
 
 
 class VerificationResult(BaseModel):
     is_good_enough: bool
-    issues: list[str]
-    suggested_fix: str | None
+    issues: ShortTexts
+    suggested_fix: ShortText | None
 
 
 class Assistant(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -14,42 +14,45 @@ from services.assistant import prompts
 from services.assistant.citations import clean_id, resolve_conversations, resolve_ids
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS, turn_label
 from services.knowledge import IndexEntry
-from services.llm import Asker, BadOutput, Usage, clean
+from services.llm import Asker, BadOutput, ShortText, Usage, at_most, clean
 from services.search import rank
 from services.storage import in_thread
 from services.team import By, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
 
+_Ids = Annotated[list[ShortText], at_most(1_000)]  # of messages and conversations
+_Remarks = Annotated[list[Remark], at_most(100)]
+
 
 class ImageSummary(BaseModel):
-    message_id: str
+    message_id: ShortText
     image_index: int
-    summary: str
+    summary: ShortText
 
 
 class ImageSummaryResult(BaseModel):
-    summaries: list[ImageSummary]
+    summaries: Annotated[list[ImageSummary], at_most(1_000)]
 
 
 class TopicPiece(BaseModel):
-    message_ids: list[str]
-    topic_name: str
+    message_ids: _Ids
+    topic_name: ShortText
 
 
 class ClassificationResult(BaseModel):
     """`pieces`: of a pair about several matters what goes where; None: all of it goes into the topic."""
 
     skip: bool
-    topic_name: str
-    pieces: list[TopicPiece] | None = None
+    topic_name: ShortText
+    pieces: Annotated[list[TopicPiece], at_most(100)] | None = None
 
 
 class IntegrationResult(BaseModel):
     """`superseded_parts`: what the pair corrects in others that stay; `conflicts`: what it leaves open."""
 
     skip: bool
-    remove_ids: list[str]
-    superseded_parts: list[Remark] = Field(default_factory=list[Remark])
-    conflicts: list[Remark] = Field(default_factory=list[Remark])
+    remove_ids: _Ids
+    superseded_parts: _Remarks = Field(default_factory=list[Remark])
+    conflicts: _Remarks = Field(default_factory=list[Remark])
 
 
 class Curator(Protocol):

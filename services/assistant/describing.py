@@ -9,12 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import BaseModel
 
 from services.assistant import prompts
-from services.llm import Asker, Usage
+from services.llm import Asker, Usage, at_most
 from services.search.text import Article, Block, BlockKind, Section
 from services.storage import in_thread
 
@@ -108,7 +108,7 @@ Read = Callable[[str, str], Article]
 
 
 class SummaryResult(BaseModel):
-    summary: str
+    summary: Annotated[str, at_most(4 * prompts.LONGEST_DESCRIPTION_CHARS)]
 
 
 class NotDescribed(Exception):

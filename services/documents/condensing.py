@@ -10,7 +10,20 @@ from pydantic import BaseModel
 
 from services.documents.asking.rewriting import MAX_CHARS
 from services.documents.asking.synthesis import Material, rendered
-from services.llm import Asker, CallOptions, Field, LLMError, Prompt, TimedOut, Unavailable, Usage, section, system
+from services.llm import (
+    Asker,
+    CallOptions,
+    Field,
+    LLMError,
+    LongText,
+    Prompt,
+    ShortText,
+    TimedOut,
+    Unavailable,
+    Usage,
+    section,
+    system,
+)
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +53,11 @@ LONGEST_PAUSE_SECONDS = 5.0
 
 
 class CondensedAnswer(BaseModel):
-    answer: str
+    answer: LongText
 
 
 class RewrittenQuestion(BaseModel):
-    question: str
+    question: ShortText
 
 
 class ModelSynthesiser:

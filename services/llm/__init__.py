@@ -50,7 +50,16 @@ from services.llm.resilience import (
     unreachable_because,
     vectors_client,
 )
-from services.llm.structured import Asker, NotFound, StructuredLLM, first_valid_object
+from services.llm.structured import (
+    Asker,
+    LongText,
+    NotFound,
+    ShortText,
+    ShortTexts,
+    StructuredLLM,
+    at_most,
+    first_valid_object,
+)
 from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
 from services.llm.usage import (
     DAY,

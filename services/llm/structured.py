@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol, TypeVar, cast
+from typing import Annotated, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from services.llm.endpoint import BadOutput, CallOptions, Endpoint, Function, Method, Part, Reply, Request
 from services.llm.images import ImageAdapter, openai_image
@@ -27,6 +27,20 @@ MAX_TRIES = 100
 
 _MAX_ERRORS = 3
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def at_most(length: int) -> BeforeValidator:
+    """Cut a text or a list of a reply at `length` before anything looks at it: a model may fill it with megabytes."""
+
+    def cut(found: object) -> object:
+        return cast("str | list[object]", found)[:length] if isinstance(found, str | list) else found
+
+    return BeforeValidator(cut)
+
+
+ShortText = Annotated[str, at_most(1_000)]
+LongText = Annotated[str, at_most(100_000)]
+ShortTexts = Annotated[list[ShortText], at_most(100)]
 
 
 class NotFound(ValueError):

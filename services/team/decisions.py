@@ -56,6 +56,7 @@ class Remark:
     what: str
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.id[:REMARK_CHARS])
         object.__setattr__(self, "what", encodable(" ".join(self.what.split()))[:REMARK_CHARS])
 
 
