@@ -1,10 +1,10 @@
-"""Opens and runs updates of the knowledge base, and makes a temporary index."""
+"""Keeps the knowledge base and what searches it current, beside the graph; and makes a temporary index."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -13,10 +13,10 @@ import reactivex as rx
 from assembly.running import Meters
 from assembly.sources import source_kinds, web_for
 from assembly.team import model_of
-from dataflow import supervised
+from dataflow import Overflow, map_async, supervised
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
-from services.knowledge import CannotList, IndexEntry, SourceRecords, index_file
+from services.knowledge import CannotList, IndexEntry, LibrarySearch, SourceRecords, index_file
 from services.llm import StructuredLLM, Usage
 from services.redaction import Redactor
 from services.search.text import read
@@ -100,6 +100,35 @@ async def knowledge_kept_current(
             subscription.dispose()
             for trouble in await parts.files.save():
                 reporting.report(trouble)
+
+
+@asynccontextmanager
+async def search_kept_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
+    """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
+    tick.
+    """
+
+    async def up_to_date(_: object) -> None:
+        for search in searches:
+            await search.refresh()
+            await search.embed()
+
+    subscription = (
+        ticks(tick_seconds)
+        .pipe(
+            map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervised("searchable")
+        )
+        .subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error))
+    )
+    try:
+        yield
+    finally:
+        subscription.dispose()
+
+
+def search_failed(_: object, error: Exception) -> None:
+    if not isinstance(error, Overflow):  # the last update still runs, and sees what this one would have seen
+        log.error("search was not brought up to date", exc_info=error)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
 from assembly.data_folder import autosave, data_folder_locked, read_state
 from assembly.graph_parts import all_knowledge_kept_current
+from assembly.knowledge import search_kept_current
 from assembly.opening import LIVE, REHEARSAL, open_bot
 from assembly.reports import reporting_weekly
 from assembly.running import (
@@ -26,7 +27,6 @@ from assembly.running import (
     stop_signal,
     use_one_malloc_arena,
 )
-from assembly.search_updates import search_kept_current
 from assembly.slash_commands import slash_commands
 from clock import now
 from commands.arguments import DONE, FAILED, ROLES, requires_nats_extra

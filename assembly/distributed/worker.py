@@ -24,10 +24,10 @@ from assembly.distributed.worker_context import Shared, followed_folders, sendin
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
+from assembly.knowledge import search_kept_current
 from assembly.opening import PARTITIONS, open_bot
 from assembly.reports import reported, reporting_weekly
 from assembly.running import GraphRun, Meters, in_background
-from assembly.search_updates import search_kept_current
 from assembly.slash_commands import Privacy
 from clock import now, run_blocking
 from model.outcomes import Result

@@ -12,8 +12,8 @@ from assembly.answering import ModelOptions, open_embedder
 from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
 from assembly.graph_parts import DiscordEnds
+from assembly.knowledge import search_failed, search_kept_current
 from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
-from assembly.search_updates import failed, search_kept_current
 from dataflow import Overflow
 from services.discord import DryRunPoster
 from services.documents.store.chroma import ChromaCollections
@@ -123,7 +123,7 @@ async def test_only_a_replay_leaves_the_server_of_documents_alone(
 
 
 def test_an_update_that_comes_too_soon_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
-    failed(None, Overflow("one is waiting"))
+    search_failed(None, Overflow("one is waiting"))
     assert not caplog.records
-    failed(None, ValueError("a bug"))
+    search_failed(None, ValueError("a bug"))
     assert "was not brought up to date" in caplog.text
