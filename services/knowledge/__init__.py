@@ -2,9 +2,9 @@
 from.
 
 `source_kinds` says what a kind of source is, the modules `source_…` are one each, and `kinds` is their table; `library`
-keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and `pair_blocks` are the
-formats on disk; `topic_files` reads what the team has answered; `refreshed_lines` asks again for what lines of the
-links file bring; `web` fetches what sources need.
+keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and `topic_files`, which
+hold what the team has answered, are the formats on disk; `refreshed_lines` asks again for what lines of the links file
+bring; `web` fetches what sources need.
 """
 
 # pyright: reportUnusedImport=false
@@ -27,16 +27,6 @@ from services.knowledge.library import (
 )
 from services.knowledge.library_search import LibrarySearch, Search
 from services.knowledge.links_file import LINES, begins_line, parse_links, read_links
-from services.knowledge.pair_blocks import (
-    INDENT,
-    MARKER,
-    Correction,
-    PairTurn,
-    Speaker,
-    TopicBlock,
-    render_block,
-    topic_blocks,
-)
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -59,7 +49,13 @@ from services.knowledge.source_kinds import (
 )
 from services.knowledge.source_repositories import hosted_address
 from services.knowledge.topic_files import (
+    INDENT,
+    MARKER,
+    Correction,
     Exchange,
+    PairTurn,
+    Speaker,
+    TopicBlock,
     answered_pairs,
     belongs_to,
     exchanges,
@@ -71,6 +67,8 @@ from services.knowledge.topic_files import (
     next_file,
     pair_for_model,
     pair_ids,
+    render_block,
+    topic_blocks,
     topic_for_model,
     topic_name,
 )

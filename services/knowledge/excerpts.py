@@ -11,7 +11,7 @@ from itertools import groupby
 
 from services.knowledge.library import Source, bare_name
 from services.knowledge.library_search import Search, article_of
-from services.knowledge.pair_blocks import MARKER, block_texts
+from services.knowledge.topic_files import MARKER, block_texts
 from services.search import Passage, passages, rank
 from services.search.text import Article, is_html
 from services.storage import in_thread
