@@ -198,6 +198,14 @@ def check_size(filename: str, size: int, most: int) -> None:
         raise FileRefused("too_large", "remedy", name=shown(filename), size=amount(size), most=amount(most))
 
 
+def lines_of(text: str) -> list[str]:
+    """Split at line feeds only. An empty last line does not count."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
 def check_lines(filename: str, lines: int, most: int) -> None:
     """Raises FileRefused: the file has too many lines."""
     if lines > most:

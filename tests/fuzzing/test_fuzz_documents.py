@@ -7,10 +7,9 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, Prepared
+from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, Prepared, lines_of
 from services.documents.reading.configs import outline_of
-from services.documents.reading.decoding import decode, lines_of
-from services.documents.reading.preparing import prepare
+from services.documents.reading.preparing import decode, prepare
 from services.documents.reading.redacting import DocumentRedactors
 from tests.fuzzing.mutations import THOROUGHLY, damaged, one_line
 from tests.fuzzing.samples import DOCUMENTS, INI, JSON, KNOWN, SECRET, TOML, TOPIC, XML, YAML

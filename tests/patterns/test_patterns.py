@@ -127,7 +127,7 @@ MADE_FROM = {
     "services.documents.asking.times._day": "what the period of a question names",
     "services.documents.asking.times._moment": "what the period of a question names",
     "services.discord.exports._with_mentions": "names as they are, without repeats",
-    "services.documents.reading.decoding.cut_lines": "a bounded repeat, and one to the end of the line",
+    "services.documents.reading.preparing.cut_lines": "a bounded repeat, and one to the end of the line",
     "services.documents.store.searching.literally": "words as they are, with space between them",
     "services.knowledge.file_selection._compiled": "names of files",
     "services.redaction.redactor.Redactor.__init__": "secrets as they are, without repeats",

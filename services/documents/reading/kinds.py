@@ -9,9 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from services.documents.limits import KINDS, DocumentKind, extension
+from services.documents.limits import KINDS, DocumentKind, extension, lines_of
 from services.documents.reading import logs
-from services.documents.reading.decoding import lines_of
 from services.documents.reading.outlines import Outline, Unreadable, read_toml, read_yaml
 from services.documents.reading.times import TimeReader
 

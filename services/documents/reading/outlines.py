@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import yaml
 
-from services.documents.reading.decoding import lines_of
+from services.documents.limits import lines_of
 from services.redaction import Path, compile_run, end_of_run, leads_to_secret
 
 LONGEST_VALUE = 500

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Chunk
-from services.documents.reading.decoding import lines_of
+from services.documents.limits import Chunk, lines_of
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
 

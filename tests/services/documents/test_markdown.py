@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.reading.decoding import lines_of
+from services.documents.limits import lines_of
 from services.documents.reading.prose import LONGEST, PASSAGE_CHARS, fenced, markdown_chunks, prose_chunks
 
 PARAGRAPH = "word " * 30
