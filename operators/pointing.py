@@ -1,8 +1,10 @@
-"""Point to pages where there is no answer, and add links to an answer."""
+"""Point to pages where there is no answer, and add links to an answer. Nobody is sent the same text twice in a day."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +14,6 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import (
     Addresses,
     Inquiry,
-    RecentReplies,
     Unanswered,
     is_worth_showing,
     linkable_in,
@@ -25,6 +26,35 @@ from services.knowledge import Search
 from services.search import Hit, Level, best_passage, language_of
 
 log = logging.getLogger(__name__)
+
+
+DAY = 86_400.0
+_REMEMBERED = 10_000
+
+
+class RecentReplies:
+    """Remembers which texts were sent to which person, as hashes, for a day and in bounded memory."""
+
+    def __init__(self, seconds: float = DAY) -> None:
+        self._seconds = seconds
+        self._said: OrderedDict[tuple[int, bytes], float] = OrderedDict()
+
+    def remember(self, person_id: int, text: str, at: float) -> None:
+        """Remember that a person was sent `text`."""
+        key = _key(person_id, text)
+        self._said.pop(key, None)
+        self._said[key] = at
+        while len(self._said) > _REMEMBERED or at - next(iter(self._said.values())) >= self._seconds:
+            self._said.popitem(last=False)
+
+    def was_sent(self, person_id: int, text: str, at: float) -> bool:
+        """True if a person was sent `text` within the last day."""
+        last = self._said.get(_key(person_id, text))
+        return last is not None and at - last < self._seconds
+
+
+def _key(person_id: int, text: str) -> tuple[int, bytes]:
+    return person_id, hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.answering import gather, hold, permit
-from operators.pointing import remember_replies
+from operators.pointing import RecentReplies, remember_replies
 from operators.step import Item, Step, failure_of, in_order, step
-from services.assistant import Inquiry, RecentReplies, end, links_block, skipped
+from services.assistant import Inquiry, end, links_block, skipped
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
 from streams.chain import AnswerRules, chain

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.servers import Servers
-from operators.pointing import PointRules
-from services.assistant import Addresses, Assistant, Inquiry, RecentReplies, Unanswered
+from operators.pointing import PointRules, RecentReplies
+from services.assistant import Addresses, Assistant, Inquiry, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Usage
 from streams.captures import Images

@@ -30,4 +30,3 @@ from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, rep
 from services.assistant.pointing import is_worth_showing, linkable_in, nothing_found, pointers
 from services.assistant.prompts import CURATING_RULES, Offered, Tasks
 from services.assistant.quoting import first_quote
-from services.assistant.recent_replies import RecentReplies

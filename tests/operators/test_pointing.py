@@ -13,9 +13,9 @@ from model.batches import Part
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.pointing import PointRules, add_links, point, remember_replies
+from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import Step, in_turn, step
-from services.assistant import Addresses, Inquiry, RecentReplies, Unanswered, end
+from services.assistant import Addresses, Inquiry, Unanswered, end
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
 from services.search.retrieval import NOTHING, Level, SearchResult
@@ -30,7 +30,6 @@ FACES = passage("kb:faces.md", "Faces are found at night, and never by day.", ti
 TEAM = passage("team:backups", "Restore it from the newest backup there is.", title="backups")
 FITS, MAY_FIT = found(BACKUP, FACES), found(BACKUP, FACES, level=Level.POINT)
 PUBLISHED = Addresses({"": "https://docs.example"})
-DAY = 86_400.0
 
 
 def inquiry(*, addressed: bool = False, draft: str = "", asker: int = 1, channel: int = HELP, **known: Any) -> Inquiry:
@@ -388,3 +387,36 @@ def test_after_a_day_it_may_be_said_again() -> None:
     repeats.remember(1, "Like this.", 0.0)
     assert repeats.was_sent(1, "Like this.", DAY - 1)
     assert not repeats.was_sent(1, "Like this.", DAY)
+
+
+def is_new(repeats: RecentReplies, person: int, text: str, at: float) -> bool:
+    if repeats.was_sent(person, text, at):
+        return False
+    repeats.remember(person, text, at)
+    return True
+
+
+def test_nobody_is_told_the_same_twice_within_a_day() -> None:
+    """Pitfall 62."""
+    repeats = RecentReplies()
+    assert is_new(repeats, 1, "Pull it.", 0)
+    assert not is_new(repeats, 1, "Pull it.", DAY - 1)
+    assert is_new(repeats, 2, "Pull it.", 5)
+    assert is_new(repeats, 1, "Push it.", 5)
+    assert is_new(repeats, 1, "Pull it.", DAY)  # counted from when they were told, not from when they asked again
+    assert not is_new(repeats, 1, "Pull it.", DAY + 1)
+
+
+def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.pointing._REMEMBERED", 3)
+    repeats = RecentReplies()
+    assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
+    assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
+
+
+def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
+    repeats = RecentReplies()
+    for day in range(3):
+        for person in range(100):
+            repeats.remember(person + 100 * day, "Pull it.", day * DAY)
+    assert len(repeats._said) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)

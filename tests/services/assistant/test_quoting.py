@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant import Addresses, RecentReplies, first_quote, is_worth_showing, nothing_found, pointers
+from services.assistant import Addresses, first_quote, is_worth_showing, nothing_found, pointers
 from services.assistant.pointing import best_line
 from services.assistant.quoting import (
     Quote,
@@ -22,7 +22,6 @@ from services.assistant.quoting import (
     shortened,
     to_quote,
 )
-from services.assistant.recent_replies import DAY
 from services.conversations import phrases
 from services.search import NOTHING, Hit, Level, SearchResult, StoredPassage, best_passage
 from tests.searching import found
@@ -39,13 +38,6 @@ def kept(text: str = "The lever is pulled.", **known: Any) -> StoredPassage:
 
 def hit(score: float = 1.0, **known: Any) -> Hit:
     return Hit(kept(**known), score, None, 1.0)
-
-
-def is_new(repeats: RecentReplies, person: int, text: str, at: float) -> bool:
-    if repeats.was_sent(person, text, at):
-        return False
-    repeats.remember(person, text, at)
-    return True
 
 
 def test_a_quote_says_where_it_is_from_and_that_no_model_is_configured() -> None:
@@ -304,32 +296,6 @@ def test_what_is_about_something_else_is_neither_shown_places_nor_a_nearest_page
     assert is_worth_showing(hardly._replace(is_near=True))
     assert is_worth_showing(hardly._replace(level=Level.POINT))
     assert not is_worth_showing(hardly._replace(is_near=True, confidence=0.01))
-
-
-def test_nobody_is_told_the_same_twice_within_a_day() -> None:
-    """Pitfall 62."""
-    repeats = RecentReplies()
-    assert is_new(repeats, 1, "Pull it.", 0)
-    assert not is_new(repeats, 1, "Pull it.", DAY - 1)
-    assert is_new(repeats, 2, "Pull it.", 5)
-    assert is_new(repeats, 1, "Push it.", 5)
-    assert is_new(repeats, 1, "Pull it.", DAY)  # counted from when they were told, not from when they asked again
-    assert not is_new(repeats, 1, "Pull it.", DAY + 1)
-
-
-def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.assistant.recent_replies._REMEMBERED", 3)
-    repeats = RecentReplies()
-    assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
-    assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
-
-
-def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
-    repeats = RecentReplies()
-    for day in range(3):
-        for person in range(100):
-            repeats.remember(person + 100 * day, "Pull it.", day * DAY)
-    assert len(repeats._said) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
 
 
 def test_the_telling_line_is_a_whole_sentence_though_plain_text_breaks_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from assembly.answering import library_of
 from assembly.knowledge import temporary_index
 from model.conversations import Conversation, Role, Turn
-from services.assistant import RecentReplies
+from operators.pointing import RecentReplies
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import Library, LibrarySearch
 from services.llm import Usage
