@@ -24,7 +24,7 @@ from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, entries, newest
 from services.conversations import History
-from services.knowledge import AnyKind, Library, Record, SourceFacts, cache
+from services.knowledge import AnyKind, Library, Record, SourceDetails, cache
 from services.llm import TokenDays
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
@@ -180,7 +180,7 @@ def _known_source(
     """`description`: None where it is not in the index."""
     state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
     kind = next((each for each in kinds if isinstance(record, each.record)), None)
-    facts = SourceFacts() if kind is None else kind.facts(record)
+    facts = SourceDetails() if kind is None else kind.details(record)
     if record is not None:
         if record.gone_at is not None:
             state, trouble = f"gone since {record.gone_at[:16].replace('T', ' ')}", True

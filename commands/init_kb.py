@@ -49,7 +49,7 @@ from streams.knowledge import KnowledgeParts, update
 
 UPDATING, GIVING_VECTORS = "knowledge base", "vectors for the search"
 NAMED = 20
-"""Troubles of one phase that are named: more than the bot logs, since somebody is there to mend them."""
+"""Troubles of one step that are named: more than the bot logs, since somebody is there to mend them."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

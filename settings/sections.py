@@ -310,7 +310,7 @@ class KnowledgeSettings(SettingsSection):
     max_source_bytes: Count = setting(2_000_000, "Larger documents and pages are left out.")
     include: Globs = setting((), "Only files that match one of these are documents; empty: all that are documentation.")
     exclude: Globs = setting((), "Files that match one of these are no documents.")
-    max_pages_per_site: Count = setting(2_000, "How many pages or files one line of kb.links_file_path brings at most.")
+    max_pages_per_site: Count = setting(2_000, "How many sources one line of kb.links_file_path brings at most.")
     source_base_url: Addresses = setting(
         "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
     )

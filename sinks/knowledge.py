@@ -158,7 +158,7 @@ def _read(path: Path) -> bytes | None:
 
 
 NAMED = 5
-"""Troubles of one phase that are named by default; the rest is counted, so that an outage does not flood the log."""
+"""Troubles of one step that are named by default; the rest is counted, so that an outage does not flood the log."""
 NAMED_LEFT_OUT = 20
 """The same for what is left out: there may be photographs in the folder, or in the list."""
 
@@ -187,10 +187,10 @@ class KnowledgeLog:
                 self._passed_over += reason in _PASSED_OVER
                 level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
                 log.log(_EXPECTED.get(reason, level), "%s is left out: %s", name, reason)
-            case Trouble(about=about, phase=phase, message=message) if self._is_new(about, message):
-                self._named[phase] += 1
-                level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
-                log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
+            case Trouble(about=about, step=step, message=message) if self._is_new(about, message):
+                self._named[step] += 1
+                level = logging.WARNING if self._named[step] <= self._most_named else logging.DEBUG
+                log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", step, about, message)
             case UpdateReport():
                 self._finish(event)
             case _:
@@ -203,9 +203,9 @@ class KnowledgeLog:
         return new
 
     def _finish(self, report: UpdateReport) -> None:
-        for phase, count in self._named.items():
+        for step, count in self._named.items():
             if count > self._most_named:
-                log.warning("%s: %d further failures", phase, count - self._most_named)
+                log.warning("%s: %d further failures", step, count - self._most_named)
         if self._left_out > NAMED_LEFT_OUT:
             log.warning("%d more are left out; the level DEBUG names them", self._left_out - NAMED_LEFT_OUT)
         if self._passed_over:

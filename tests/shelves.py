@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from services.knowledge.cache import Record, parse
-from services.knowledge.source_files import FileRecord, TextFiles
+from services.knowledge.kinds import KINDS
+from services.knowledge.source_files import TextFiles
 from services.knowledge.source_kinds import RefreshSchedule, SourceRecords, SourceSetup, UpdateEvent, UpdateReport
-from services.knowledge.source_pages import UrlRecord, WebPages
-from services.knowledge.source_repositories import GitRecord
+from services.knowledge.source_pages import WebPages
 from services.knowledge.web_interface import Fetched, FetchFailed, Page, WebFetchers
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
-
-RECORDS = (FileRecord, GitRecord, UrlRecord)
 
 
 class FakeDescriber:
@@ -79,6 +77,9 @@ def source_setup(sources: Path, max_bytes: int = 1000) -> SourceSetup:
     """Return the setup for a folder of documents; the links file and the texts that are fetched lie beside it."""
     links, cache = sources.with_name("links.txt"), sources.with_name("web-cache")
     return SourceSetup(sources_dir=sources, links_file=links, cache_dir=cache, max_bytes=max_bytes)
+
+
+RECORDS: tuple[type[Record], ...] = tuple(kind(source_setup(Path("sources"))).record for kind in KINDS)
 
 
 class Shelf:

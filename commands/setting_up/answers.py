@@ -44,7 +44,7 @@ KEYS = {
     "team_people": "ids of users who do",
     "data_dir": "the folder for everything that the bot keeps",
     "documentation": ", ".join(
-        ["a folder, and addresses: `https://…`", *(f"`{form.word}: https://…`" for form in LINES)]
+        ["a folder, and addresses: `https://…`", *(f"`{form.word} https://…`" for form in LINES)]
     ),
     "published_at": "where that folder is published on the web, or `none`",
     "model_base_url": "the address of an OpenAI-compatible endpoint, or `none`",

@@ -238,7 +238,7 @@ def ask_for_documents(answers: Answers, own: OperatorFiles, tell: WizardOutput) 
     chosen: list[Path] = []
     if answers.interactive:
         tell.say("A folder of text files (Markdown, reStructuredText, …), or addresses on the web; one a line.")
-        forms = ["https://…  one page", *(f"{form.word}: {form.example}  {form.noun}" for form in LINES)]
+        forms = ["https://…  one page", *(f"{form.word} {form.example}  {form.noun}" for form in LINES)]
         for at in range(0, len(forms), 2):
             tell.say(f"  {'      '.join(forms[at : at + 2])}")
         there = [words for words in (in_folder(kb)[1], in_list(kb)) if words]
@@ -348,7 +348,7 @@ async def _brought(kb: KnowledgeSettings, line: str) -> str:
                     raise WebError(trouble.message)
                 count += len(kind.list_sources({}, now()).due)
     if not count:
-        raise WebError("it lists no pages; is this the right address?")
+        raise WebError("it brings no documents; is this the right address?")
     return number_of(count, "document")
 
 

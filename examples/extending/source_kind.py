@@ -20,7 +20,7 @@ from services.knowledge.source_kinds import (
     LineResult,
     LinksLine,
     Listing,
-    SourceFacts,
+    SourceDetails,
     SourceSetup,
     Text,
     Trouble,
@@ -60,8 +60,8 @@ class Questions:
     def address(_source_id: str) -> str | None:
         return None  # the file is published nowhere
 
-    def facts(self, _record: QuestionRecord) -> SourceFacts:
-        return SourceFacts()  # the dashboard shows neither a size nor a time
+    def details(self, _record: QuestionRecord) -> SourceDetails:
+        return SourceDetails()  # the dashboard shows neither a size nor a time
 
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None  # no line of the links file brings them

@@ -38,7 +38,7 @@ from services.knowledge.source_kinds import (
     Purged,
     RefreshSchedule,
     Settled,
-    SourceFacts,
+    SourceDetails,
     SourceRecords,
     SourceSetup,
     Trouble,

@@ -16,6 +16,7 @@ from pathlib import Path
 from services.search.text import SiteGenerator
 
 NOT_CHOSEN = "kb.include or kb.exclude leaves it out"
+BEYOND = "beyond kb.max_pages_per_site"
 NO_TEXT = "it is no text to read: a picture, a style sheet, an archive or the like"
 SOURCE_CODE = "it is source code"
 BUILD_FILE = "it is a file for building or publishing"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from services.knowledge.source_kinds import CannotList, LinksLine
 
@@ -25,7 +25,9 @@ SiteKind = Literal["sitemap", "llms"]
 PAGES = ("http://", "https://")
 """Begin the ids of web pages."""
 REPOSITORY_FILES = "git:"
-"""Begins the ids of files of repositories."""
+"""Begins the ids of files of repositories, and the lines that bring them."""
+LONGEST_URL = 2048
+"""Characters of the address of a page that a list names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class RepositoryLine:
     @property
     def text(self) -> str:
         branch, folder = f"@{self.branch}" if self.branch else "", f" {self.folder}" if self.folder else ""
-        return f"git: {self.url}{branch}{folder}"
+        return f"{REPOSITORY_FILES} {self.url}{branch}{folder}"
 
     @property
     def prefix(self) -> str:
@@ -122,7 +124,7 @@ def listed_links(path: Path, records: Collection[str]) -> Links:
     return links or Links()
 
 
-_WORD = re.compile(r"([a-z][a-z0-9+-]*):(?!//)\s*(.*)", re.IGNORECASE)
+_WORD = re.compile(r"([a-z][a-z0-9+-]*:)(?!//)\s*(.*)", re.IGNORECASE)
 
 
 def parse_links(data: bytes, file: str = "links") -> Links:
@@ -162,7 +164,7 @@ def _parsed(line: str, place: str) -> str | LinksLine:
         return _checked(line)
     form = _BY_WORD.get(found[1].lower())
     if form is None:
-        known = ", ".join(f"`{each.word}:`" for each in LINES)
+        known = ", ".join(f"`{each.word}`" for each in LINES)
         raise ValueError(f"it is no http or https URL, and begins with none of {known}")
     url, *rest = found[2].split() or [""]
     return form.read(place, url, rest)
@@ -211,7 +213,7 @@ class LineForm:
     """A form of lines of the links file.
 
     Attributes:
-        word: what such a line begins with, before a colon.
+        word: with its colon; such a line begins with it.
         read: makes the line of its place, its address and what follows that. Raises ValueError: why it says nothing.
         example: an address that may follow.
         noun: what the line brings.
@@ -224,13 +226,13 @@ class LineForm:
 
 
 LINES = (
-    LineForm("sitemap", _site("sitemap"), "https://…/sitemap.xml", "a whole site"),
-    LineForm("llms", _site("llms"), "https://…/llms.txt", "what that lists"),
-    LineForm("git", _repository, "https://…", "a repository"),
+    LineForm("sitemap:", _site("sitemap"), "https://…/sitemap.xml", "a whole site"),
+    LineForm("llms:", _site("llms"), "https://…/llms.txt", "what that lists"),
+    LineForm(REPOSITORY_FILES, _repository, "https://…", "a repository"),
 )
 """All forms of lines that begin with a word. A new one is added here."""
 _BY_WORD = {form.word: form for form in LINES}
-_BEGINS = re.compile(rf"https?://|(?:{'|'.join(map(re.escape, _BY_WORD))}):\s*\S", re.IGNORECASE)
+_BEGINS = re.compile(rf"https?://|(?:{'|'.join(map(re.escape, _BY_WORD))})\s*\S", re.IGNORECASE)
 
 
 def _checked(url: str) -> str:
@@ -257,3 +259,17 @@ def unfit(url: str) -> str:
     if not url.isprintable() or any(letter.isspace() for letter in url):
         return "it holds blanks or invisible characters"
     return ""
+
+
+def page_address(at: str, raw: str) -> str:
+    """Return the address that `raw` means on the page `at`, without a fragment; empty if it cannot be the id of a page.
+    Of a site that is read over https, so are the pages: many such sites do not know it, and list them as http.
+    """
+    try:
+        parts = urlsplit(urljoin(at, raw.strip()))
+        base = urlsplit(at)
+        same = parts.netloc == base.netloc and base.scheme == "https" and parts.scheme == "http"
+    except ValueError:
+        return ""
+    url = urlunsplit(("https" if same else parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
+    return "" if unfit(url) or len(url) > LONGEST_URL else url

@@ -9,14 +9,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import urljoin, urlsplit, urlunsplit
-from xml.parsers import expat
+from urllib.parse import urlsplit
 
-from services.knowledge.file_selection import LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
-from services.knowledge.links_file import SiteLine, site_host, unfit
+from services.knowledge.file_selection import BEYOND, LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
+from services.knowledge.links_file import LONGEST_URL, SiteLine, page_address, site_host
 from services.knowledge.web_interface import FetchFailed
 
-BEYOND = "beyond kb.max_pages_per_site"
 MOST_BYTES = 50 * 1024 * 1024
 """Of a sitemap, packed or not (sitemaps.org)."""
 LONGEST_PAUSE = 30.0
@@ -26,7 +24,7 @@ AGENT = "Millrace"
 
 _GZIP = b"\x1f\x8b"
 _AUTO = 32 + zlib.MAX_WBITS
-_LONGEST_URL, _LONGEST_TIME = 2048, 40
+_LONGEST_TIME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +74,10 @@ def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> P
     choices = PathFilter(line.include, line.exclude), PathFilter()
     listed = PageList()
     for kind, raw, lastmod in found:
-        url, into = _absolute(at, raw), listed.lists if kind == "list" else listed.pages
+        url, into = page_address(at, raw), listed.lists if kind == "list" else listed.pages
         if url in into or (line.kind == "llms" and url == at):
             continue
-        if not url or unfit(url) or len(url) > _LONGEST_URL:
+        if not url:
             reason = "no addresses of web pages"
         elif site_host(url) not in hosts:
             reason = "on other hosts"
@@ -105,19 +103,6 @@ def _refusal(url: str, choices: tuple[PathFilter, PathFilter]) -> str | None:
     # PDFs are read as pages, with an extra; and a page may be called `license`, or be made by a program.
     refused = by_name.refusal(path) not in {None, PEOPLE, LICENCE} and not path.lower().endswith(_MADE)
     return "no documents, by their names" if refused else None
-
-
-def _absolute(at: str, raw: str) -> str:
-    """The address that `raw` means on the page `at`, without a fragment; empty: it is none. Of a site that is read over
-    https, so are the pages: many such sites do not know it, and list them as http.
-    """
-    try:
-        parts = urlsplit(urljoin(at, raw.strip()))
-        base = urlsplit(at)
-        same = parts.netloc == base.netloc and base.scheme == "https" and parts.scheme == "http"
-    except ValueError:
-        return ""
-    return urlunsplit(("https" if same else parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
 
 
 _Found = tuple[Literal["page", "list"], str, str]
@@ -177,7 +162,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 class _Xml:
-    """What a sitemap lists. Entities and document types, which no sitemap needs, end the reading."""
+    """Collects what the XML of a sitemap lists."""
 
     def __init__(self) -> None:
         self._path: list[str] = []
@@ -185,16 +170,9 @@ class _Xml:
         self._found: list[_Found] = []
 
     def read(self, data: bytes) -> list[_Found]:
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = _refuse
-        try:
-            parser.Parse(data, True)
-        except expat.ExpatError as error:
-            raise FetchFailed(f"it is no sitemap: its XML breaks off or is wrong in line {error.lineno}") from None
+        from services.knowledge.web.contents import parse_xml  # noqa: PLC0415 (as above)
+
+        parse_xml(data, "sitemap", on_start=self._start, on_end=self._end, on_text=self._characters)
         return self._found
 
     def _start(self, name: str, _: object) -> None:
@@ -218,14 +196,10 @@ class _Xml:
         match self._path:
             case [_, _, ("loc" | "lastmod") as name]:  # not deeper: pictures and films have a `loc` of their own
                 known = self._text.get(name, "")
-                self._text[name] = known + text[: 2 * _LONGEST_URL - len(known)]
+                self._text[name] = known + text[: 2 * LONGEST_URL - len(known)]
             case _:
                 pass
 
 
 def _local(name: str) -> str:
     return name.rpartition(" ")[2]
-
-
-def _refuse(*_: object) -> None:
-    raise FetchFailed("it is no sitemap: it declares a document type")

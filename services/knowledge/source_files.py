@@ -30,7 +30,7 @@ from services.knowledge.source_kinds import (
     LineResult,
     LinksLine,
     Listing,
-    SourceFacts,
+    SourceDetails,
     SourceSetup,
     Text,
     Trouble,
@@ -92,8 +92,8 @@ class TextFiles:
     def address(_source_id: str) -> str | None:
         return None  # where files are published is a setting
 
-    def facts(self, record: FileRecord) -> SourceFacts:
-        return SourceFacts(record.file.size_bytes, record.file.mtime_ns / 1e9)
+    def details(self, record: FileRecord) -> SourceDetails:
+        return SourceDetails(record.file.size_bytes, record.file.mtime_ns / 1e9)
 
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None

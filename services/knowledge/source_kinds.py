@@ -151,7 +151,7 @@ class LineResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceDetails:
     """What people are shown of a source. `size_bytes`, `changed_at`: None where unknown; `trouble`: why its text may
     be an earlier one, empty where it is not.
     """
@@ -196,7 +196,7 @@ class SourceKind(Protocol[R]):
         """
         ...
 
-    def facts(self, record: R, /) -> SourceFacts:
+    def details(self, record: R, /) -> SourceDetails:
         """Return what the dashboard shows of a source. Blocking; asks nothing outside."""
         ...
 
@@ -336,10 +336,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A failure. `fatal`: it affects all sources of a kind."""
+    """A failure. `step`: what was being done, as the log calls it; `fatal`: it affects all sources of a kind."""
 
     about: str
-    phase: str
+    step: str
     message: str
     fatal: bool = False
 

@@ -15,15 +15,16 @@ from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
+from services.knowledge.file_selection import BEYOND
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
-from services.knowledge.page_lists import BEYOND, MOST_BYTES, PageList, read_list
-from services.knowledge.refreshed_lines import NoteFailure, RefreshedLines
+from services.knowledge.page_lists import MOST_BYTES, PageList, read_list
+from services.knowledge.refreshed_lines import LineState, NoteFailure, RefreshedLines
 from services.knowledge.source_kinds import (
     LeftOut,
     LineResult,
     Listing,
     RefreshSchedule,
-    SourceFacts,
+    SourceDetails,
     SourceSetup,
     Trouble,
     needed,
@@ -50,21 +51,17 @@ ROBOTS_SECONDS = 24 * 3600.0
 
 
 @dataclass(slots=True)
-class SiteState:
+class SiteState(LineState):
     """The stored state of a `sitemap:` or `llms:` line.
 
     Attributes:
-        next_check_at: in seconds since 1970.
         complete: whether all of its lists have been had at least once.
-        failed: whether something could not be had the last time.
         not_looked_at: how many further lists there are beyond the limits.
         documents: by address.
         seen: the `lastmod` that an index gave of each of its lists when that was had.
     """
 
-    next_check_at: float = 0.0
     complete: bool = False
-    failed: bool = False
     robots: str = ""
     pause: float = 0.0
     robots_at: float | None = None
@@ -91,12 +88,6 @@ def left_out_of(known: SiteState, most: int) -> dict[str, int]:
     more = {BEYOND: max(0, beyond), "further lists, not looked at": known.not_looked_at}
     left_out.update({reason: count for reason, count in more.items() if count})
     return left_out
-
-
-def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
-    """Return whether a page may belong to one of these lines, whose pages are not known yet: it is on the same host."""
-    host = site_host(source_id)
-    return any(line.host == host for line in lines)
 
 
 ANSWERED = frozenset({"success", "not_modified"})
@@ -129,8 +120,8 @@ class UrlRecord(Record):
         return self.url.url
 
 
-class WebPages(RefreshedLines[SiteLine, SiteState]):
-    """The `SourceKind` of web pages; their URLs are their ids.
+class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
+    """The `SourceKind` of web pages; their URLs are their ids, and their signs are `lastmod`, if their site tells it.
 
     A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
     that cannot be had keeps its text and description. How often one host is asked is up to `web`, which sees every
@@ -140,25 +131,22 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
     noun, plural = "page", "pages"
     step, record = "fetch", UrlRecord
     batch = 1
-    line, state = SiteLine, SiteState
-    folder, phase = "sites", "list"
+    prefix, line, state = PAGES, SiteLine, SiteState
+    folder, survey_step = "sites", "list"
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
         self.concurrency = setup.at_once
-        self._lastmods: dict[str, str] = {}
-        """What sites say of their pages, as of the last listing; empty: nothing."""
-
-    def owns(self, source_id: str) -> bool:
-        return source_id.startswith(PAGES)
+        self._kept: frozenset[str] = frozenset()
+        """Names of the stored files, as of the last listing."""
 
     @staticmethod
     def address(source_id: str) -> str | None:
         return source_id if source_id.startswith(PAGES) else None
 
-    def facts(self, record: UrlRecord) -> SourceFacts:
+    def details(self, record: UrlRecord) -> SourceDetails:
         path, fetched = self.path(record.url.url), record.url.last_fetched_at
-        return SourceFacts(
+        return SourceDetails(
             path.stat().st_size if path.exists() else None,
             None if fetched is None else from_rfc3339(fetched),
             "" if record.url.fetch_status in ANSWERED else f"not fetched ({record.url.fetch_status})",
@@ -220,24 +208,21 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
 
     def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
         links = listed_links(self.setup.links_file, records)
-        pages = dict.fromkeys(links.pages, "")
-        left_out, unknown = links.left_out, list[SiteLine]()
-        for line, known in self.listed(links, left_out):
-            if known is None or not known.complete:
-                unknown.append(line)
-            if known is not None:
-                brought = pages_of(known, self.setup.most)
-                pages |= {url: lastmod for url, lastmod in brought.items() if url not in pages}
-        self._lastmods = pages
         try:
-            kept = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
+            self._kept = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
-            kept = frozenset[str]()  # the pages are fetched again
-        schedule = self.setup.schedule
-        due = [url for url, lastmod in pages.items() if is_due(url, records.get(url), kept, at, schedule, lastmod)]
-        listed = frozenset(due)
-        same = [url for url in pages if url not in listed]
-        return Listing(same, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
+            self._kept = frozenset()  # the pages are fetched again
+        listing = self.listing(links, dict.fromkeys(links.pages, ""), records, at)
+        return replace(listing, due=host_by_host(listing.due), left_out=links.left_out | listing.left_out)
+
+    def brought(self, _line: SiteLine, known: SiteState, _left_out: dict[str, str]) -> Mapping[str, str]:
+        return pages_of(known, self.setup.most)
+
+    def is_unchanged(self, record: UrlRecord, sign: str, at: float) -> bool:
+        return not is_due(record.url.url, record, self._kept, at, self.setup.schedule, sign)
+
+    def may_bring(self, line: SiteLine, record: UrlRecord) -> bool:
+        return line.host == site_host(record.url.url)
 
     async def fetch(self, due: Mapping[str, UrlRecord | None]) -> Sequence[UrlRecord | LeftOut | Trouble]:
         return [each for url, record in due.items() for each in await self._fetch(url, record)]
@@ -290,7 +275,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState]):
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
             next_check_at=rfc3339(self.setup.schedule.next(failed=not answered)),
-            lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
+            lastmod=(self.signs.get(url) or None) if answered else record.url.lastmod,
         )
         return replace(record, url=facts).holding(content_hash)
 

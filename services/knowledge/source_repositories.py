@@ -6,26 +6,15 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
-from clock import now, rfc3339
-from services.knowledge.cache import Record, hash_text
+from services.knowledge.cache import Record
 from services.knowledge.file_selection import DRAFT, PART, is_part, is_unpublished, with_parts
-from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine, listed_links
-from services.knowledge.refreshed_lines import NoteFailure, RefreshedLines
+from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine
+from services.knowledge.refreshed_lines import LineState, NoteFailure, StoredTexts
 from services.knowledge.source_files import text_flaw
-from services.knowledge.source_kinds import (
-    LeftOut,
-    LineResult,
-    Listing,
-    SourceFacts,
-    SourceSetup,
-    Text,
-    Trouble,
-    needed,
-    note_of,
-)
+from services.knowledge.source_kinds import LineResult, SourceSetup, Text, needed, note_of
 from services.knowledge.web_interface import RepositorySelection
 from services.storage import files, in_thread
 
@@ -53,44 +42,30 @@ class GitRecord(Record):
 
 
 @dataclass(slots=True)
-class RepositoryState:
-    """The stored state of a `git:` line. `next_check_at`: in seconds since 1970; `blobs`: hash of each file, by
-    path.
-    """
+class RepositoryState(LineState):
+    """The stored state of a `git:` line. `blobs`: hash of each file, by path."""
 
     commit: str = ""
-    next_check_at: float = 0.0
-    failed: bool = False
     blobs: dict[str, str] = field(default_factory=dict[str, str])
     left_out: dict[str, int] = field(default_factory=dict[str, int])
 
 
-class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
-    """The `SourceKind` of files of git repositories."""
+class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
+    """The `SourceKind` of files of git repositories. Their signs are `GitFacts.blob`."""
 
     noun, plural = "file", "files"
     step, record = "copy", GitRecord
     batch, concurrency = 64, 2
-    line, state = RepositoryLine, RepositoryState
-    folder, phase = "repositories", "copy"
+    prefix, line, state = REPOSITORY_FILES, RepositoryLine, RepositoryState
+    folder = "repositories"
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
         self._choice, self._max_bytes = setup.choice, setup.max_bytes
-        self._blobs: dict[str, str] = {}
-        """Of each file, as it was last listed."""
-        self._unfit: dict[str, tuple[str, str]] = {}
-        """Files that were read and are no sources: their blobs then, and why."""
-
-    def owns(self, source_id: str) -> bool:
-        return source_id.startswith(REPOSITORY_FILES)
 
     @staticmethod
     def address(source_id: str) -> str | None:
         return hosted_address(source_id)
-
-    def facts(self, _record: GitRecord) -> SourceFacts:
-        return SourceFacts()
 
     def key(self, line: RepositoryLine) -> Sequence[object]:
         chosen = map(list, (self._choice.include, self._choice.exclude))
@@ -99,35 +74,18 @@ class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
     def result(self, known: RepositoryState) -> LineResult:
         return LineResult(len(known.blobs) if known.commit else None, note_of(known.left_out), known.failed)
 
-    def list_sources(self, records: Mapping[str, GitRecord], _at: float) -> Listing:
-        listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
-        self._blobs = {}
-        for line, copy in self.listed(listed_links(self.setup.links_file, records), listing.left_out):
-            if copy is None or not copy.commit:
-                unknown.append(line.prefix)
-                continue
-            self._blobs |= self._pages(line, copy, listing)
-        for source_id, blob in self._blobs.items():
-            record = records.get(source_id)
-            if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:
-                listing.unchanged.append(source_id)
-            elif (unfit := self._unfit.get(source_id)) is not None and unfit[0] == blob:
-                listing.left_out[source_id] = unfit[1]
-            else:
-                listing.due.append(source_id)
-        listing.unsure = lambda source_id: source_id.startswith(tuple(unknown))
-        return listing
+    def may_bring(self, line: RepositoryLine, record: GitRecord) -> bool:
+        return record.source_id.startswith(line.prefix)
 
-    def _pages(self, line: RepositoryLine, copy: RepositoryState, listing: Listing) -> dict[str, str]:
-        """The blob of each page, by its id. With a part each page changes that may include it."""
-        parts = {} if self._choice.include else {path: blob for path, blob in copy.blobs.items() if is_part(path)}
-        listing.left_out.update({f"{line.prefix}{path}": PART for path in parts})
+    def facts(self, source_id: str, sign: str) -> Mapping[str, Any]:
+        return {"git": GitFacts(source_id, sign)}
+
+    def brought(self, line: RepositoryLine, known: RepositoryState, left_out: dict[str, str]) -> Mapping[str, str]:
+        """With a part the sign of each page changes that may include it."""
+        parts = {} if self._choice.include else {path: blob for path, blob in known.blobs.items() if is_part(path)}
+        left_out.update({f"{line.prefix}{path}": PART for path in parts})
         mark = f"+{hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:8]}" if parts else ""
-        return {f"{line.prefix}{path}": f"{blob}{mark}" for path, blob in copy.blobs.items() if path not in parts}
-
-    async def fetch(self, due: Mapping[str, GitRecord | None]) -> Sequence[GitRecord | LeftOut | Trouble]:
-        at = rfc3339(now())
-        return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
+        return {f"{line.prefix}{path}": f"{blob}{mark}" for path, blob in known.blobs.items() if path not in parts}
 
     def read(self, source_id: str) -> Text:
         text = super().read(source_id)
@@ -180,20 +138,6 @@ class Repositories(RefreshedLines[RepositoryLine, RepositoryState]):
             # With a byte more than may be read, a file that is too large is told from one that is not.
             files.replace_derived(self.path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
 
-    def _examine(self, name: str, record: GitRecord | None, at: str) -> list[GitRecord | LeftOut | Trouble]:
-        facts = GitFacts(name, self._blobs.get(name, ""))
-        try:
-            found = self.read(name)
-        except OSError as error:
-            return [Trouble(name, "copy", error.strerror or str(error))]
-        if not found.flaw:
-            known = GitRecord.new(at, git=facts) if record is None else replace(record, git=facts)
-            return [known.holding(hash_text(found.text))]
-        self._unfit[name] = facts.blob, found.flaw
-        if record is None or record.gone_at is not None:
-            return [LeftOut(name, found.flaw)]
-        return [LeftOut(name, found.flaw), replace(record, gone_at=at)]
-
 
 _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"github\.com"), "https://{host}/{path}/blob/{branch}/{file}"),
@@ -201,7 +145,6 @@ _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"codeberg\.org|(?:gitea|forgejo)\..+"), "https://{host}/{path}/src/branch/{branch}/{file}"),
     (re.compile(r"git\.sr\.ht"), "https://{host}/{path}/tree/{branch}/item/{file}"),
 )
-
 """Where files are shown, by hosts whose software is known."""
 
 

@@ -12,7 +12,7 @@ from tests.commands.test_init_kb_sites import urlset
 from tests.loopback.git_server import GIT, Repository, backend
 from tests.loopback.web_server import page, status
 
-WORDS = ", ".join(f"`{form.word}:`" for form in LINES)
+WORDS = ", ".join(f"`{form.word}`" for form in LINES)
 
 
 def rows(base: Base) -> list[tuple[Verdict, str]]:

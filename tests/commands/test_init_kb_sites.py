@@ -128,6 +128,7 @@ HOSTILE = {
     "/cut.xml.gz": (page(gzip.compress(b"<urlset>" * 999)[:-20], "application/gzip"), "it is packed, and breaks off"),
     "/page.xml": (page(html("Not found")), "it is no sitemap"),
     "/broken.xml": (page("<urlset><url>", "text/xml"), "its XML breaks off or is wrong"),
+    "/klingon.xml": (page("<?xml version='1.0' encoding='klingon'?><urlset/>", "text/xml"), "is wrong in line 1"),
     "/inside.xml": (redirect("http://169.254.169.254/latest/meta-data/"), "its address is not public"),
     "/circle.xml": (redirect("/circle.xml"), "its redirects lead in a circle"),
 }

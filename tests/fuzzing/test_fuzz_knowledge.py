@@ -51,7 +51,7 @@ sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
 git: https://github.com/example/project@main docs
 https://user:pw@d.example/
 no link
-""" + "".join(f"{form.word}: {form.example.replace('…', 'e.example/f')}\n" for form in LINES).encode()
+""" + "".join(f"{form.word} {form.example.replace('…', 'e.example/f')}\n" for form in LINES).encode()
 TYPES = (
     *(
         "text/html",

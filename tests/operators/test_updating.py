@@ -29,7 +29,7 @@ from services.knowledge import (
     hash_text,
 )
 from services.knowledge.cache import line, render
-from services.knowledge.source_kinds import LineResult, LinksLine, Listing, SourceFacts, Text
+from services.knowledge.source_kinds import LineResult, LinksLine, Listing, SourceDetails, Text
 from tests.shelves import FakeDescriber
 
 KEY = "key 1"
@@ -84,8 +84,8 @@ class Notes:
     def address(self, _source_id: str) -> str | None:
         return None
 
-    def facts(self, _record: NoteRecord) -> SourceFacts:
-        return SourceFacts()
+    def details(self, _record: NoteRecord) -> SourceDetails:
+        return SourceDetails()
 
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None

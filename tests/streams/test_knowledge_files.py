@@ -233,7 +233,7 @@ async def test_a_failed_description_is_tried_again_and_the_old_one_stays_meanwhi
     shelf.write("1.md", "Changed\n")
     shelf.describer.failing["1.md"] = NotDescribed("no")
     report = await shelf.update()
-    assert [(trouble.about, trouble.phase) for trouble in report.troubles] == [("1.md", "summarise")]
+    assert [(trouble.about, trouble.step) for trouble in report.troubles] == [("1.md", "summarise")]
     assert "About Subject 1" in shelf.entries
     del shelf.describer.failing["1.md"]
     await shelf.update()

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from typing import ParamSpec, Protocol, TypeVar, cast
+from xml.parsers import expat
 
 from clock import Run, WorkStopped
 from services.knowledge.web_interface import FetchFailed, PageText
@@ -85,6 +86,37 @@ def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
     if not text.text.strip():
         raise FetchFailed("there is no text in it")
     return text
+
+
+def parse_xml(
+    data: bytes,
+    noun: str,
+    *,
+    on_start: Callable[[str, dict[str, str]], object],
+    on_end: Callable[[str], object],
+    on_text: Callable[[str], object],
+) -> None:
+    """Parse XML from outside; `noun`: what it should be. The callbacks get the start of each element (its namespace, a
+    blank and its name, with its attributes), its end, and text between. Blocking.
+
+    Raises:
+        FetchFailed: it is damaged, or declares a document type, which could define entities without end.
+    """
+
+    def refuse(*_: object) -> None:
+        raise FetchFailed(f"it is no {noun}: it declares a document type")
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler = on_start
+    parser.EndElementHandler = on_end
+    parser.CharacterDataHandler = on_text
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, LookupError, ValueError):  # the last two are about encodings
+        line = parser.CurrentLineNumber
+        raise FetchFailed(f"it is no {noun}: its XML breaks off or is wrong in line {line}") from None
 
 
 def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:

@@ -13,7 +13,7 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import PackData, PackInflater
 
-from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION
+from services.knowledge.file_selection import BEYOND, NOT_CHOSEN, NOT_DOCUMENTATION
 from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
 _DEEPEST = 64
@@ -47,7 +47,7 @@ def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> Repositor
                 continue
             reason = _refusal(path, mode, taken)
             if reason is None and len(files.blobs) >= taken.most:
-                reason = "beyond kb.max_pages_per_site"
+                reason = BEYOND
             if reason is not None:
                 files.left_out[reason] = files.left_out.get(reason, 0) + 1
                 continue

@@ -9,7 +9,7 @@ from services.knowledge.links_file import LINES, RepositoryLine, SiteLine, begin
 
 SITE = "https://docs.example/sitemap.xml"
 REPOSITORY = "https://github.com/mill/rye"
-WORDS = ", ".join(f"`{form.word}:`" for form in LINES)
+WORDS = ", ".join(f"`{form.word}`" for form in LINES)
 
 
 def test_links_are_trimmed_and_each_counts_once() -> None:
@@ -97,10 +97,10 @@ def test_a_line_that_is_wrong_is_named_and_says_why(line: str, reason: str) -> N
 
 def test_every_form_of_line_is_read_and_told() -> None:
     for form in LINES:
-        text = f"{form.word}: {form.example.replace('…', 'a.example/b')}"
+        text = f"{form.word} {form.example.replace('…', 'a.example/b')}"
         assert begins_line(text)
         assert [line.text for line in parse_links(text.encode()).lines] == [text]
-        assert f"`{form.word}: https://…`" in KEYS["documentation"]
+        assert f"`{form.word} https://…`" in KEYS["documentation"]
     assert not begins_line("docs/guides")
     assert not begins_line("notes: of the mill")
 
