@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from clock import Run, WorkStopped, from_rfc3339, now
 from model.messages import Message, Place
@@ -55,6 +55,17 @@ class IngestResult:
     failure: str = ""
     refusal: FileRefused | None = None
     is_new: bool = True
+
+
+class MessageFiles(NamedTuple):
+    """The files of one message that have been read, the newest result last. `complete`: none of it is on its way."""
+
+    results: tuple[IngestResult, ...]
+    complete: bool
+
+    @property
+    def case_id(self) -> int:
+        return self.results[-1].job.case_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
-from dataclasses import dataclass
+import math
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
 
+from clock import now
 from model.messages import Author, Message, snowflake_time
 from model.servers import Servers
-from operators.evidence import IngestResult
+from operators.evidence import MessageFiles
 from services.conversations import History, People, in_language, phrases
 from services.discord import Poster, PostFailed, inert, split
-from services.documents import IngestJob, Tombstones, refusal_text
+from services.documents import Candidate, FileRefused, IngestJob, Tombstones, refusal_text
 from services.search import language_of
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
 LARGE_BYTES = 1024 * 1024
 """Files from this size on take a while, which a reaction shows."""
+NOTE_SECONDS = 60.0
+"""Between two notes about refused files in a thread, in which anybody may post any number."""
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ class FileNotes:
     people: People
     gone: Tombstones
     reply_languages: Servers[str]
+    _told: dict[int, float] = field(default_factory=dict[int, float], init=False)  # by thread: when it had a note
 
     async def begun(self, job: IngestJob) -> None:
         """The reading of a file begins: shown for large ones only."""
@@ -41,19 +46,33 @@ class FileNotes:
         if file.attachment.size >= LARGE_BYTES:
             await _tried(self.poster.react(file.place_id, file.message_id, WORKING))
 
-    async def ended(self, result: IngestResult) -> None:
-        """A file can be searched, or cannot be read."""
+    async def ended(self, files: MessageFiles) -> None:
+        """A file can be searched, or cannot be read. Why not is told for all files of its message at once."""
+        *before, result = files.results
         file = result.job.candidate
-        if not result.is_new:
-            return
-        if file.attachment.size >= LARGE_BYTES:
-            await _tried(self.poster.unreact(file.place_id, file.message_id, WORKING))
-        await _tried(self.poster.react(file.place_id, file.message_id, FAILED if result.failure else DONE))
+        if result.is_new:
+            if file.attachment.size >= LARGE_BYTES:
+                await _tried(self.poster.unreact(file.place_id, file.message_id, WORKING))
+            if not any(each.is_new and bool(each.failure) == bool(result.failure) for each in before):
+                mark = FAILED if result.failure else DONE
+                await _tried(self.poster.react(file.place_id, file.message_id, mark))
         # In a channel the answer itself says so: there is no thread to write to yet.
-        if result.refusal is not None and file.place_id == file.case_id:
-            told = refusal_text(result.refusal, self._language(file.place_id, file.uploader_id))
-            (text, *_) = split(f"{FAILED} {inert(told)}")
-            await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
+        if files.complete and file.place_id == file.case_id:
+            refusals = [each.refusal for each in files.results if each.is_new and each.refusal is not None]
+            await self._tell_refusals(file, refusals)
+
+    async def _tell_refusals(self, file: Candidate, refusals: Sequence[FileRefused]) -> None:
+        """Post one note, if a minute has passed in this thread since the last one. `file`: the last of its message."""
+        at = now()
+        if not refusals or 0 <= at - self._told.get(file.case_id, -math.inf) < NOTE_SECONDS:
+            return
+        for case_id in [each for each, told in self._told.items() if at - told >= NOTE_SECONDS]:
+            del self._told[case_id]
+        self._told[file.case_id] = at
+        language = self._language(file.place_id, file.uploader_id)
+        lines = "\n".join(inert(refusal_text(each, language)) for each in refusals)
+        (text, *_) = split(f"{FAILED} {lines}")
+        await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
     async def reopened(self, case_id: int) -> None:
         """A thread is open again that was closed, with its files."""

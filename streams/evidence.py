@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import reactivex as rx
@@ -16,7 +17,7 @@ from dataflow.metering import named, watched
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, chunk, discard, embed
+from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, MessageFiles, chunk, discard, embed
 from services.assistant import Inquiry
 from services.conversations import History
 from services.documents import Candidate, IngestJob, ThreadFiles, candidates_in, is_closed
@@ -121,7 +122,8 @@ def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iter
 
 THREADS_AT_ONCE = 16
 """The files of one thread are read one after another."""
-NOTES_AT_ONCE = 4
+NOTES_AT_ONCE = 16
+"""The notes of one thread are posted one after another."""
 
 Work = IngestJob | Deletion
 
@@ -154,9 +156,16 @@ def evidence(
     read = work.pipe(in_their_order(parts), fork("read files"))
     return rx.merge(
         read.pipe(embedding(parts, rules)),
-        jobs.pipe(notify(parts.begun)),
-        read.pipe(notify(parts.ended)),
-        reopenings(events, parts.cases, rules).pipe(notify(parts.reopened)),
+        rx.merge(
+            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.begun, job)))),
+            read.pipe(
+                ops.map(by_message(parts.cases)),
+                ops.map(lambda files: Note(files.case_id, partial(parts.ended, files))),
+            ),
+            reopenings(events, parts.cases, rules).pipe(
+                ops.map(lambda case_id: Note(case_id, partial(parts.reopened, case_id)))
+            ),
+        ).pipe(notify),
     )
 
 
@@ -220,7 +229,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
         if work.token.error is None:
             log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
         parts.cases.settle(work)
-        return Done(work.case_id)
+        return Done(work.case_id, IngestResult(job=work, is_new=False))
 
     def token_of(work: Work) -> CancelToken | None:
         return work.token if isinstance(work, IngestJob) else None
@@ -271,14 +280,46 @@ def embedding(
     )
 
 
-def notify(
-    listener: Callable[[Any], Coroutine[Any, Any, None]],
-) -> Callable[[Observable[Any]], Observable[IngestResult]]:
-    """Await `listener` for each item, beside everything else; nothing comes out."""
+def by_message(cases: ThreadFiles) -> Callable[[IngestResult], MessageFiles]:
+    """Put each file together with those of its message that were read before it.
 
-    def failed(_item: object, error: Exception) -> None:
+    read      --a1--a2--b1--a3--|      three files of message a, one of b in another thread
+    together  --a---a---B---A---|      A and B: with all of their message, `complete`
+    """
+    begun: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
+
+    def together(result: IngestResult) -> MessageFiles:
+        file = result.job.candidate
+        key = (file.case_id, file.message_id)
+        results = (*begun.pop(key, ()), result)
+        complete = all(each.message_id != file.message_id for each in cases.unread(file.case_id))
+        if not complete:
+            begun[key] = results
+        return MessageFiles(results, complete)
+
+    return together
+
+
+class Note(NamedTuple):
+    case_id: int
+    post: Callable[[], Coroutine[Any, Any, None]]
+
+
+def notify(notes: Observable[Note]) -> Observable[IngestResult]:
+    """Post notes beside everything else, those of one thread in their order; nothing comes out."""
+
+    async def post(note: Note) -> int:
+        await note.post()
+        return note.case_id
+
+    def failed(note: Note, error: Exception) -> int:
         log.error("evidence: people were not notified", exc_info=error)
+        return note.case_id
 
-    return lambda items: items.pipe(
-        map_async(listener, on_failure=failed, max_concurrent=NOTES_AT_ONCE), concat_map_iterable(lambda _: ())
+    posting = map_async(post, on_failure=failed, max_concurrent=NOTES_AT_ONCE)
+    return notes.pipe(
+        serialize_by_key(
+            lambda note: note.case_id, posting, key_of_result=lambda case_id: case_id, max_active=NOTES_AT_ONCE
+        ),
+        concat_map_iterable(lambda _: ()),
     )

@@ -11,7 +11,7 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
-from operators.evidence import IngestResult, Intake
+from operators.evidence import Intake, MessageFiles
 from operators.inferred_votes import InferredVote
 from operators.screen import ScreenRules
 from services.assistant import Inquiry
@@ -64,7 +64,8 @@ class EvidenceParts:
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
         withheld: whether a message's author has opted out.
-        begun, ended: awaited for each file when its reading begins, and when it can be searched or has failed.
+        begun, ended: awaited for each file when its reading begins, and when it can be searched or has failed, with
+            the files of its message before it.
         reopened: awaited for each thread that is open again after its files were deleted.
         embedder: None: keyword search only.
     """
@@ -77,7 +78,7 @@ class EvidenceParts:
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
     begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    ended: Callable[[IngestResult], Coroutine[Any, Any, None]]
+    ended: Callable[[MessageFiles], Coroutine[Any, Any, None]]
     reopened: Callable[[int], Coroutine[Any, Any, None]]
     embedder: Embedder | None = None
     gauge: Gauge | None = None

@@ -201,6 +201,27 @@ async def test_a_file_that_is_refused_is_told_why_in_the_thread(start: Start, di
     assert message.reactions == {"⚠️": [discord_server.bot.id]}
 
 
+async def test_any_number_of_refused_files_is_told_once_a_minute(start: Start, discord_server: DiscordServer) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await offered(start, discord_server)
+    await discord_server.say(help_, ada, "how can I restore a backup?")
+    (post,) = await bot.until_posts(1)
+    messages = [
+        await discord_server.say(
+            post.place, ada, "", attachments=[(f"{name}{number}.exe", b"MZ", None) for number in range(4)]
+        )
+        for name in "ab"
+    ]
+    # Notes are in order: with the mark of this one, all others are posted.
+    read = await discord_server.say(post.place, ada, "", attachments=[("app.log", b"all is well\n", None)])
+    await discord_server.until(lambda: bool(read.reactions))
+    (_, told) = posts_in(discord_server, post.place)
+    assert [f"a{number}.exe" in told.content for number in range(4)] == [True] * 4
+    assert "b0.exe" not in told.content
+    marks = [each for each in discord_server.requests if each.method == "PUT" and "/reactions/" in each.path]
+    assert len(marks) == len([*messages, read])
+
+
 async def test_runbooks_are_their_owners_alone_until_they_say_otherwise(
     start: Start, discord_server: DiscordServer
 ) -> None:
