@@ -4,8 +4,7 @@ events         what the gateway or a recording said: posted, edited, deleted, a 
 messages       one message, its author, its place
 bounded        a dictionary of bounded size
 batches        what one author wrote until falling quiet; parts, the pieces routed on their own
-conversations  the history that the answering steps see
-conversation_ids  the kinds of captured conversations, and the form of their ids
+conversations  the history that the answering steps see; the kinds of captured conversations, and their ids
 outcomes       what became of each part
 servers        values that servers of Discord may have of their own
 steps          the steps of the graph: one table of what is told of each

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from model.batches import Part
-from model.conversation_ids import REPLY, THREAD
-from model.conversations import Conversation, Image, Role, Turn
+from model.conversations import REPLY, THREAD, Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from model.batches import Key
 from model.bounded import Bounded
-from model.conversation_ids import KINDS, REPLY, THREAD, ConversationKind
+from model.conversations import KINDS, REPLY, THREAD, ConversationKind
 from model.messages import AuthorType, Message, Place
 from services.search import terms
 

@@ -39,7 +39,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversation_ids import ConversationKind, kind_of
+from model.conversations import ConversationKind, kind_of
 from services.knowledge import INDENT, MARKER, PairTurn, Speaker, render_block
 
 # Ids and timestamps

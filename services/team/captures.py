@@ -20,9 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clock import from_rfc3339, rfc3339
 from model.batches import Part
 from model.bounded import Bounded
-from model.conversation_ids import PATTERN as CONVERSATION_ID
-from model.conversation_ids import REPLY, ConversationKind, kind_of
-from model.conversations import Image
+from model.conversations import CONVERSATION_ID, REPLY, ConversationKind, Image, kind_of
 from model.messages import Attachment, Message, discord_address, snowflake_time
 from model.words import encodable
 from services.storage import files

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.conversation_ids import REPLY, THREAD, ConversationKind
+from model.conversations import REPLY, THREAD, ConversationKind
 from tests.world import ANNA, HELP, TESS, World, thread
 
 

@@ -13,7 +13,7 @@ import pytest
 from reactivex.subject import Subject
 
 from clock import now, rfc3339
-from model.conversation_ids import REPLY
+from model.conversations import REPLY
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage

@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from commands.replay import ReplayOptions, replay
-from model.conversation_ids import KINDS, REPLY, THREAD, ConversationKind
+from model.conversations import KINDS, REPLY, THREAD, ConversationKind
 from services.team import archive
 from settings import Settings
 from tests.end_to_end.processes import STARTING, Process, write_config

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.evaluation.taught import taught, teaches
-from model.conversation_ids import KINDS, REPLY, ConversationKind
-from model.conversation_ids import THREAD as THREAD_KIND
+from model.conversations import KINDS, REPLY, ConversationKind
+from model.conversations import THREAD as THREAD_KIND
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations import tracking
 from services.conversations.tracking import ConversationTracker, Link

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.conversation_ids import REPLY
-from model.conversations import Conversation, Image, Role, Turn
+from model.conversations import REPLY, Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive import curator as curator_module
 from services.assistant.extractive import curator as subjects_module

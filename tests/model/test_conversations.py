@@ -7,7 +7,7 @@ import re
 import pytest
 
 from model.batches import Part
-from model.conversation_ids import FORMS, KINDS, ConversationKind, kind_of
+from model.conversations import ID_FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
 from sinks.archive import beside
@@ -67,9 +67,9 @@ def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(ki
     "name", ["", "thread", "thread_", "thread_x", "thread_1 ", "thread_1\n", "Reply_1", "../17", "x_1"]
 )
 def test_what_is_no_id_is_refused_everywhere(name: str) -> None:
-    with pytest.raises(ValueError, match=FORMS):
+    with pytest.raises(ValueError, match=ID_FORMS):
         kind_of(name)
-    with pytest.raises(archive.Malformed, match=f"^conversation_id {re.escape(repr(name))} is neither {FORMS}$"):
+    with pytest.raises(archive.Malformed, match=f"^conversation_id {re.escape(repr(name))} is neither {ID_FORMS}$"):
         pair(name, STAMP, ASKED, ANSWERED)
     with pytest.raises(captures.DamagedCapture, match="conversation_id"):
         captures.parse_pending(captures.render_pending(PendingCapture(5.0, Capture(None, name, (ASKED, ANSWERED)), ())))
