@@ -10,9 +10,8 @@ from pathlib import Path
 
 from reactivex.subject import Subject
 
-from model.batches import Part
 from model.conversations import Conversation
-from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
+from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import OutcomeKind
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dataflow.metering import Gauge
-from model.batches import Part
+from model.messages import Part
 from model.outcomes import Ignored, Outcome, Result
 from model.steps import STEPS
 from services.conversations import WorkCancelled

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from model.batches import Part
+from model.messages import Part
 
 
 class OutcomeKind(StrEnum):

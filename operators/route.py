@@ -13,8 +13,7 @@ from dataflow.basics import concat_map_iterable
 from dataflow.map_async import map_async
 from dataflow.metering import Gauge, named, watched
 from dataflow.serialize_by_key import serialize_by_key
-from model.batches import Batch, Destination, Key, Part
-from model.messages import Message
+from model.messages import Batch, Destination, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason
 from model.servers import Servers
 from operators.step import failure_of

@@ -13,9 +13,8 @@ from reactivex import operators as ops
 
 from dataflow.basics import concat_map_iterable
 from dataflow.quiet_window import Amend, Keep
-from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Typing
-from model.messages import Author, AuthorType, Message
+from model.messages import Author, AuthorType, Key, Message
 from model.outcomes import Ignored, Reason, Removed
 from model.servers import Servers
 from services.conversations import (

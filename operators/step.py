@@ -15,8 +15,7 @@ from clock import now
 from dataflow.basics import pass_through
 from dataflow.map_async import CancelledWithin, map_async
 from dataflow.metering import Gauge, watched
-from model.batches import Part
-from model.messages import Message
+from model.messages import Message, Part
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import STEP_NAMES
 from services.assistant import Inquiry, Unanswered, end

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from clock import rfc3339
-from model.batches import Part
+from model.messages import Part
 from model.outcomes import Outcome, OutcomeKind, traits_of
 from services.assistant import first_quote
 from services.knowledge import address_in, bare_name

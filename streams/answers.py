@@ -17,10 +17,9 @@ from reactivex.abc import ObserverBase
 from clock import now
 from dataflow import concat_map_iterable, map_async, only, serialize_by_key
 from dataflow.metering import watched
-from model.batches import Part
 from model.conversations import Conversation
 from model.events import Event, Ready
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.answering import gather, hold, permit

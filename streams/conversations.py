@@ -13,9 +13,8 @@ from reactivex import operators as ops
 from clock import now, utc_clock
 from dataflow import Amend, Keep, concat_map_iterable, map_async, quiet_window
 from dataflow.metering import Gauge, named
-from model.batches import Batch, Key
 from model.events import Event, Posted, Reaction, Ready, Typing
-from model.messages import Message
+from model.messages import Batch, Key, Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened

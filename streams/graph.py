@@ -34,8 +34,8 @@ from reactivex import Observable
 from reactivex.subject import Subject
 
 from dataflow import fork, only, supervised
-from model.batches import Part
 from model.events import Event, Posted, Reaction
+from model.messages import Part
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators.inferred_votes import inferred_votes
 from operators.route import cut, route

@@ -20,9 +20,8 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from dataflow import fork, only, supervised
-from model.batches import Part
 from model.events import Event
-from model.messages import AuthorType
+from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.route import ignored, route
 from services.assistant import CaptureJob

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.batches import Part
 from model.events import Deleted, Edited, PlaceSeen, Posted, Ready
 from model.messages import (
     DISCORD_EPOCH_MS,
@@ -14,6 +13,7 @@ from model.messages import (
     Author,
     AuthorType,
     Message,
+    Part,
     Place,
     PlaceKind,
     Reference,

@@ -21,8 +21,7 @@ from reactivex.subject import Subject
 
 from clock import now
 from clock.timeouts import Backoff
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from services.team import Capture, PendingCapture, captures
 from transport.connection import AWAY_ERRORS, streams_of

@@ -14,8 +14,8 @@ from reactivex.subject import Subject
 
 from clock import VirtualLoop
 from dataflow import Keep
-from model.batches import Batch, Key
 from model.events import Posted, Typing
+from model.messages import Batch, Key
 from model.servers import Servers
 from services.conversations import TYPING_SECONDS, ConversationTracker, People, TeamIds, TypingTracker
 from services.discord.recordings import read

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clock import now
 from clock.cancellation import CancelToken
-from model.batches import Part
 from model.conversations import Conversation
-from model.messages import Message
+from model.messages import Message, Part
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant.citations import remove_foreign_links
 from services.knowledge import Source

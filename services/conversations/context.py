@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from model.batches import Part
 from model.conversations import REPLY, THREAD, Conversation, Image, Role, Turn
-from model.messages import AuthorType, Message, Place, Reference
+from model.messages import AuthorType, Message, Part, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.tracking import ConversationTracker

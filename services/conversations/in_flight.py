@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clock.cancellation import CancelToken
-from model.batches import Key, Part
 from model.events import Deleted
-from model.messages import AuthorType, Message
+from model.messages import AuthorType, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason, Result
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from clock import run_blocking
-from model.batches import Key
 from model.bounded import Bounded
 from model.events import Event, Ready, Typing
-from model.messages import Author, AuthorType, Message
+from model.messages import Author, AuthorType, Key, Message
 from model.servers import Servers
 from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed

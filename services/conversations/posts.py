@@ -16,8 +16,7 @@ from typing import Annotated
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from clock import now, run_blocking
-from model.batches import Key, Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_at, snowflake_time
+from model.messages import Author, AuthorType, Key, Message, Part, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.storage import files, read_object, read_text
 

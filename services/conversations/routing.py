@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from model.batches import Destination, Part
-from model.messages import AuthorType, Message, PlaceKind
+from model.messages import AuthorType, Destination, Message, Part, PlaceKind
 from model.outcomes import Reason
 from model.servers import Servers
 from services.conversations.context import THREAD_MESSAGES

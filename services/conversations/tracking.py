@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from model.batches import Key
 from model.bounded import Bounded
 from model.conversations import KINDS, REPLY, THREAD, ConversationKind
-from model.messages import AuthorType, Message, Place
+from model.messages import AuthorType, Key, Message, Place
 from services.search import terms
 
 

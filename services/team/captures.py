@@ -18,10 +18,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
-from model.batches import Part
 from model.bounded import Bounded
 from model.conversations import CONVERSATION_ID, REPLY, ConversationKind, Image, kind_of
-from model.messages import Attachment, Message, discord_address, snowflake_time
+from model.messages import Attachment, Message, Part, discord_address, snowflake_time
 from model.words import encodable
 from services.storage import files
 from services.team import archive

@@ -16,8 +16,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-from model.batches import Destination
-from model.messages import AuthorType
+from model.messages import AuthorType, Destination
 from model.outcomes import Ignored, Outcome, Result, traits_of
 from model.steps import DECISIONS
 from services.telemetry.connections import BACKLOG, Connections, LoopShare, limit_log_lines

@@ -12,8 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from clock import rfc3339
-from model.batches import Part
-from model.messages import Message
+from model.messages import Message, Part
 
 about: ContextVar[Part | None] = ContextVar("about", default=None)
 """The part that the running code works on: log lines take their ids from it."""

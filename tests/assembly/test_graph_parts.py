@@ -9,8 +9,7 @@ from assembly.answering import answer_rules, library_of
 from assembly.data_folder import read_state
 from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
 from clock import now
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.servers import Servers
 from operators.route import route
 from services.assistant.extractive import ExtractiveAssistant

@@ -8,8 +8,7 @@ import pytest
 
 from dashboard import meter as metering
 from dashboard.meter import Figures, FlowMeter, StepDuration
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import WorkCancelled
 from services.telemetry import about

@@ -10,8 +10,7 @@ import pytest
 from benchmarks.evaluation import data, keeping_out
 from benchmarks.evaluation.following import Log, log_of
 from benchmarks.evaluation.keeping_out import Spoken, ids_of, played, requirements, spoken, turns_to
-from model.batches import Part
-from model.messages import AuthorType
+from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from tests.evaluation.chat import id_of, write_chat
 from tests.talk import ANN, BEN, CHANNEL, STAFF, START

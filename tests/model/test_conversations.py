@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from model.batches import Part
 from model.conversations import ID_FORMS, KINDS, ConversationKind, kind_of
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
 from sinks.archive import beside
 from transport.captures import decode_capture, encode_capture

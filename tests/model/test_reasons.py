@@ -9,8 +9,7 @@ from rich.console import Console
 
 from assembly.slash_commands import answer_text
 from commands.import_captures import ImportRun, show
-from model.batches import Destination, Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Destination, Message, Part, Place, PlaceKind
 from model.outcomes import REASONS, Ignored, Outcome, OutcomeKind, Reason, ReasonTraits, traits_of
 from reporting.report import is_gap
 from services.conversations import phrases

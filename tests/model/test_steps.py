@@ -11,8 +11,7 @@ import pytest
 
 from dashboard.meter import StepDuration
 from dashboard.views import steps_of
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
 from reporting.cost import KNOWLEDGE_STEPS

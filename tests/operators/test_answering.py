@@ -12,9 +12,8 @@ import pytest
 import reactivex as rx
 
 from clock import now
-from model.batches import Part
 from model.conversations import Conversation, Image, Role, Turn
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.answering import (
     announce,

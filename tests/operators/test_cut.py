@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex.subject import Subject
 
-from model.batches import Batch, Part
-from model.messages import Author, AuthorType, Message, Reference
+from model.messages import Author, AuthorType, Batch, Message, Part, Reference
 from operators.route import cut
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, BEN, BOT, CHANNEL, PRIVATE, STAFF, THREAD, Talk

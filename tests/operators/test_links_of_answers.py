@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from model.batches import Part
 from model.conversations import Conversation, Role, Turn
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from operators.answering import generate
 from services.assistant import Addresses, AnswerResult, Inquiry
 from services.knowledge import Source

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from examples.extending.operator import sign
-from model.batches import Part
 from model.conversations import Conversation, Role, Turn
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import Step, in_turn, step

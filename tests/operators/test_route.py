@@ -8,8 +8,7 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from model.batches import Part
-from model.messages import Author, Message, Place, PlaceKind, Reference
+from model.messages import Author, Message, Part, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.route import Routed, route, sent

@@ -9,9 +9,8 @@ import pytest
 from reactivex.subject import Subject
 
 from dataflow.quiet_window import Amend, Keep
-from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted, Ready, Typing
-from model.messages import AuthorType, Message
+from model.messages import AuthorType, Key, Message
 from model.outcomes import Ignored, Reason, Removed
 from model.servers import Servers
 from operators import screen as module

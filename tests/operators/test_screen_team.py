@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from reactivex.subject import Subject
 
-from model.batches import Part
 from model.events import Event, Posted
-from model.messages import Author, Message
+from model.messages import Author, Message, Part
 from model.outcomes import Reason
 from operators.screen import ScreenRules, follow, screen
 from services.conversations.in_flight import InFlight, WorkCancelled

@@ -13,8 +13,7 @@ import reactivex as rx
 import operators.step
 from clock import now
 from dataflow.metering import in_flight, watched
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn, step
 from services.assistant import Inquiry, Unanswered, skipped

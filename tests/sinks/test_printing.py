@@ -8,8 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.batches import Part
-from model.messages import AuthorType, Place, PlaceKind
+from model.messages import AuthorType, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
 from tests.services.conversations.places import EPOCH, message

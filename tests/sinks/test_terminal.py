@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.results import ResultCounts
 from sinks.terminal import Terminal, in_cells, one_line

@@ -20,9 +20,8 @@ from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
 from dataflow import only
-from model.batches import Destination
 from model.events import Event, Posted
-from model.messages import Author, Message
+from model.messages import Author, Destination, Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from model.servers import Servers
 from operators.screen import decode

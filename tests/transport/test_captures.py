@@ -11,8 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NatsTimeout
 
 from clock import now
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team import Capture, CapturedMessage, PairTurn, Speaker
 from tests.loopback.nats_server import NatsServer

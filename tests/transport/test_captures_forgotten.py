@@ -9,8 +9,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture
 from services.team.archive import PairTurn, Speaker

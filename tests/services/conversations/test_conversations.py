@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.batches import Part
 from model.events import Posted, Ready
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_at, snowflake_time
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import posts as records_module

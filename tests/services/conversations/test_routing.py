@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from model.batches import Destination
-from model.messages import AuthorType, PlaceKind
+from model.messages import AuthorType, Destination, PlaceKind
 from services.conversations.routing import TABLE
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.batches import Key
 from model.events import Typing
-from model.messages import Author
+from model.messages import Author, Key
 from services.conversations import people as module
 from services.conversations.people import TELLS_SECONDS, TYPING_SECONDS, TypingTracker
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.telemetry import PartOutcome, ended, parse_part_outcome, render_part_outcome
 

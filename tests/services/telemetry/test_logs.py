@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from services.redaction import Redactor
 from services.telemetry import logs
 from tests.root_logger import logging_restored

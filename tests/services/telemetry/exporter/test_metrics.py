@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.batches import Part
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.telemetry.exporter import Metrics
 
