@@ -18,8 +18,16 @@ from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from services.search.text.anchors import github_slugs, mkdocs_slugs
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, make_article
+from services.search.text.article import (
+    Article,
+    Block,
+    BlockKind,
+    Heading,
+    Piece,
+    github_slugs,
+    make_article,
+    mkdocs_slugs,
+)
 from services.search.text.layout import Cell, fenced, table_blocks
 from services.search.text.markdown_extensions import add_generator_rules
 from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules

@@ -13,8 +13,7 @@ from itertools import groupby
 
 from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
-from services.search.text.anchors import mkdocs_slugs
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, make_article
+from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, make_article, mkdocs_slugs
 from services.search.text.layout import fenced
 from services.search.text.markdown import clean, read_web_text, with_bare_titles
 
