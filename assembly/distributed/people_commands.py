@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from assembly.data_folder import read_state
 from assembly.distributed.forgetting import forgotten_across
 from assembly.distributed.process import Process
-from assembly.distributed.worker_context import Shared
 from assembly.documents import Documents
-from assembly.forgetting import TeamKnowledgeFiles, taught
+from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
-from assembly.slash_commands import not_forgotten, slash_commands, summary
+from assembly.slash_commands import not_forgotten, summary
 from clock import BackgroundTasks, run_blocking
 from model.events import Event
 from services.conversations import phrases
@@ -120,32 +118,6 @@ class PeopleServices:
                     self.documents.answers.purge(TEAM_TOOL)
         except OSError as error:
             log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
-
-
-@asynccontextmanager
-async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
-    """What serves people beside the partitions, and the commands, until the end of the block."""
-    bot, people, settings = shared.bot, shared.people, shared.bot.settings
-    state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
-        opt_outs=people.opt_outs,
-    )
-    parts = bot.assemble(state, shared.meters.results)
-    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
-    people_services = PeopleServices(
-        process=process,
-        people=people,
-        parts=parts,
-        taught=list(taught(bot.servers).values()),
-        documents=bot.documents,
-    )
-    async with aclosing(people_services):
-        if settings.app.dry_run:
-            yield people_services
-            return
-        client, forget = shared.discord.client, people_services.answer_forget_command
-        async with slash_commands(client, settings, parts, bot.llm, bot.documents, forget) as people_services.commands:
-            yield people_services
 
 
 async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:

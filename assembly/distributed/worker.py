@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,22 +15,21 @@ import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import ModelOptions
-from assembly.bot import open_discord, resume, sweeping
+from assembly.bot import DiscordParts, open_discord, resume, sweeping
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
-from assembly.distributed.people_commands import PeopleServices, open_people_services, use_shared_feedback_key
-from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of
-from assembly.distributed.worker_context import Shared, followed_folders, sending_capture_parts
+from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
+from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of, homes
 from assembly.documents import Documents, document_files, flush_shared_store
-from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import Parts
+from assembly.forgetting import TeamKnowledgeFiles, taught
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
 from assembly.knowledge import search_kept_current
-from assembly.opening import PARTITIONS, open_bot
+from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import reported, reporting_weekly
 from assembly.running import GraphRun, Meters, in_background
-from assembly.slash_commands import Privacy
+from assembly.slash_commands import Privacy, slash_commands
 from clock import now, run_blocking
-from model.outcomes import Result
+from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
 from reporting.reading import TimeSpan
@@ -42,7 +41,9 @@ from services.discord.wire import Decoder
 from services.documents.store import Together
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
+from services.team import Capture, CapturedMessage, Captures, archive_files
 from settings import Settings, usable_token
+from sinks.archive import RawArchive
 from sinks.results import journal
 from streams.graph import graph
 from transport.budgets import SharedBudgets
@@ -57,12 +58,23 @@ from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
 from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
 from transport.rebalancing import WORKER, Rebalancing
-from transport.streams import scope_of
+from transport.streams import KNOWLEDGE, TEAM, scope_of
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
     from dashboard import FlowMeter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all partitions of a worker use together."""
+
+    bot: Bot
+    people: SharedPeople
+    discord: DiscordParts
+    meters: Meters
+    budgets: SharedBudgets
 
 
 @dataclass(slots=True, kw_only=True)
@@ -334,13 +346,32 @@ def _state_of(settings: Settings, shared: Shared) -> RunState:
     )
 
 
+def sending_capture_parts(
+    settings: Settings, given: CaptureSender, withheld: Callable[[CapturedMessage], bool]
+) -> CaptureParts:
+    """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
+    raw = settings.kb.team_raw_dir
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
+    known = RawArchive(raw, captures, rehearsed=True)
+
+    async def keep(capture: Capture) -> Outcome:
+        outcome = await known.keep(capture)
+        if outcome.result is OutcomeKind.CAPTURED:
+            await given.send(capture)
+        # Its id is given where it is kept.
+        return replace(outcome, qa_id=None)
+
+    return CaptureParts(keep=keep, captures=captures)
+
+
 @asynccontextmanager
 async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
     """Opened and logged in, for as long as the block runs. Raises as the parts, and `discord.LoginFailure`."""
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        for name, below in followed_folders(settings).items():
+        for name, folder in ((TEAM, "team-knowledge"), (KNOWLEDGE, "knowledge-base")):
+            below = [f"{home}{folder}" for home in homes(settings)]
             follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
             await enter(in_background(follower.run()))
             await follower.wait_caught_up()
@@ -368,6 +399,32 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             )
         )
         yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
+
+
+@asynccontextmanager
+async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
+    """What serves people beside the partitions, and the commands, until the end of the block."""
+    bot, people, settings = shared.bot, shared.people, shared.bot.settings
+    state = replace(
+        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
+        opt_outs=people.opt_outs,
+    )
+    parts = bot.assemble(state, shared.meters.results)
+    parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
+    people_services = PeopleServices(
+        process=process,
+        people=people,
+        parts=parts,
+        taught=list(taught(bot.servers).values()),
+        documents=bot.documents,
+    )
+    async with aclosing(people_services):
+        if settings.app.dry_run:
+            yield people_services
+            return
+        client, forget = shared.discord.client, people_services.answer_forget_command
+        async with slash_commands(client, settings, parts, bot.llm, bot.documents, forget) as people_services.commands:
+            yield people_services
 
 
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
