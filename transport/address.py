@@ -1,4 +1,4 @@
-"""The addresses of the servers, and the credentials that they ask for."""
+"""The addresses of the servers, the credentials that they ask for, and the error where these cannot be used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from transport.errors import ServersUnusable
-
 CREDENTIALS = re.compile(
     rb"-----BEGIN NATS USER JWT-----\r?\n[^\n]+\n.*-----BEGIN USER NKEY SEED-----\nSU[A-D][A-Z2-7]{55}\n", re.DOTALL
 )
@@ -22,6 +20,10 @@ ASK_FOR_CREDENTIALS = (
     "is shown no credentials: if it asks for none, everybody who reaches it reads and writes all that people say; have "
     "it ask, and set the variable that nats.credentials_env names (docs/scaling.md)"
 )
+
+
+class ServersUnusable(Exception):
+    """The servers cannot be used as configured. The message is one line: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import ssl
 import threading
@@ -24,8 +25,7 @@ from nats.js.errors import APIError
 from clock import RetryDeadline, cancelled
 from clock.timeouts import Backoff
 from services.telemetry import connection_problem
-from transport.address import Address
-from transport.errors import ServerAway, ServersUnusable
+from transport.address import Address, ServersUnusable
 
 OLDEST_VERSION = (2, 12)
 """Of the server: this version has counters, a TTL for each message, and expected sequences for wildcard subjects."""
@@ -37,6 +37,16 @@ CONNECT_ERRORS = (Error, OSError, TimeoutError, NoServersError)
 """What the client raises where a connection fails."""
 
 OnError = Callable[[Exception], Awaitable[None]]
+
+
+class ServerAway(OSError):
+    """The servers do not answer, or refuse: one readable line. For a caller it is like a disk that is gone."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EIO, why)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class ServerUnreachable(ServersUnusable):

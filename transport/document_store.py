@@ -30,8 +30,7 @@ from services.documents.store import (
     protocol,
 )
 from services.storage import in_thread
-from transport.connection import streams_of
-from transport.errors import ServerAway
+from transport.connection import ServerAway, streams_of
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 

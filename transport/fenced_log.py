@@ -22,8 +22,9 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
+from model.outcomes import Reason
+from services.conversations import WorkCancelled
 from transport.connection import FILE_PATIENCE_SECONDS, TRY_SECONDS, retry
-from transport.errors import Fenced
 from transport.streams import (
     DELETE_FAILED,
     EXPECTED_LAST,
@@ -35,6 +36,19 @@ from transport.streams import (
     WRONG_EXPECTED_LAST,
     read_stream,
 )
+
+
+class Fenced(WorkCancelled):
+    """Another process owns this scope of the log now: the server rejects every further write. Work under way here is
+    cancelled; the new owner does it again.
+    """
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(Reason.SHUTDOWN)
+        self.scope = scope
+
+    def __str__(self) -> str:
+        return f"{self.scope} belongs to another process now"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ from clock import from_rfc3339, now
 from clock.timeouts import Backoff
 from services.storage import FileChange, files
 from services.telemetry import number_of
-from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, retry
-from transport.errors import ServerAway
+from transport.connection import AWAY_ERRORS, FILE_PATIENCE_SECONDS, TRY_SECONDS, FileConnection, ServerAway, retry
 from transport.fenced_log import FencedLog, erase_entry, erase_subject
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import BLOBS, DAY_SECONDS, LOG, TTL, read_stream, watch

@@ -17,8 +17,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from clock import cancelled, timeout_ignoring_pauses
 from transport import connection
-from transport.connection import AWAY_ERRORS, TRY_SECONDS, retry
-from transport.errors import ServerAway
+from transport.connection import AWAY_ERRORS, TRY_SECONDS, ServerAway, retry
 from transport.streams import (
     EXPECTED_LAST,
     KV_OPERATION,

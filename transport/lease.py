@@ -26,7 +26,7 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from transport.connection import AWAY_ERRORS, streams_of
-from transport.errors import Fenced
+from transport.fenced_log import Fenced
 from transport.members import Members
 from transport.streams import CONSUMER_EXISTS
 

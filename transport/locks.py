@@ -19,8 +19,8 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from clock import cancelled
+from transport.address import ServersUnusable
 from transport.connection import AWAY_ERRORS, streams_of
-from transport.errors import ServersUnusable
 from transport.streams import LOCKS
 
 log = logging.getLogger(__name__)

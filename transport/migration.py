@@ -44,8 +44,8 @@ from services.llm import read_spent, read_token_days, render_spent, render_token
 from services.storage import DataFolder, Record, files, json_state, read_text
 from services.storage.backups import DamagedDatabase, writing
 from transport import budgets, folder_log
+from transport.address import ServersUnusable
 from transport.document_store import collection_of, pack
-from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
 from transport.key_value import read_values

@@ -26,8 +26,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from clock import now, rfc3339
-from transport.connection import TRY_SECONDS, retry
-from transport.errors import ServerAway
+from transport.connection import TRY_SECONDS, ServerAway, retry
 from transport.fenced_log import erase_entry, erase_subject
 from transport.key_value import SubjectWatcher
 from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG_EXPECTED_LAST, read_stream

@@ -19,8 +19,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Resul
 from services.discord import Dispatch
 from transport.connection import AWAY_ERRORS, FileConnection, streams_of
 from transport.dispatches import ReceivedDispatch, parse_message
-from transport.errors import Fenced
-from transport.fenced_log import Backlog, Epoch, FencedLog
+from transport.fenced_log import Backlog, Epoch, Fenced, FencedLog
 from transport.lease import Lease
 from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope_of
 

@@ -28,8 +28,7 @@ from pydantic import TypeAdapter
 
 from clock import now
 from services.documents.store import StoreUnavailable
-from transport.connection import streams_of
-from transport.errors import ServerAway
+from transport.connection import ServerAway, streams_of
 from transport.key_value import KeyBucket, SubjectWatcher
 from transport.streams import DAY_SECONDS, PEOPLE
 

@@ -14,9 +14,8 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.js.errors import APIError, ServiceUnavailableError
 
-from transport.address import Address
+from transport.address import Address, ServersUnusable
 from transport.connection import AWAY_ERRORS, ServerUnreachable, close_client, probe, streams_of
-from transport.errors import ServersUnusable
 from transport.streams import Layout, find_differences
 
 

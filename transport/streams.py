@@ -20,8 +20,8 @@ from nats.errors import NoRespondersError
 from nats.js import JetStreamContext, api
 
 from clock import rfc3339
+from transport.address import ServersUnusable
 from transport.connection import ANSWER_SECONDS, streams_of
-from transport.errors import ServersUnusable
 
 MESSAGE_ID = "Nats-Msg-Id"
 ROLLUP, TTL = "Nats-Rollup", "Nats-TTL"

@@ -17,8 +17,9 @@ from services.documents.store import StoreUnavailable
 from services.privacy import ForgetResult
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
+from transport.address import ServersUnusable
 from transport.connection import connect, streams_of
-from transport.errors import Fenced, ServersUnusable
+from transport.fenced_log import Fenced
 from transport.members import Member, Members
 from transport.people import ForgetReport, ForgetRequest, ForgetRequests, SharedPeople, has_people_bucket, open_people
 from transport.rebalancing import WORKER

@@ -22,7 +22,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import VERSION, Fleet, ProcessStatus
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
-from transport.address import ASK_FOR_CREDENTIALS
+from transport.address import ASK_FOR_CREDENTIALS, ServersUnusable
 from transport.connection import (
     AWAY_ERRORS,
     Address,
@@ -33,7 +33,6 @@ from transport.connection import (
     connected_server,
     streams_of,
 )
-from transport.errors import ServersUnusable
 from transport.members import Member, Members, answer_presence, gather_statuses
 from transport.streams import TEAM, Layout, create_streams
 

@@ -41,11 +41,11 @@ from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import Gateway, GatewayHooks
 from streams.graph import graph
+from transport.address import ServersUnusable
 from transport.captures import CaptureReceiver
 from transport.connection import streams_of
 from transport.dispatches import ThreadFacts, thread_facts
-from transport.errors import Fenced, ServersUnusable
-from transport.fenced_log import FencedLog
+from transport.fenced_log import Fenced, FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
 from transport.gateway_publisher import open_publisher, run_gateways
 from transport.lease import Lease, stand_by, wait_for_any
@@ -70,7 +70,7 @@ async def run_gateway(
 
     Raises:
         GatewayRefused: Discord refuses the bot for good.
-        transport.errors.Unfit: other gateways divide the servers otherwise.
+        ServersUnusable: other gateways divide the servers otherwise.
     """
     settings, streams = process.configured, streams_of(process.client)
     token = usable_token(settings)

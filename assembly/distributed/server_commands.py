@@ -12,8 +12,9 @@ from assembly.data_folder import KB_PATHS
 from assembly.distributed.process import address_of, homes, layout_of, named
 from settings import Settings
 from transport import migration, server_probe
+from transport.address import ServersUnusable
 from transport.connection import AWAY_ERRORS, JetStreamContext, connect, streams_of
-from transport.errors import Fenced, ServersUnusable
+from transport.fenced_log import Fenced
 from transport.migration import Installation, MigrationProgress
 from transport.server_probe import ProbeResult
 from transport.streams import create_streams

@@ -51,8 +51,7 @@ from transport.captures import CaptureSender
 from transport.connection import streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
 from transport.document_store import open_bucket_store
-from transport.errors import Fenced
-from transport.fenced_log import FencedLog
+from transport.fenced_log import Fenced, FencedLog
 from transport.folder_log import FolderFollower, LogJournal, restore
 from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition

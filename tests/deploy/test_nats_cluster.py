@@ -24,8 +24,8 @@ from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary
 from tests.transport.conftest import collected
+from transport.address import ServersUnusable
 from transport.connection import AWAY_ERRORS, Address, connect, streams_of
-from transport.errors import ServersUnusable
 from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["collected"]

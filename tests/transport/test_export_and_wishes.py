@@ -9,8 +9,8 @@ from nats.aio.client import Client
 
 from tests.transport.connected import client
 from transport import migration
+from transport.address import ServersUnusable
 from transport.connection import streams_of
-from transport.errors import ServersUnusable
 from transport.key_value import KeyBucket
 from transport.migration import MigrationProgress, export
 from transport.people import ForgetReport, ForgetRequests

@@ -9,9 +9,9 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
+from transport.address import ServersUnusable
 from transport.connection import Address, connect, streams_of
-from transport.errors import Fenced, ServersUnusable
-from transport.fenced_log import Backlog, FencedLog
+from transport.fenced_log import Backlog, Fenced, FencedLog
 from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["client"]

@@ -21,7 +21,7 @@ from services.privacy import ForgetResult
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
-from transport.errors import Fenced
+from transport.fenced_log import Fenced
 from transport.members import Member, Members
 from transport.people import SharedPeople, open_people
 from transport.streams import TEAM, Layout

@@ -12,8 +12,8 @@ from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client, until
+from transport.address import ServersUnusable
 from transport.connection import Address, connect, streams_of
-from transport.errors import ServersUnusable
 from transport.locks import hold_shard_count, make_identify_turn
 from transport.streams import LOCKS
 

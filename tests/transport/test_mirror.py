@@ -14,8 +14,7 @@ from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
 from transport.connection import FileConnection
-from transport.errors import Fenced
-from transport.fenced_log import erase_entry
+from transport.fenced_log import Fenced, erase_entry
 from transport.folder_log import (
     FolderFollower,
     FolderPublisher,

@@ -18,8 +18,8 @@ from services.storage import DataFolder, files
 from services.storage.json_state import read_ids, render_ids
 from tests.transport.folders import contents
 from transport import folder_log
+from transport.address import ServersUnusable
 from transport.connection import FileConnection
-from transport.errors import ServersUnusable
 from transport.fenced_log import FencedLog
 from transport.folder_log import restore
 from transport.members import Member, Members

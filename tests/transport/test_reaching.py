@@ -23,9 +23,8 @@ from nats.js import api
 from tests.loopback.nats_credentials import Operator
 from tests.loopback.nats_server import NatsServer, free_port
 from transport import address, connection
-from transport.address import Address
+from transport.address import Address, ServersUnusable
 from transport.connection import ServerUnreachable, connect, explain_failure, find_out_why_unreachable, streams_of
-from transport.errors import ServersUnusable
 from transport.server_probe import ProbeResult, look
 from transport.streams import Layout, create_streams, delete_all_streams
 

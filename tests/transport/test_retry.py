@@ -10,8 +10,7 @@ import pytest
 from nats.js.errors import NotFoundError, ObjectNotFoundError
 
 from transport.connection import FILE_PATIENCE_SECONDS as FILE_PATIENCE
-from transport.connection import PATIENCE_SECONDS, retry
-from transport.errors import ServerAway
+from transport.connection import PATIENCE_SECONDS, ServerAway, retry
 
 
 class Server:
