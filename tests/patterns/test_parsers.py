@@ -14,8 +14,7 @@ from services.knowledge import index_file
 from services.knowledge.links_file import SiteLine
 from services.knowledge.page_lists import read_list
 from services.knowledge.web.contents import read as read_page
-from services.search.text.html import read_html
-from services.search.text.reading import is_html, read
+from services.search.text.reading import is_html, read, read_html
 from tests.patterns.growth import STEEP, cost, growth
 
 CHARS = 6_000

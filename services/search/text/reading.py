@@ -1,5 +1,5 @@
-"""Chooses the reader of a document by its name or its text, and reads plain text itself. docutils is imported when the
-first reST document is read; trafilatura in the processes that read HTML only.
+"""Chooses the reader of a document by its name or its text, and reads plain text and HTML itself. docutils is imported
+when the first reST document is read; trafilatura in the processes that read HTML only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Protocol, cast
 
 from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
@@ -160,6 +161,7 @@ _stopped_texts: set[int] = set()
 """Hashes of the texts whose reading was stopped at a limit."""
 
 log = logging.getLogger(__name__)
+logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 
 def read(name: str, text: str) -> Article:
@@ -199,17 +201,68 @@ def _read_html(name: str, text: str) -> Article:
     """
     if hash(text) not in _stopped_texts:
         try:
-            return wait_in_real_time(lambda: _processes.run(_parse_html, text))
+            return wait_in_real_time(lambda: _processes.run(read_html, text))
         except WorkStopped as error:
             _stopped_texts.add(hash(text))
             log.warning("%s is read as plain text: %s", name, error)
     return read_plain(html.unescape(_TAG.sub("\n", text)))
 
 
-def _parse_html(text: str) -> Article:
-    from services.search.text.html import read_html  # noqa: PLC0415 (in those processes only)
+_MAX_ELEMENTS = 50_000
+"""Of a larger page the whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
 
-    return read_html(text)
+
+class _Element(Protocol):
+    """The methods of lxml's elements that are used here; lxml has no types."""
+
+    def iter(self) -> Iterator[object]: ...
+    def find(self, path: str) -> _Element | None: ...
+    def get(self, name: str) -> str | None: ...
+    def text_content(self) -> str: ...
+
+
+def read_html(text: str) -> Article:
+    """Read the main text of a page, its title and its canonical address. Never raises.
+
+    If trafilatura finds no main text, all text of the body is taken.
+    """
+    import trafilatura  # noqa: PLC0415 (takes long, and only those processes read HTML)
+
+    # lxml refuses text that declares an encoding, and stops at a NUL.
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").lstrip("\N{ZERO WIDTH NO-BREAK SPACE} \t\r\n")
+    if text.startswith("<?xml"):
+        text = text.partition("?>")[2].lstrip()
+    tree = trafilatura.load_html(text if text.startswith("<") else f"<html><body>{text}</body></html>")
+    if tree is None:
+        return read_web_text(text)  # no page, whatever its name says
+    page = cast("_Element", tree)
+    title, permalink = _title(page), _permalink(page)
+    main = None
+    if sum(1 for _ in page.iter()) <= _MAX_ELEMENTS:
+        main = trafilatura.extract(
+            tree,
+            output_format="markdown",
+            include_comments=False,
+            include_tables=True,
+            include_links=True,
+            include_formatting=True,
+        )
+    main = main or trafilatura.html2txt(tree) or text
+    return read_web_text(main.strip(), title)._replace(permalink=permalink)
+
+
+def _title(page: _Element) -> str:
+    for path in (".//h1", ".//head/title", ".//title"):
+        found = page.find(path)
+        title = "" if found is None else " ".join(found.text_content().split()).rstrip("¶#").rstrip()
+        if title:
+            return title
+    return ""
+
+
+def _permalink(page: _Element) -> str:
+    found = page.find(".//link[@rel='canonical']")
+    return "" if found is None else (found.get("href") or "").strip()
 
 
 _READERS = {
