@@ -23,6 +23,7 @@ from model.messages import Attachment, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep, withdraw_missing
 from services.discord import (
     CDNAttachments,
+    Decoder,
     Dispatch,
     DryRunPoster,
     Health,
@@ -30,7 +31,6 @@ from services.discord import (
 )
 from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
-from services.discord.wire import Decoder
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, unreachable_because

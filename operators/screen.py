@@ -27,8 +27,7 @@ from services.conversations import (
     TeamActivity,
     edited,
 )
-from services.discord import Dispatch
-from services.discord.wire import Decoder
+from services.discord import Decoder, Dispatch
 
 
 def follow(

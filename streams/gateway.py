@@ -16,7 +16,7 @@ from reactivex.disposable import Disposable
 
 from clock import now
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, read_frame
+from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, message, read_frame
 from services.discord.live import (
     CHANGES,
     Client,
@@ -26,7 +26,6 @@ from services.discord.live import (
     permission_warning,
     readable_channels,
 )
-from services.discord.wire import OddPayload, message
 from services.telemetry import number_of
 
 T = TypeVar("T")

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import clock
 from model.messages import Attachment
-from services.discord import BadRecording, Dispatch, RecordingFilter, recordings, render_line
-from services.discord.wire import message
+from services.discord import BadRecording, Dispatch, RecordingFilter, message, recordings, render_line
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)

@@ -22,8 +22,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 
 from clock import cancelled, now
-from services.discord import BadLine, Dispatch
-from services.discord.wire import USED_TYPES
+from services.discord import USED_TYPES, BadLine, Dispatch
 from streams.gateway import Gateway
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.dispatches import (

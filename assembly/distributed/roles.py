@@ -31,9 +31,8 @@ from clock.timeouts import Backoff
 from model.events import Event
 from model.servers import Servers
 from services.conversations import People
-from services.discord import DryRunPoster, GatewayRefused, Health
+from services.discord import Decoder, DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
-from services.discord.wire import Decoder
 from services.privacy import ForgetResult
 from services.storage import files, in_thread
 from services.telemetry import number_of

@@ -35,9 +35,8 @@ from operators.screen import decode
 from reporting.reading import TimeSpan
 from reporting.report import Report
 from services.conversations import Outbox
-from services.discord import Dispatch
+from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES
-from services.discord.wire import Decoder
 from services.documents.store import Together
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.messages import Message
+from services.discord import wire
 from services.discord.dispatches import BadLine, Dispatch, parse_line
-from services.discord.wire import USED_TYPES, OddPayload, message, payloads, quoted
+from services.discord.wire import USED_TYPES, OddPayload, message, quoted
 
 if TYPE_CHECKING:
     from services.discord.exports import Export
@@ -148,12 +149,12 @@ class RecordingFilter:
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
                 return self._message(d)
             case "MESSAGE_DELETE":
-                return None if payloads.read(payloads.MessageDelete, d).id in self._hidden else d
+                return None if wire.read(wire.MessageDelete, d).id in self._hidden else d
             case "MESSAGE_DELETE_BULK":
-                left = [each for each in payloads.read(payloads.MessageDeleteBulk, d).ids if each not in self._hidden]
+                left = [each for each in wire.read(wire.MessageDeleteBulk, d).ids if each not in self._hidden]
                 return {**d, "ids": [str(each) for each in left]} if left else None
             case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE":
-                return None if payloads.read(payloads.MessageReaction, d).message_id in self._hidden else d
+                return None if wire.read(wire.MessageReaction, d).message_id in self._hidden else d
             case "TYPING_START":
                 return self._typing(d)
             case _:
@@ -175,7 +176,7 @@ class RecordingFilter:
 
     def _typing(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
         """Who, where, when, and what a team member is known by. Nothing else: they may never have sent a message."""
-        sent = payloads.read(payloads.TypingStart, d)
+        sent = wire.read(wire.TypingStart, d)
         if self._opted_out(sent.user_id, ""):
             return None
         kept = {key: d[key] for key in ("channel_id", "guild_id", "user_id", "timestamp") if key in d}

@@ -1,22 +1,216 @@
-"""Gateway dispatches → events; message and channel objects → messages and places, with whether @everyone can view a
-place.
+"""Discord's wire objects (API v10) → messages, places and events.
+
+Live gateway, REST history, recordings and exports all come in through here. Unknown fields are ignored, ids may be
+strings or numbers, and optional fields may be missing or null. An unusable payload raises `OddPayload`, whose text
+names the field and never what somebody wrote.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Annotated, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clock import from_rfc3339
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
 from model.messages import Attachment, Author, Message, Place, PlaceKind, Reference, snowflake_time
 from services.discord.dispatches import Dispatch
-from services.discord.wire import payloads
-from services.discord.wire.payloads import OddPayload, encodable, read
 
 log = logging.getLogger(__name__)
+
+# Discord's payloads, with the fields that are used; names are its own (API v10, "Resources" and "Gateway events")
+
+W = TypeVar("W", bound="Wire")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Snowflake = Annotated[int, Field(ge=0, lt=2**64)]  # a 64-bit id, as a string or as a number
+
+
+class OddPayload(ValueError):
+    """A payload is unusable. The text names the field and what is wrong with it, never its value."""
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(extra="ignore", protected_namespaces=(), defer_build=True)
+
+
+class User(Wire):
+    id: Snowflake
+    username: str | None = None
+    global_name: str | None = None
+    bot: bool | None = None
+
+
+class Member(Wire):
+    nick: str | None = None
+    roles: list[Snowflake] | None = None
+    user: User | None = None
+
+
+class MentionPayload(User):
+    member: Member | None = None
+
+
+class AttachmentPayload(Wire):
+    id: Snowflake
+    filename: str | None = None
+    size: int | None = None
+    url: str | None = None
+    content_type: str | None = None
+
+
+class MessageReference(Wire):
+    type: int | None = None
+    message_id: Snowflake | None = None
+    channel_id: Snowflake | None = None
+
+
+class MessagePayload(Wire):
+    id: Snowflake
+    channel_id: Snowflake
+    author: User
+    type: int | None = None
+    guild_id: Snowflake | None = None
+    webhook_id: Snowflake | None = None
+    content: str | None = None
+    member: Member | None = None
+    mentions: list[MentionPayload] | None = None
+    attachments: list[AttachmentPayload] | None = None
+    message_reference: MessageReference | None = None
+    referenced_message: object = None  # decoded separately: an odd one must not spoil this message
+
+
+class MessageUpdate(Wire):
+    id: Snowflake
+    channel_id: Snowflake
+    content: str | None = None
+    attachments: list[AttachmentPayload] | None = None
+
+
+class MessageDelete(Wire):
+    id: Snowflake
+    channel_id: Snowflake
+
+
+class MessageDeleteBulk(Wire):
+    ids: list[Snowflake]
+    channel_id: Snowflake
+
+
+class Emoji(Wire):
+    id: Snowflake | None = None
+    name: str | None = None
+
+
+class MessageReaction(Wire):
+    user_id: Snowflake
+    channel_id: Snowflake
+    message_id: Snowflake
+    emoji: Emoji
+    member: Member | None = None
+
+
+class TypingStart(Wire):
+    channel_id: Snowflake
+    user_id: Snowflake
+    member: Member | None = None
+
+
+class Overwrite(Wire):
+    id: Snowflake
+    allow: int = 0
+    deny: int = 0
+
+
+class ThreadMetadata(Wire):
+    archived: bool | None = None
+    locked: bool | None = None
+    archive_timestamp: str | None = None
+
+
+class ForumTag(Wire):
+    id: Snowflake
+    name: str | None = None
+
+
+class Channel(Wire):
+    """A channel or a thread: Discord has one object for both. A forum has available tags, a post has applied ones."""
+
+    id: Snowflake
+    type: int
+    name: str | None = None
+    guild_id: Snowflake | None = None
+    parent_id: Snowflake | None = None
+    owner_id: Snowflake | None = None
+    permission_overwrites: list[Overwrite] | None = None
+    thread_metadata: ThreadMetadata | None = None
+    available_tags: list[ForumTag] | None = None
+    applied_tags: list[Snowflake] | None = None
+
+
+class RolePayload(Wire):
+    id: Snowflake
+    permissions: int
+
+
+class Guild(Wire):
+    id: Snowflake
+    roles: list[object] | None = None
+    channels: list[object] | None = None
+    threads: list[object] | None = None
+
+
+class ThreadListSync(Wire):
+    guild_id: Snowflake
+    threads: list[object]
+
+
+class GuildRole(Wire):
+    guild_id: Snowflake
+    role: RolePayload
+
+
+class ReadyUser(Wire):
+    user: User
+
+
+class Gone(Wire):
+    """A guild, channel or thread that was deleted; a guild may also be unavailable for a while."""
+
+    id: Snowflake
+    unavailable: bool | None = None
+
+
+def encodable(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which JSON allows and no file or answer can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def read(model: type[W], payload: object) -> W:
+    """`payload` as a `model`.
+
+    Raises:
+        OddPayload: it is none.
+    """
+    try:
+        # Pydantic takes no mapping but a dict for a model.
+        mapping = not isinstance(payload, dict) and isinstance(payload, Mapping)
+        return model.model_validate(dict(cast("Mapping[object, object]", payload)) if mapping else payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        # "from None": the original error prints the value, which may be what somebody wrote.
+        kind = model.__name__.removesuffix("Payload")
+        raise OddPayload(f"{kind}: {where or 'the payload'}: {first['type']}") from None
+
+
+# Payloads → messages, places and events
 
 CHANNEL_TYPES = frozenset({0, 2, 5, 13, 15, 16})
 """Text, voice, announcement, stage, forum, media: where people write, or open posts ("Channel types").
@@ -32,7 +226,7 @@ VIEW_CHANNEL = 1 << 10
 
 
 def _place_from_wire(
-    sent: payloads.Channel, forums: Container[int], guild_id: int | None, tag_names: Mapping[int, str]
+    sent: Channel, forums: Container[int], guild_id: int | None, tag_names: Mapping[int, str]
 ) -> Place:
     """`guild_id` is used where the payload has none."""
     is_thread = sent.type in THREAD_TYPES
@@ -94,24 +288,24 @@ class GuildPlaces:
         """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out. Where the role of
         `@everyone` cannot be read, it allows nothing.
         """
-        sent = read(payloads.Guild, payload)
+        sent = read(Guild, payload)
         if sent.roles is not None:
             self._everyone[sent.id] = 0
         for role in sent.roles or ():
             with suppress(OddPayload):
-                self._learn_role(sent.id, read(payloads.RolePayload, role))
+                self._learn_role(sent.id, read(RolePayload, role))
         return self._see_each((*(sent.channels or ()), *(sent.threads or ())), sent.id)
 
     def threads(self, payload: Mapping[str, object]) -> list[Place]:
         """THREAD_LIST_SYNC: the threads of a channel that the bot can view from now on."""
-        sent = read(payloads.ThreadListSync, payload)
+        sent = read(ThreadListSync, payload)
         return self._see_each(sent.threads, sent.guild_id)
 
     def _see_each(self, channels: Iterable[object], guild_id: int) -> list[Place]:
         seen: list[Place] = []
         for channel in channels:
             try:
-                seen += self._see(read(payloads.Channel, channel), guild_id)[:1]
+                seen += self._see(read(Channel, channel), guild_id)[:1]
             except OddPayload as odd:
                 log.debug("left out of guild %d: %s", guild_id, odd)
         return seen
@@ -122,11 +316,11 @@ class GuildPlaces:
         Raises:
             OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
         """
-        return self._see(read(payloads.Channel, payload), None)
+        return self._see(read(Channel, payload), None)
 
     def role(self, payload: Mapping[str, object]) -> Sequence[Place]:
         """GUILD_ROLE_UPDATE: the places that it makes public or private."""
-        sent = read(payloads.GuildRole, payload)
+        sent = read(GuildRole, payload)
         self._learn_role(sent.guild_id, sent.role)
         return [
             changed
@@ -137,18 +331,18 @@ class GuildPlaces:
 
     def gone(self, payload: Mapping[str, object]) -> int:
         """The id of the channel or thread that was deleted; it is forgotten."""
-        place_id = read(payloads.Gone, payload).id
+        place_id = read(Gone, payload).id
         for known in (self._channels, self._threads):
             known.pop(place_id, None)
         self._forums.discard(place_id)
         self._tags.pop(place_id, None)
         return place_id
 
-    def _learn_role(self, guild_id: int, role: payloads.RolePayload) -> None:
+    def _learn_role(self, guild_id: int, role: RolePayload) -> None:
         if role.id == guild_id:  # the role of @everyone has the guild's id ("Permissions", Discord API reference)
             self._everyone[guild_id] = role.permissions
 
-    def _see(self, sent: payloads.Channel, guild_id: int | None) -> list[Place]:
+    def _see(self, sent: Channel, guild_id: int | None) -> list[Place]:
         if sent.type in FORUM_TYPES:
             self._forums.add(sent.id)
             self._tags[sent.id] = {tag.id: encodable(tag.name or "") for tag in sent.available_tags or ()}
@@ -243,40 +437,40 @@ class Decoder:
 
 
 def _ready(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    user = read(payloads.ReadyUser, d).user
+    user = read(ReadyUser, d).user
     return (Ready(at, user.id, _display_name(user)),)
 
 
 def _guild_gone(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.Gone, d)
+    sent = read(Gone, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
 def _posted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.MessagePayload, d)
+    sent = read(MessagePayload, d)
     return (Posted(at, _from_wire(sent), _quoted_from_wire(sent)),)
 
 
 def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.MessageUpdate, d)
+    sent = read(MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
     text = None if sent.content is None else encodable(sent.content)
     return (Edited(at, sent.channel_id, sent.id, text, files),)
 
 
 def _deleted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.MessageDelete, d)
+    sent = read(MessageDelete, d)
     return (Deleted(at, sent.channel_id, (sent.id,)),)
 
 
 def _deleted_in_bulk(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.MessageDeleteBulk, d)
+    sent = read(MessageDeleteBulk, d)
     return (Deleted(at, sent.channel_id, tuple(sent.ids)),)
 
 
 def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
-    sent = read(payloads.MessageReaction, d)
+    sent = read(MessageReaction, d)
     emoji = sent.emoji
     return (
         Reaction(
@@ -294,7 +488,7 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
 
 
 def _typing(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.TypingStart, d)
+    sent = read(TypingStart, d)
     author = Author(sent.user_id, "", is_bot=_is_bot(sent.member), role_ids=_role_ids(sent.member))
     return (Typing(at, sent.channel_id, author),)
 
@@ -336,15 +530,15 @@ def message(payload: Payload) -> Message:
     Raises:
         OddPayload: it has no usable id, channel or author.
     """
-    return _from_wire(read(payloads.MessagePayload, payload))
+    return _from_wire(read(MessagePayload, payload))
 
 
 def quoted(payload: Payload) -> Message | None:
     """The message that `payload` replies to, where Discord sent it along and it can be read."""
-    return _quoted_from_wire(read(payloads.MessagePayload, payload))
+    return _quoted_from_wire(read(MessagePayload, payload))
 
 
-def _from_wire(sent: payloads.MessagePayload) -> Message:
+def _from_wire(sent: MessagePayload) -> Message:
     author, member = sent.author, sent.member
     return Message(
         id=sent.id,
@@ -366,11 +560,11 @@ def _from_wire(sent: payloads.MessagePayload) -> Message:
     )
 
 
-def _quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
+def _quoted_from_wire(sent: MessagePayload) -> Message | None:
     if sent.referenced_message is None:
         return None
     try:
-        inner = read(payloads.MessagePayload, sent.referenced_message)
+        inner = read(MessagePayload, sent.referenced_message)
     except OddPayload:
         return None
     if inner.guild_id is None:
@@ -379,20 +573,20 @@ def _quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
     return _from_wire(inner)
 
 
-def _display_name(user: payloads.User, member: payloads.Member | None = None) -> str:
+def _display_name(user: User, member: Member | None = None) -> str:
     """The name that people see: of the guild, else of the account, else the account's handle."""
     return encodable((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 
-def _is_bot(member: payloads.Member | None) -> bool:
+def _is_bot(member: Member | None) -> bool:
     return member is not None and member.user is not None and bool(member.user.bot)
 
 
-def _role_ids(member: payloads.Member | None) -> tuple[int, ...] | None:
+def _role_ids(member: Member | None) -> tuple[int, ...] | None:
     return None if member is None or member.roles is None else tuple(member.roles)
 
 
-def _attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment, ...]:
+def _attachments(sent: Iterable[AttachmentPayload]) -> tuple[Attachment, ...]:
     return tuple(
         Attachment(
             id=file.id,
@@ -405,11 +599,11 @@ def _attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment
     )
 
 
-def _mentions(sent: Iterable[payloads.MentionPayload]) -> tuple[tuple[int, str], ...]:
+def _mentions(sent: Iterable[MentionPayload]) -> tuple[tuple[int, str], ...]:
     return tuple((user.id, _display_name(user, user.member)) for user in sent)
 
 
-def _reply_to(sent: payloads.MessagePayload, reference: payloads.MessageReference) -> Reference | None:
+def _reply_to(sent: MessagePayload, reference: MessageReference) -> Reference | None:
     if reference.message_id is None or reference.type == FORWARD:
         return None
     # Absent: Discord did not look. Null: it looked, and the message is gone ("Message object", referenced_message).

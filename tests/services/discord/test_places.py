@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.messages import Place, PlaceKind
-from services.discord.wire import OddPayload
-from services.discord.wire.decoder import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces
+from services.discord.wire import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces, OddPayload
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
