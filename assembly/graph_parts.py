@@ -40,10 +40,10 @@ from services.redaction import Redactor
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
-from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
+from sinks.team import RawArchive
 from streams.captures import Images
 from streams.conversations import WindowRules
 from streams.curation import CurationServices

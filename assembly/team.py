@@ -17,7 +17,7 @@ from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
 from services.team import Action, By, CapturedMessage, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
 from settings import Settings
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from streams.captures import Images
 from streams.curation import CurationRules, CurationServices, Decided
 

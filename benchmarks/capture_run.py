@@ -21,7 +21,7 @@ from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Decided, Described, curation
 from tests.services.team.pairs import places_in
 

@@ -33,7 +33,7 @@ from services.knowledge.web.contents import read
 from services.storage import in_thread
 from services.team.captures import Captures
 from settings import Settings
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from tests.services.team.pairs import places_in
 
 FILES, PAIRS = 2_000, 500

@@ -33,8 +33,8 @@ from services.storage import DataFolder
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
-from sinks.archive import ImportArchive, ImportCounts, RawArchive
 from sinks.results import ResultCounts
+from sinks.team import ImportArchive, ImportCounts, RawArchive
 from streams.importing import learning
 from streams.recording import first_time
 

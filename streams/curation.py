@@ -34,7 +34,7 @@ from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import Action, Decision, DescriptionSchedule, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import about, people
-from sinks import topics
+from sinks.team import write_decision, write_description
 from streams.ticks import Tick, ticks
 
 
@@ -252,7 +252,7 @@ class CurationQueue:
         self._outdate()
         put_off = quick and decision.action is not Action.FAILED
         then = self._look_if_possible
-        changed = await topics.keep(self._parts.library, decision, pair, then=then, put_off=put_off)
+        changed = await write_decision(self._parts.library, decision, pair, then=then, put_off=put_off)
         self._growth.note(self._parts.library.topics, changed)
         self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:
@@ -311,7 +311,7 @@ class CurationQueue:
         self._outdate()
         key = self._parts.describer.key
         then = self._look_if_possible
-        await topics.describe(self._parts.library, topic, summary, key, then=then, put_off=quick)
+        await write_description(self._parts.library, topic, summary, key, then=then, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 

@@ -29,7 +29,7 @@ from operators.curating import NOT_NOW, describing, study
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
-from sinks import topics
+from sinks.team import write_decision, write_description
 from streams.curation import CurationServices, Decided, Described
 
 T = TypeVar("T")
@@ -151,9 +151,9 @@ class Rebuild:
         if self._foresight is not None:
             await self._foresight.turn(self._turn)
         decision = await _with_retries(lambda: self._studied(task.pair))
-        changed = set(await topics.keep(self._parts.library, decision, task.pair))
+        changed = set(await write_decision(self._parts.library, decision, task.pair))
         if (kept := rebuilding.keeping(task, decision)) is not None:
-            changed |= set(await topics.keep(self._parts.library, kept, task.pair))
+            changed |= set(await write_decision(self._parts.library, kept, task.pair))
         self._turn += 1
         self._growth.note(self._parts.library.topics, sorted(changed))
         self._due = self._growth.due()
@@ -172,7 +172,7 @@ class Rebuild:
         texts = await asyncio.gather(*map(self._text, lacking))
         for topic, text in zip(lacking, texts, strict=True):
             if text is not None:
-                await topics.describe(self._parts.library, topic, text, self._parts.describer.key)
+                await write_description(self._parts.library, topic, text, self._parts.describer.key)
                 self._written.append(Described(topic.name))
 
     async def _text(self, topic: Topic) -> str | None:

@@ -42,8 +42,8 @@ from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, archive_files
 from settings import Settings, usable_token
-from sinks.archive import RawArchive
 from sinks.results import journal
+from sinks.team import RawArchive
 from streams.graph import graph
 from transport.budgets import SharedBudgets
 from transport.captures import CaptureSender

@@ -5,7 +5,7 @@ How a pair travels:
 
     captures        a team member's part and the messages around it, joined with earlier captures of the conversation;
                     one whose images cannot be described yet waits in a file of its own
-    archive         the grammar of its blocks, which `sinks.archive` appends, and the labels of who speaks in them;
+    archive         the grammar of its blocks, which `sinks.team` appends, and the labels of who speaks in them;
                     `archive_files` finds, reads and repairs the files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
       decisions     the log, append-only, which is what counts

@@ -9,7 +9,7 @@ import pytest
 from model.conversations import ID_FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
-from sinks.archive import beside
+from sinks.team import beside
 from transport.captures import decode_capture, encode_capture
 
 STAMP, LATER = "2026-02-01T03:10:56Z", "2026-02-01T03:10:57Z"

@@ -53,7 +53,7 @@ AREAS = {
             "services/discord/exports.py",
             "services/discord/recordings.py",
             "services/storage/json_state.py",
-            "sinks/archive.py",
+            "sinks/team.py",
             "sinks/feedback.py",
         ),
         (

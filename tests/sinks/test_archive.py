@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-import sinks.archive
+import sinks.team
 from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
@@ -21,7 +21,7 @@ from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, CapturedMessage, Captures
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 
 talk = Talk()
@@ -63,7 +63,7 @@ def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
 
 
 def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "sinks.archive")
+    caplog.set_level(logging.INFO, "sinks.team")
     [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
     assert (outcome.result, outcome.qa_id) == (OutcomeKind.CAPTURED, "qa_20260101_000100.500000")
     assert (outcome.part, outcome.at) == (PART, START + 60.5)
@@ -352,7 +352,7 @@ async def test_an_error_where_places_are_noted_is_heard_and_changes_nothing_of_w
     def broken(_qa_id: str, _capture: Capture) -> str:
         raise ValueError("a bug in places")
 
-    monkeypatch.setattr(sinks.archive, "pair_link_line", broken)
+    monkeypatch.setattr(sinks.team, "pair_link_line", broken)
     raw = RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl")
     outcomes = await asyncio.gather(*(raw.keep(capture(n)) for n in range(1, count + 1)))
     assert [outcome.result for outcome in outcomes] == [OutcomeKind.CAPTURED] * count
@@ -368,7 +368,7 @@ async def test_whoever_is_no_longer_the_writer_says_so_in_a_line(
     def taken_over(_qa_id: str, _capture: Capture) -> str:
         raise WorkCancelled(Reason.SHUTDOWN)
 
-    monkeypatch.setattr(sinks.archive, "pair_link_line", taken_over)
+    monkeypatch.setattr(sinks.team, "pair_link_line", taken_over)
     await RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl").keep(capture(1))
     [told] = [record for record in caplog.records if "will have no link" in record.getMessage()]
     assert (told.levelname, told.exc_info) == ("WARNING", None)

@@ -15,7 +15,7 @@ from model.outcomes import Outcome
 from services.storage import files
 from services.team.archive_files import ArchiveUnwritable, StoredBlock, pairs_in
 from services.team.captures import Capture
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from tests.sinks.test_archive import (
     PART,
     PowerCut,

@@ -39,7 +39,7 @@ from services.team.archive import Pair
 from services.team.archive_files import pairs_in, week_files
 from services.team.captures import Captures
 from settings import Settings, load
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from streams.captures import captures
 from streams.graph import graph
 from streams.recording import dispatches, first_time

@@ -25,7 +25,7 @@ from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in
 from services.team.captures import Captures, PendingFolder
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from streams.captures import Images, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 from tests.team import ScriptedCurator

@@ -21,7 +21,7 @@ from services.team.archive import Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair

@@ -16,9 +16,9 @@ from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
 from services.team.captures import Captures
-from sinks.archive import RawArchive
 from sinks.feedback import Feedback
 from sinks.results import OutcomeRecord
+from sinks.team import RawArchive
 from tests.services.team.pairs import added, captured, store
 from tests.services.team.pairs import opened as opened_library
 from tests.services.telemetry.test_ended import plain

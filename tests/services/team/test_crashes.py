@@ -17,7 +17,7 @@ from services.team.captures import Captures
 from services.team.decisions import Action, By, Decision, DecisionLog
 from services.team.decisions import render as line_of
 from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from tests.services.storage.power import Machine, leftovers
 from tests.services.team.pairs import (
     START,

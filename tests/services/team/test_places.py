@@ -13,7 +13,7 @@ import pytest
 from model.outcomes import OutcomeKind
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, pair_link_line
-from sinks.archive import RawArchive
+from sinks.team import RawArchive
 from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk
 

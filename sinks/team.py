@@ -1,5 +1,5 @@
-"""The raw archive of team knowledge (tier 1): captures are appended durably, in order, to the file of their week.
-`ImportArchive` stores only what the archive does not hold yet.
+"""Where what the team teaches is written: captures to the raw archive (tier 1), appended durably, in order, to the file
+of their week; decisions about them to the topics and their index (tier 2).
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from services.storage import files
 from services.team import (
     Capture,
     Captures,
+    Decision,
     Pair,
     StoredBlock,
+    TeamLibrary,
+    Topic,
     archive,
     archive_files,
     captured_messages,
@@ -321,3 +324,51 @@ class ImportArchive:
         self._blocks += 1
         for message_id in message_ids:
             self._holding.setdefault(message_id, set()).add(self._blocks)
+
+
+# Calls for topics must not overlap, as decisions follow each other. One that is cancelled is finished all the same.
+
+
+async def write_decision(
+    library: TeamLibrary,
+    decision: Decision,
+    pair: Pair,
+    then: Callable[[], None] | None = None,
+    *,
+    put_off: bool = False,
+) -> Sequence[str]:
+    """Write a decision about `pair`, and what follows from it, unless that is `put_off` (`TeamLibrary.decide`); then
+    call `then`, still off the event loop. Gives the names of the topics that changed.
+
+    Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
+    """
+
+    def decided() -> frozenset[str]:
+        changed = library.decide(decision, pair, put_off=put_off)
+        if then is not None:
+            then()
+        return changed
+
+    changed = sorted(await run_blocking(decided))
+    for topic in changed:
+        log.info("topic_file_updated %s by %s", topic, decision.qa_id)
+    return changed
+
+
+async def write_description(
+    library: TeamLibrary,
+    topic: Topic,
+    summary: str,
+    key: str,
+    then: Callable[[], None] | None = None,
+    *,
+    put_off: bool = False,
+) -> None:
+    """Like `write_decision`, for the description of a topic. `key`: of its describer."""
+
+    def described() -> None:
+        library.describe(topic, summary, key, put_off=put_off)
+        if then is not None:
+            then()
+
+    await run_blocking(described)
