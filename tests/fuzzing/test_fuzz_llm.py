@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, cast, get_args, get_origin
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import example, given
@@ -38,6 +39,8 @@ def sample(kind: Any) -> Any:
     """A value of this type, as a model gives it."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {name: sample(each.annotation) for name, each in kind.model_fields.items()}
+    if is_dataclass(kind):
+        return {name: sample(each) for name, each in get_type_hints(kind).items()}
     inner = get_args(kind)
     if not inner:
         return SAMPLES[kind]
