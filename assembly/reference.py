@@ -1,5 +1,5 @@
-"""What docs/operating.md and deploy/grafana.json repeat of tables of the program: slash commands, and the metrics of what
-steps decide.
+"""Slash commands in docs/operating.md, and the metrics of decisions there and in deploy/grafana.json, made from
+`COMMANDS` and `STEPS`.
 
 python -m assembly.reference --write      writes it
 python -m assembly.reference --check      exits 1 when it is out of date

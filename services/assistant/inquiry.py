@@ -70,10 +70,11 @@ class Inquiry(NamedTuple):
 
     def redrafted(self, text: str) -> Inquiry:
         """The inquiry with a draft that a model made of the present one: `text` without the addresses that are not in
-        that one, and with a mark at each quotation and line of a file that nothing supports. All else stays.
+        that one, and with a mark at each quotation and line of a file that nothing supports. All else stays; the
+        draft as well, if nothing is left of `text`.
         """
         checked = text if self.toolset is None else self.toolset.checked(text, [self.draft])
-        return self._replace(draft=remove_foreign_links(checked, [self.draft]))
+        return self._replace(draft=remove_foreign_links(checked, [self.draft]).strip() or self.draft)
 
     @property
     def token(self) -> CancelToken:

@@ -542,6 +542,23 @@ async def test_the_last_look_at_a_draft_decides() -> None:
     assert result.inquiry.draft == "Like this."
 
 
+# later drafts
+
+
+async def test_a_draft_in_other_words_has_no_new_links_and_is_still_compared_as_it_was_first() -> None:
+    inquiry = asked(draft="See https://docs.example/page.", first_draft="first", citations=(GUIDE,))
+    again = inquiry.redrafted(" See https://docs.example/page or [this](https://evil.example/x). ")
+    assert (again.draft, again.first_draft) == ("See https://docs.example/page or this.", "first")
+    assert again.citations == (GUIDE,)
+    assert inquiry.redrafted("https://evil.example/x").draft == inquiry.draft
+
+
+async def test_a_draft_in_other_words_is_checked_against_files_and_the_draft_before() -> None:
+    tools = Tools()
+    assert asked(draft="It broke.", toolset=with_tools(tools)).redrafted("Broken.").draft == "Broken. (checked)"
+    assert tools.quotable == ["It broke."]
+
+
 # verify
 
 
