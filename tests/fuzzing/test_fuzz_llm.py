@@ -37,10 +37,10 @@ SAMPLES: dict[Any, Any] = {bool: True, int: 0, str: "See kb:a.md and https://a.e
 
 def sample(kind: Any) -> Any:
     """A value of this type, as a model gives it."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {name: sample(each.annotation) for name, each in kind.model_fields.items()}
     if is_dataclass(kind):
         return {name: sample(each) for name, each in get_type_hints(kind).items()}
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: sample(each.annotation) for name, each in kind.model_fields.items()}
     inner = get_args(kind)
     if not inner:
         return SAMPLES[kind]
