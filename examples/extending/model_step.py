@@ -10,13 +10,13 @@ from pydantic import BaseModel
 
 from model.steps import AskedModel, Decision, DecisionMetric, Lane, StepInfo
 from services.assistant import Assistant, Inquiry, prompts
-from services.llm import LLMError
+from services.llm import LLMError, LongText
 
 log = logging.getLogger(__name__)
 
 
 class SimplifyingResult(BaseModel):
-    answer: str
+    answer: LongText
 
 
 SIMPLIFY_RULES = """\
