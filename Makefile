@@ -64,7 +64,7 @@ dependencies: $(VENV)/development
 
 generated: $(VENV)/development
 	$(BIN)/python -m settings.reference --check
-	$(BIN)/python -m assembly.slash_reference --check
+	$(BIN)/python -m assembly.reference --check
 	$(BIN)/python examples/make_demo.py --check
 	$(BIN)/python examples/picture.py --check
 	$(BIN)/python examples/replies.py --check

@@ -285,17 +285,11 @@ def assistant_of(
         return ExtractiveAssistant(search, addresses_of(settings, guild_id), reply_language=answering.reply_language)
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
-    return ModelAssistant(llm, tasks_of(answering), limits, out_of_scope_hint=answering.out_of_scope_hint)
+    return ModelAssistant(llm, tasks_of(answering), limits)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:
-    return Tasks(
-        gate=settings.gating_prompt,
-        select=settings.selection_prompt,
-        generate=settings.answer_prompt,
-        verify=settings.verification_prompt,
-        project_introduction=settings.project_introduction,
-    )
+    return Tasks(settings.tasks, settings.project_introduction, settings.out_of_scope_hint)
 
 
 log = logging.getLogger(__name__)

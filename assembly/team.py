@@ -127,13 +127,7 @@ def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) ->
 
 
 def curating_tasks(settings: Settings) -> Tasks:
-    kb = settings.kb
-    return Tasks(
-        classify=kb.team_classification_prompt,
-        integrate=kb.team_integration_prompt,
-        summarise_images=kb.team_image_summary_prompt,
-        project_introduction=settings.ai_response.project_introduction,
-    )
+    return Tasks(settings.kb.tasks, settings.ai_response.project_introduction)
 
 
 def curating_key(settings: Settings, *, by_model: bool) -> str:
@@ -143,7 +137,12 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
     return key_of(
-        model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *CURATING_RULES
+        model_of(settings),
+        limits,
+        tasks.of["classify"],
+        tasks.of["integrate"],
+        tasks.project_introduction,
+        *CURATING_RULES,
     )
 
 

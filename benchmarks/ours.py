@@ -18,14 +18,15 @@ from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
-from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
 from services.assistant.inquiry import CaptureJob
-from services.assistant.prompts import Offered
+from services.assistant.prompts import Offered, Tasks
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge import LibrarySearch
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
+from services.llm.prompting import Prompt
 from services.llm.usage import Usage
 from services.search.passage_store import StoredPassage
 from services.search.retrieval import NOTHING, Hit, SearchResult
@@ -74,12 +75,10 @@ class YesAssistant:
         usage.add("generate", prompt_tokens=900, completion_tokens=80)
         return AnswerResult(answer=ANSWER, citations=[sources[0].id])
 
-    async def verify(
-        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
-    ) -> VerificationResult:
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
         await think()
-        usage.add("verify", prompt_tokens=900, completion_tokens=10)
-        return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
+        usage.add(step, prompt_tokens=900, completion_tokens=10)
+        return None
 
 
 class FindsNothing:

@@ -22,9 +22,12 @@ from services.assistant import (
     Assistant,
     Inquiry,
     Offered,
+    Tasks,
     Unanswered,
+    VerificationResult,
     cited_in,
     linkable_texts,
+    prompts,
     resolve_ids,
     skipped,
     trusted_text,
@@ -32,7 +35,7 @@ from services.assistant import (
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, LLMError, choose_images, load_images
+from services.llm import ImageSource, Limiter, LLMError, Prompt, choose_images, load_images
 from services.search import Level, SearchResult, StoredPassage
 from services.telemetry import number_of
 
@@ -514,10 +517,15 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
     async def verified(inquiry: Inquiry) -> Inquiry | Outcome:
         if inquiry.level is Level.POINT:
             return inquiry  # it states nothing
-        result = await assistant.verify(inquiry.conversation, inquiry.draft, inquiry.read_sources, inquiry.usage)
-        inquiry.decisions["verify"] = {"good_enough": result.is_good_enough, "issues": result.issues}
-        log.info("verify: good_enough=%s issues=%d", result.is_good_enough, len(result.issues))
-        return inquiry if result.is_good_enough else skipped(inquiry, Reason.REJECTED)
+
+        def prompt(tasks: Tasks) -> Prompt:
+            return prompts.verify(tasks, inquiry.conversation, inquiry.draft, inquiry.read_sources)
+
+        result = await assistant.ask("verify", prompt, VerificationResult, inquiry.usage)
+        good, issues = (True, []) if result is None else (result.is_good_enough, result.issues)
+        inquiry.decisions["verify"] = {"good_enough": good, "issues": issues}
+        log.info("verify: good_enough=%s issues=%d", good, len(issues))
+        return inquiry if good else skipped(inquiry, Reason.REJECTED)
 
     return verified
 

@@ -39,6 +39,13 @@ class FollowsData:
     learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
 
 
+@dataclass(frozen=True, slots=True)
+class TaskOf:
+    """The operator's words for the model at a step of `model.steps.STEPS`."""
+
+    step: str
+
+
 def commented_out(given: Any) -> Any:
     """YAML reads a mapping whose every line is a comment as null."""
     return {} if given is None else given
@@ -60,6 +67,17 @@ class SettingsSection(BaseModel):
     @classmethod
     def _all_commented_out(cls, given: Any) -> Any:
         return commented_out(given)
+
+    @classmethod
+    def task_keys(cls) -> dict[str, str]:
+        """The keys that hold the operator's task for a step, by the step."""
+        marks = ((mark, name) for name, field in cls.model_fields.items() for mark in field.metadata)
+        return {mark.step: name for mark, name in marks if isinstance(mark, TaskOf)}
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """The operator's tasks, by the step."""
+        return {step: getattr(self, name) for step, name in self.task_keys().items()}
 
 
 S = TypeVar("S", bound=SettingsSection)
@@ -188,7 +206,7 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Weight = Annotated[float, Field(ge=0, strict=True)]
 
 Count = Annotated[int, Field(ge=1, strict=True)]
-CountOrNone = Annotated[int, Field(ge=0, strict=True)]
+CountOrZero = Annotated[int, Field(ge=0, strict=True)]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), ValueHelp("a port from 1 to 65535, or 0 for off")]
 
 Text = Annotated[str, BeforeValidator(_no_bytes), ValueHelp("text, which may be empty", as_text=True)]
@@ -241,7 +259,7 @@ AddressesOrNone = Annotated[
     ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
 ]
 TextOrNone = Annotated[Text | None, ValueHelp("text, or null", as_text=True)]
-LimitOrOffOrNull = Annotated[CountOrNone | None, ValueHelp("a whole number, or null")]
+LimitOrOffOrNull = Annotated[CountOrZero | None, ValueHelp("a whole number, or null")]
 
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],

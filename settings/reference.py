@@ -128,7 +128,7 @@ def generated(root: Path) -> dict[Path, str]:
     texts = {root / "config.yaml": render_config(), root / "docs" / "configuration.md": render_reference()}
     readme = root / "README.md"
     if readme.exists():
-        texts[readme] = with_table(readme, "settings", common_table())
+        texts[readme] = with_table(readme.read_text("utf-8"), readme.name, "settings", common_table())
     return texts
 
 
@@ -163,17 +163,17 @@ def main(arguments: Sequence[str], root: Path, made: Made = generated, module: s
     return 1 if names else 0
 
 
-def with_table(path: Path, of: str, table: str) -> str:
-    """The text of a file with this table between its two marks, which name what the table is `of`.
+def with_table(text: str, name: str, of: str, table: str) -> str:
+    """The text of the file `name`, with this table between its two marks, which name what the table is `of`.
 
     Raises:
         ValueError: a mark is missing.
     """
     begin, end = f"<!-- {of}:begin -->", f"<!-- {of}:end -->"
-    before, found, rest = path.read_text("utf-8").partition(begin)
+    before, found, rest = text.partition(begin)
     _, ended, after = rest.partition(end)
     if not found or not ended:
-        raise ValueError(f"{path.name}: put the lines {begin} and {end} around the table of {of}")
+        raise ValueError(f"{name}: put the lines {begin} and {end} around the table of {of}")
     return f"{before}{begin}\n{table}{end}{after}"
 
 

@@ -9,30 +9,22 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
 from model.servers import Servers
-from settings import prompts
+from settings.answering import AnswerSettings, GuildAnswerSettings, LLMSettings, ModelSettings
 from settings.kinds import (
     LOCAL,
-    Addresses,
-    AddressesOrNone,
-    ApiKey,
     Count,
-    CountOrNone,
+    CountOrZero,
     Flag,
     FollowsData,
-    Globs,
     Hosts,
     Hours,
-    KnowledgePath,
-    LearnedPath,
     Level,
     LimitOrOffOrNull,
     OwnToken,
     PathBeside,
     PathOrNone,
     Port,
-    QaIdOrEmpty,
     Rate,
-    ReplyLanguage,
     ReplyMode,
     Seconds,
     Secret,
@@ -43,10 +35,7 @@ from settings.kinds import (
     SnowflakesOrNone,
     Store,
     Text,
-    TextOrNone,
-    TopicNames,
     Transport,
-    Url,
     ValueHelp,
     Weight,
     WhenUnsure,
@@ -56,11 +45,10 @@ from settings.kinds import (
     section,
     setting,
 )
+from settings.knowledge import GuildKnowledgeSettings, KnowledgeSettings
 
 GUILDS = "guilds"
 """The folder in `app.data_dir` where each server has one of its own, with the same layout."""
-KNOWLEDGE = Path("data/knowledge-base")
-LEARNED = Path("data/team-knowledge")
 
 MIB = 1024 * 1024
 HOUR = 3600
@@ -161,8 +149,8 @@ class LimitSettings(SettingsSection):
     """Limits; a question beyond them is not answered."""
 
     chains_per_user_per_hour: Count = setting(20, "How many questions of one user are processed per hour.")
-    answers_per_day: CountOrNone = setting(0, "Answers per UTC day; 0: unlimited.")
-    tokens_per_day: CountOrNone = setting(0, "LLM tokens per UTC day; 0: unlimited.")
+    answers_per_day: CountOrZero = setting(0, "Answers per UTC day; 0: unlimited.")
+    tokens_per_day: CountOrZero = setting(0, "LLM tokens per UTC day; 0: unlimited.")
 
 
 class MetricsSettings(SettingsSection):
@@ -191,7 +179,7 @@ class McpSettings(SettingsSection):
         frozenset(),
         "Channels whose posted files assistants may read (of the threads that the bot opened there), and threads.",
     )
-    questions_per_hour: CountOrNone = setting(
+    questions_per_hour: CountOrZero = setting(
         60, "How many questions an hour one server of MCP puts to a model; 0: unlimited."
     )
 
@@ -203,155 +191,7 @@ class ReportSettings(SettingsSection):
         None,
         "Where a report of the week is posted, which quotes questions of all its server's channels; null: nowhere.",
     )
-    keep_days: CountOrNone = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
-
-
-class ModelSettings(SettingsSection):
-    """An endpoint that speaks the OpenAI protocol, and a model on it."""
-
-    base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
-    api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
-    model: Word = Field(description="The model's name at the endpoint.")
-
-
-class PriceSettings(SettingsSection):
-    """What a million tokens cost in your currency, for --usage and --report; 0 and 0: unknown."""
-
-    prompt: Weight = setting(0.0, "Of what is asked.")
-    completion: Weight = setting(0.0, "Of what is answered.")
-
-
-class LLMSettings(ModelSettings):
-    """A language model, and how it is called."""
-
-    vram_limit: Count = setting(24, "The least GPU memory in GB that Crynux runs the model on.")
-    structured_output_method: Literal["function_calling", "json_schema"] = setting(
-        "function_calling", "How the endpoint is asked for structured output."
-    )
-    timeout_seconds: Seconds = setting(60, "How long one call may take.")
-    max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
-    retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
-    price_per_million: PriceSettings = section(PriceSettings)
-
-
-class AnswerSettings(SettingsSection):
-    """How questions are answered."""
-
-    llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
-    llm_enable_image: Flag = setting(False, "Show images to the LLM, at most five of a question and 10 MB together.")
-    llm_image_adapter: Literal["OpenAIImageAdapter"] = setting(
-        "OpenAIImageAdapter", "The form in which the endpoint takes images."
-    )
-    image_download_timeout_seconds: Seconds = setting(20, "How long the download of one image may take.")
-    image_download_max_retries: CountOrNone = setting(2, "How often a failed download is repeated.")
-    graph_timeout_seconds: Seconds = setting(200, "How long one answer may take, all steps together.")
-    max_concurrent_answers: Count = setting(32, "How many answers are in progress at once.")
-    max_waiting_answers: Count = setting(1000, "How many may wait; beyond that the oldest is dropped.")
-    enable_verification: Flag = setting(False, "Have the LLM check each draft before it is posted.")
-    speculate: Flag = setting(
-        False, "Select and load sources while the gate decides: sooner answers, for more calls to the LLM."
-    )
-    require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
-    max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
-    max_answer_chars: Count = setting(
-        3000,
-        "The maximum length of an answer in characters. The LLM is asked once more for a shorter one; if that is too "
-        "long as well, it is not posted.",
-    )
-    max_index_entries: Count = setting(
-        30, "A longer index is cut to this many entries, those that rank best, before the LLM selects from it."
-    )
-    max_source_chars: Count = setting(
-        24_000,
-        "How many characters of sources one answer is given; of a long document, its outline and best sections.",
-    )
-    when_unsure: WhenUnsure = setting(
-        "silent", "Where nobody addressed the bot and it is unsure: stay silent, or point to sections that may help."
-    )
-    reply_language: ReplyLanguage = setting(
-        "question", "The language of the bot's own sentences: that of the question, or always the same."
-    )
-    out_of_scope_hint: Text = setting(
-        "", "One sentence that says where to ask what the bot is not for; given to the LLM that answers."
-    )
-    project_introduction: Text = setting(
-        "", "What the project is, in a few sentences; added to the instructions of every step."
-    )
-    gating_prompt: Word = setting(prompts.GATING, "The task of deciding what deserves an answer.")
-    selection_prompt: Word = setting(prompts.SELECTION, "The task of choosing sources.")
-    answer_prompt: Word = setting(prompts.ANSWER, "The task of writing the answer.")
-    verification_prompt: Word = setting(prompts.VERIFICATION, "The task of checking a draft.")
-
-
-class KnowledgeSettings(SettingsSection):
-    """Where knowledge comes from and how it is kept up to date."""
-
-    llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
-    sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
-    links_file_path: KnowledgePath = setting(
-        KNOWLEDGE / "links.txt", "The list of web pages, and of lines that bring many sources: docs/knowledge-base.md."
-    )
-    index_path: KnowledgePath = setting(KNOWLEDGE / "index.txt", "The index of descriptions.")
-    index_cache_path: KnowledgePath = setting(
-        KNOWLEDGE / "index-cache.json", "What is known about each source, so that nothing is done twice."
-    )
-    web_fetch_cache_dir: KnowledgePath = setting(KNOWLEDGE / "web-cache", "The text of fetched pages.")
-    web_fetch_timeout_seconds: Seconds = setting(30, "How long fetching one page may take.")
-    web_fetch_renderer: Literal["http", "browser"] = setting(
-        "http", "Fetch pages as they are, or render them in a browser."
-    )
-    web_fetch_private_hosts: Words = setting((), "Hosts that may be fetched from a private address.")
-    url_download_concurrency: Count = setting(3, "How many pages are fetched at once.")
-    url_requests_per_second: Rate = setting(2, "How many requests per second go to one host.")
-    summarization_concurrency: Count = setting(5, "How many descriptions are written at once.")
-    url_refresh_min_interval_hours: Hours = setting(72, "How long a fetched page counts as fresh.")
-    runtime_refresh_tick_seconds: Seconds = setting(300, "How often sources are checked for changes.")
-    file_watch_debounce_seconds: Seconds = setting(2, "How long files must be unchanged before an update starts.")
-    max_source_bytes: Count = setting(2_000_000, "Larger documents and pages are left out.")
-    include: Globs = setting((), "Only files that match one of these are documents; empty: all that are documentation.")
-    exclude: Globs = setting((), "Files that match one of these are no documents.")
-    max_pages_per_site: Count = setting(2_000, "How many sources one line of kb.links_file_path brings at most.")
-    source_base_url: Addresses = setting(
-        "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
-    )
-    site_generator: Literal["auto", "mkdocs", "sphinx", "vitepress", "docusaurus", "mdbook"] = setting(
-        "auto",
-        "What makes the site at kb.source_base_url: the form of links; auto: by its configuration beside the files.",
-    )
-    summarization_prompt: Word = setting(prompts.SUMMARIZATION, "The task of describing a document.")
-    team_raw_dir: LearnedPath = setting(LEARNED / "raw", "The archive of captured conversations.")
-    team_topics_dir: LearnedPath = setting(LEARNED / "topics", "The topic files made from the archive.")
-    team_index_path: LearnedPath = setting(LEARNED / "index-team.txt", "The index of topics.")
-    team_index_cache_path: LearnedPath = setting(
-        LEARNED / "index-team-cache.json", "What is known about each topic file."
-    )
-    team_state_path: LearnedPath = setting(LEARNED / "state.json", "How far the archive has been filed.")
-    qa_raw_last_processed_id: QaIdOrEmpty = setting(
-        "", "Where classification starts in an archive without decisions; empty: at its start."
-    )
-    settle_minutes: Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes of 0 or more")] = setting(
-        10, "A captured conversation is filed when nothing was added for this long; 0: at once."
-    )
-    regeneration_concurrency: Count = setting(
-        8, "How many calls of the LLM a rebuild (--regen) makes at once; 1 where it answers one at a time."
-    )
-    max_topic_chars: Count = setting(40_000, "A longer topic continues in a second file.")
-    internal_topics: TopicNames = setting(
-        frozenset(),
-        "Topics for the team only, with all their files: used in private questions of team members, nowhere else.",
-    )
-    team_classification_prompt: Word = setting(
-        prompts.TEAM_CLASSIFICATION, "The task of filing a conversation under a topic."
-    )
-    team_integration_prompt: Word = setting(
-        prompts.TEAM_INTEGRATION, "The task of integrating a conversation into its topic."
-    )
-    team_summarization_prompt: Word = setting(
-        prompts.TEAM_SUMMARIZATION, "The task of describing a topic for the index."
-    )
-    team_image_summary_prompt: Word = setting(
-        prompts.TEAM_IMAGE_SUMMARY, "The task of summarising the images of a conversation."
-    )
+    keep_days: CountOrZero = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
 
 
 class EmbeddingSettings(ModelSettings):
@@ -448,34 +288,6 @@ class GuildDiscordSettings(SettingsSection):
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
     )
     escalation_channel_id: Snowflake | None = setting(None, "Replaces discord.escalation_channel_id in this server.")
-
-
-class GuildAnswerSettings(SettingsSection):
-    """How questions of one server are answered."""
-
-    when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this server.")
-    reply_language: ReplyLanguage | None = setting(None, "Replaces ai_response.reply_language in this server.")
-    out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
-    project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
-    gating_prompt: Word | None = setting(None, "Replaces ai_response.gating_prompt in this server.")
-    selection_prompt: Word | None = setting(None, "Replaces ai_response.selection_prompt in this server.")
-    answer_prompt: Word | None = setting(None, "Replaces ai_response.answer_prompt in this server.")
-    verification_prompt: Word | None = setting(None, "Replaces ai_response.verification_prompt in this server.")
-
-
-class GuildKnowledgeSettings(SettingsSection):
-    """What one server alone is answered from, beside the shared knowledge of `kb`."""
-
-    sources_dir: PathOrNone = setting(
-        None, "Its folder of documents; null: guilds/<id>/knowledge-base/sources below app.data_dir."
-    )
-    links_file_path: PathOrNone = setting(
-        None, "Its list of web pages; null: guilds/<id>/knowledge-base/links.txt below app.data_dir."
-    )
-    source_base_url: AddressesOrNone = setting(
-        None, "Where the files of its own folder are published, as kb.source_base_url says of the shared ones."
-    )
-    internal_topics: TopicNames | None = setting(None, "Replaces kb.internal_topics for what its team has taught.")
 
 
 class GuildLimitSettings(SettingsSection):

@@ -31,17 +31,17 @@ from streams.server_context import ServerContext, for_server
 class AnswerRules:
     """Limits of answering. Each field except `thread_reuse_seconds` is the `ai_response` setting of the same name."""
 
-    graph_timeout_seconds: float = 200.0
-    max_concurrent_answers: int = 32
-    max_waiting_answers: int = 1000
-    max_sources: int = 3
-    max_index_entries: int = 30
-    max_source_chars: int = 24_000
-    max_answer_chars: int = 3000
-    require_citations: bool = False
-    enable_verification: bool = False
-    speculate: bool = False
-    thread_reuse_seconds: float = 900.0
+    graph_timeout_seconds: float
+    max_concurrent_answers: int
+    max_waiting_answers: int
+    max_sources: int
+    max_index_entries: int
+    max_source_chars: int
+    max_answer_chars: int
+    require_citations: bool
+    enable_verification: bool
+    speculate: bool
+    thread_reuse_seconds: float
 
 
 class Chain(NamedTuple):

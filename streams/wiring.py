@@ -136,7 +136,7 @@ class Rules:
     """The settings of the graph, all times in seconds."""
 
     screen: ScreenRules
-    answers: AnswerRules = field(default_factory=AnswerRules)
+    answers: AnswerRules
     window: WindowRules = field(default_factory=WindowRules)
     evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)

@@ -33,8 +33,8 @@ from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, R
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.servers import Servers
-from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
-from services.assistant.prompts import Offered
+from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult
+from services.assistant.prompts import Offered, Tasks
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.documents.tools.toolset import Toolset
@@ -44,6 +44,7 @@ from services.knowledge.library import Library, Source, SourceUnavailable
 from services.knowledge.library_search import Search
 from services.llm.endpoint import Unavailable
 from services.llm.images import ImageSource
+from services.llm.prompting import Prompt, parse
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
@@ -92,7 +93,7 @@ class Asked(NamedTuple):
     step: str
     at: float
     text: str
-    """The conversation as the model would see it, or the query."""
+    """The conversation as the model would see it, or the query; at a later step than `generate`, the draft."""
     was_too_long: bool = False
     sources: tuple[str, ...] = ()
 
@@ -107,9 +108,8 @@ class Script(Assistant):
     picks: Sequence[str] | Exception = (GUIDE,)
     answers: list[AnswerResult | Exception] = field(default_factory=list[AnswerResult | Exception])
     """One after the other; afterwards the question comes back as its own answer."""
-    judgement: VerificationResult | Exception = field(
-        default_factory=lambda: VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
-    )
+    later: Mapping[str, BaseModel | Exception] = field(default_factory=dict[str, BaseModel | Exception])
+    """Of the steps after `generate`, by their names; of one that is missing, what there is without a model."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """How long a step takes, by its name; or the whole of a chain, by a word of the question."""
     fails_at: str = ""
@@ -187,12 +187,11 @@ class Script(Assistant):
         said = self.answers.pop(0) if self.answers else plain
         return await self._say(Asked("generate", now(), transcript(conversation), was_too_long, ids), said, usage)
 
-    async def verify(
-        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
-    ) -> VerificationResult:
-        return await self._say(Asked("verify", now(), draft), self.judgement, usage)
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+        said = cast("M | Exception | None", self.later.get(step))
+        return await self._say(Asked(step, now(), last_field(prompt(Tasks()))), said, usage)
 
-    async def _say(self, asked: Asked, said: M | Exception, usage: Usage, slow: float = 0.0) -> M:
+    async def _say(self, asked: Asked, said: T | Exception, usage: Usage, slow: float = 0.0) -> T:
         self.asked.append(asked)
         usage.add(asked.step, prompt_tokens=self.tokens, completion_tokens=0)
         await asyncio.sleep(self.seconds.get(asked.step, 0.0) + slow)
@@ -203,6 +202,12 @@ class Script(Assistant):
     @property
     def steps(self) -> list[str]:
         return [each.step for each in self.asked]
+
+
+def last_field(prompt: Prompt) -> str:
+    """The draft, where the prompt ends with it."""
+    shown = [part for part in prompt.user.split("\n\n") if part.startswith("<<<")]
+    return parse(shown[-1])[1][-1].text
 
 
 def transcript(conversation: Conversation) -> str:

@@ -50,7 +50,7 @@ def slow_mode(key: Callable[[T], K], seconds: float) -> Callable[[Observable[T]]
 
 
 def sign(signature: str) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
-    """A step after `generate`: add a line below every draft."""
+    """A step after `generate`: add a line of the operator below every draft."""
 
     async def signed(inquiry: Inquiry) -> Inquiry:
         draft = f"{inquiry.draft}\n\n{signature}"

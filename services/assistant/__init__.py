@@ -6,8 +6,9 @@ answer may cite and link to, and an `Inquiry` on its way through the answer chai
 """
 
 # pyright: reportUnusedImport=false
+from services.assistant import prompts
 from services.assistant.addresses import Addresses
-from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
+from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant, VerificationResult
 from services.assistant.citations import (
     cited_in,
     linkable_texts,

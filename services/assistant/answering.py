@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.citations import resolve_conversations
-from services.assistant.prompts import Given, Offered
+from services.assistant.prompts import Offered, Tasks
 from services.knowledge import Source
-from services.llm import Asker, LongText, ShortText, ShortTexts, ToolLimits, Usage, at_most
+from services.llm import Asker, LongText, Prompt, ShortText, ShortTexts, ToolLimits, Usage, at_most
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from services.documents import Toolset
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class GatingResult(BaseModel):
@@ -85,21 +87,16 @@ class Assistant(Protocol):
         """
         ...
 
-    async def verify(
-        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
-    ) -> VerificationResult: ...
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+        """What a model says of a draft, at a step after `generate`; None where there is no model."""
+        ...
 
 
 class ModelAssistant:
-    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer;
-    `out_of_scope_hint`: where to ask what is out of scope, as the operator says it.
-    """
+    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer."""
 
-    def __init__(
-        self, asker: Asker, tasks: prompts.Tasks, limits: ToolLimits | None = None, *, out_of_scope_hint: str = ""
-    ) -> None:
+    def __init__(self, asker: Asker, tasks: Tasks, limits: ToolLimits | None = None) -> None:
         self._asker = asker
-        self._out_of_scope_hint = out_of_scope_hint
         self._tasks = tasks
         self._limits = limits
 
@@ -133,29 +130,20 @@ class ModelAssistant:
         was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        given = _given(sources)
         files, tools = (None, ()) if toolset is None else (toolset.files, toolset.tools)
         prompt = prompts.generate(
             self._tasks,
             conversation,
             query,
-            given,
+            sources,
             max_chars=max_chars,
             was_too_long=was_too_long,
             files=files,
-            out_of_scope_hint=self._out_of_scope_hint,
         )
         result = await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
-        shown = prompts.conversations_in(given)
+        shown = prompts.conversations_in(sources)
         cited = [next(iter(resolve_conversations([each], shown)[0]), each) for each in result.citations]
         return result.model_copy(update={"citations": cited})
 
-    async def verify(
-        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
-    ) -> VerificationResult:
-        prompt = prompts.verify(self._tasks, conversation, draft, _given(sources), self._out_of_scope_hint)
-        return await self._asker.ask("verify", prompt, VerificationResult, usage)
-
-
-def _given(sources: Sequence[Source]) -> list[Given]:
-    return [Given(source.id, source.title, source.text, source.is_excerpt) for source in sources]
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+        return await self._asker.ask(step, prompt(self._tasks), result, usage)

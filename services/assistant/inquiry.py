@@ -61,11 +61,19 @@ class Inquiry(NamedTuple):
     guess: Inquiry | None = None
 
     def drafted(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
-        """The inquiry with a draft: `text` without the addresses that no `trusted` text holds. Words of others become a
-        draft in no other way. `found`: what else is known now.
+        """The inquiry with its first draft: `text` without the addresses that no `trusted` text holds. Words of others
+        become a draft by this and by `redrafted` only. `found`: what else is known now.
         """
         draft = remove_foreign_links(text, trusted)
         return self._replace(draft=draft, first_draft=draft, citations=tuple(citations), **found)
+
+    def redrafted(self, text: str) -> Inquiry:
+        """The inquiry with a draft that a model made of the present one: `text` without the addresses that are not in
+        that one, and with a mark at each quotation and line of a file that nothing supports. All else stays; the
+        draft as well, if nothing is left of `text`.
+        """
+        checked = text if self.toolset is None else self.toolset.checked(text, [self.draft])
+        return self._replace(draft=remove_foreign_links(checked, [self.draft]).strip() or self.draft)
 
     @property
     def token(self) -> CancelToken:

@@ -1,9 +1,10 @@
 """The prompts of all steps: of the answer chain, of team knowledge, and of describing sources.
 
-The system text holds what an operator configured (the tasks of `settings/prompts.py`, with the scope and the tone) and
-our fixed rules: the form of the answer, and what no task may change. What a rule says stands in one place. The text is
-the same from call to call as long as the same kinds of things are shown, so that providers can cache it. Rules about
-images, the team's sources, excerpts and files are there only where the prompt has any.
+The system text holds what an operator configured (the tasks of `settings/answering.py` and `settings/knowledge.py`,
+with the scope and the tone) and our fixed rules: the form of the answer, and what no task may change. What a rule says
+stands in one place. The text is the same from call to call as long as the same kinds of things are shown, so that
+providers can cache it. Rules about images, the team's sources, excerpts and files are there only where the prompt has
+any.
 
 The user text holds what came from outside, in sections that it cannot leave (`services.llm.prompting`). What changes
 least comes first. Neither text is ever empty, which some endpoints refuse.
@@ -13,13 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.conversations import Conversation, Role, Turn
 from model.words import number_of
 from services.assistant.citations import conversation_label
-from services.knowledge import IndexEntry, pair_ids, topic_for_model
+from services.knowledge import IndexEntry, Source, pair_ids, topic_for_model
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Correction, Pair, has_several_askers, utterances_of
 
@@ -87,7 +88,7 @@ TOOL_RUNBOOKS = """\
 A runbook is what the person who asks wrote down. Where the evidence lists one that may hold what is asked, look it up
 first, also when the sources settle the question. Where the two disagree, follow the runbook."""
 
-SHORTEN = """\
+WAS_TOO_LONG = """\
 An earlier draft was longer than {max_chars} characters and could not be posted. Write a shorter one: keep the steps
 that solve the problem, leave out background and alternatives."""
 
@@ -219,28 +220,19 @@ class Offered(NamedTuple):
     heading: str = ""
 
 
-class Given(NamedTuple):
-    """A source as an answer gets it. `is_excerpt`: `text` holds the best sections of a longer page, in their order."""
-
-    id: str
-    title: str
-    text: str
-    is_excerpt: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Instructions of the operator for each step: scope, tone, what to ignore; `project_introduction` ends each."""
+    """The operator's words for the model: the task `of` each step, what the project is (it ends each task), and where
+    to ask what is out of scope.
+    """
 
-    gate: str = ""
-    select: str = ""
-    generate: str = ""
-    verify: str = ""
+    of: Mapping[str, str] = field(default_factory=dict[str, str])
     project_introduction: str = ""
-    summarise: str = ""
-    classify: str = ""
-    integrate: str = ""
-    summarise_images: str = ""
+    out_of_scope_hint: str = ""
+
+    def system(self, step: str, rules: str, *labels: str) -> str:
+        """The system text of a step."""
+        return system(self.of.get(step, ""), self.project_introduction, rules, *labels)
 
 
 OFFERED_CHARS = 80
@@ -260,7 +252,7 @@ def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) ->
     """`files`: what can be searched besides the sources, each in a few words; not mentioned if there are none."""
     rules = _joined(GATE_RULES, *_if(files, GATE_FILES))
     return Prompt(
-        system(tasks.gate, tasks.project_introduction, rules, *_labels(conversation)),
+        tasks.system("gate", rules, *_labels(conversation)),
         _joined(*_files(files), _conversation(conversation), "Decide about the newest messages."),
         conversation.images,
     )
@@ -283,7 +275,7 @@ def select(
     if request.strip() and request.strip() != query.strip():
         asked.append(Field("As it was asked", middle_cut(request.strip(), REQUEST_CHARS)))
     return Prompt(
-        system(tasks.select, tasks.project_introduction, rules),
+        tasks.system("select", rules),
         _joined(index, *_files(files), section("question", asked), "Choose the sources."),
     )
 
@@ -292,17 +284,14 @@ def generate(
     tasks: Tasks,
     conversation: Conversation,
     query: str,
-    sources: Sequence[Given],
+    sources: Sequence[Source],
     *,
     max_chars: int,
     was_too_long: bool = False,
     files: Sequence[str] | None = None,
-    out_of_scope_hint: str = "",
 ) -> Prompt:
-    """`files`: those that the model's tools search; None if it has no tools. `out_of_scope_hint`: where to ask what is
-    not for the bot, in the operator's words.
-    """
-    hint = out_of_scope_hint.strip()
+    """`files`: those that the model's tools search; None if it has no tools."""
+    hint = tasks.out_of_scope_hint.strip()
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
         GENERATE_RULES.format(max_chars=max_chars) + "\n" + (TO_READ if has_excerpts else NOTHING_TO_READ),
@@ -313,20 +302,18 @@ def generate(
         *_if(files is not None, TOOL_RULES),
         *_if(files is not None and holds_runbook(files), TOOL_RUNBOOKS),
     )
-    ending = SHORTEN.format(max_chars=max_chars) if was_too_long else "Answer the question."
+    ending = WAS_TOO_LONG.format(max_chars=max_chars) if was_too_long else "Answer the question."
     asked = section("question", [Field("Question", query)])
     return Prompt(
-        system(tasks.generate, tasks.project_introduction, rules, *_labels(conversation)),
+        tasks.system("generate", rules, *_labels(conversation)),
         _joined(*_sources(sources), *_files(files or ()), _conversation(conversation), asked, ending),
         conversation.images,
     )
 
 
-def verify(
-    tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Given], out_of_scope_hint: str = ""
-) -> Prompt:
-    """`sources` and `out_of_scope_hint`: as the draft was written from."""
-    hint = out_of_scope_hint.strip()
+def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
+    """`sources`: those that the draft was written from."""
+    hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
         VERIFY_RULES,
         *_if(any(_is_of_team(source.id) for source in sources), VERIFY_TEAM),
@@ -337,16 +324,22 @@ def verify(
     )
     drafted = section("draft", [Field("Draft", draft)])
     return Prompt(
-        system(tasks.verify, tasks.project_introduction, rules, *_labels(conversation)),
+        tasks.system("verify", rules, *_labels(conversation)),
         _joined(*_sources(sources), _conversation(conversation), drafted, "Judge the draft."),
     )
+
+
+def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks], Prompt]:
+    """The prompt of a step that needs no other rules than its own: a section for each text, and `closing` below."""
+    shown = _joined(*(section(name, [Field(name.capitalize(), text)]) for name, text in texts.items()), closing)
+    return lambda tasks: Prompt(tasks.system(step, rules), shown)
 
 
 def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
     """`page_chars`: how long the whole document is, of which `text` may be an outline; None: as long as `text`."""
     most = description_chars(len(text) if page_chars is None else page_chars)
     return Prompt(
-        system(tasks.summarise, tasks.project_introduction, SUMMARISE_RULES),
+        tasks.system("summarise", SUMMARISE_RULES),
         _joined(
             section("source", _entry(source_id, "Text", text)), f"Describe this source in at most {most} characters."
         ),
@@ -360,7 +353,7 @@ def description_chars(page_chars: int) -> int:
     return int(most // 100) * 100
 
 
-def conversations_in(sources: Sequence[Given]) -> list[str]:
+def conversations_in(sources: Sequence[Source]) -> list[str]:
     """The ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
     return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
 
@@ -371,7 +364,7 @@ def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     pieces = PIECES if mixed else NO_PIECES
     rules = "\n".join((CLASSIFY_RULES, pieces, *_if(mixed, SPEAKERS)))
     return Prompt(
-        system(tasks.classify, tasks.project_introduction, rules),
+        tasks.system("classify", rules),
         _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
     )
 
@@ -388,7 +381,7 @@ def integrate(
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), SPEAKERS))
     return Prompt(
-        system(tasks.integrate, tasks.project_introduction, rules),
+        tasks.system("integrate", rules),
         _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
     )
 
@@ -397,7 +390,7 @@ def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequ
     """`message_ids`: one for each turn."""
     rules = SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)
     return Prompt(
-        system(tasks.summarise_images, tasks.project_introduction, rules, *_labels(conversation)),
+        tasks.system("summarise_images", rules, *_labels(conversation)),
         _joined(_conversation(conversation, message_ids), "Summarise each image."),
         conversation.images,
     )
@@ -471,16 +464,16 @@ def beginning(text: str, max_chars: int) -> str:
     return f"{words.rpartition(' ')[0] or words}…"
 
 
-def _sources(sources: Sequence[Given]) -> list[str]:
+def _sources(sources: Sequence[Source]) -> list[str]:
     labels = {each: conversation_label(place) for place, each in enumerate(conversations_in(sources))}
     return [section("source", _given(source, labels)) for source in sources]
 
 
-def _several_users(sources: Sequence[Given]) -> bool:
+def _several_users(sources: Sequence[Source]) -> bool:
     return any(_is_of_team(source.id) and _SEVERAL_USERS.search(topic_for_model(source.text, {})) for source in sources)
 
 
-def _given(source: Given, labels: Mapping[str, str]) -> Iterable[Field]:
+def _given(source: Source, labels: Mapping[str, str]) -> Iterable[Field]:
     text = topic_for_model(source.text, labels) if _is_of_team(source.id) else source.text
     source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id

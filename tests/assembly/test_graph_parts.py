@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +18,6 @@ from services.assistant.inquiry import Inquiry
 from services.discord.protocols import DryRunPoster
 from services.knowledge import LibrarySearch
 from settings import Settings, load
-from streams.chain import AnswerRules
 from tests.searching import ScriptedSearch
 
 
@@ -56,9 +56,10 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
 
 
 def test_the_limits_of_answering_are_what_the_configuration_says() -> None:
-    assert answer_rules(Settings()) == AnswerRules()
+    rules = answer_rules(Settings())
+    assert (rules.max_answer_chars, rules.speculate, rules.thread_reuse_seconds) == (3000, False, 900)
     set_to = Settings.model_validate(
         {"ai_response": {"max_answer_chars": 50, "speculate": True}, "discord": {"thread_reuse_minutes": 2}}
     )
-    expected = AnswerRules(max_answer_chars=50, speculate=True, thread_reuse_seconds=120)
+    expected = replace(rules, max_answer_chars=50, speculate=True, thread_reuse_seconds=120)
     assert answer_rules(set_to) == expected

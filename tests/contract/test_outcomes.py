@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.messages import PlaceKind
-from services.assistant.answering import GatingResult, VerificationResult
+from services.assistant.answering import GatingResult
 from services.llm.endpoint import Unavailable
 from tests.world import (
     ANNA,
@@ -28,7 +28,6 @@ from tests.world import (
 
 CHATTER = GatingResult(is_question=False, is_answerable=True, rewrite_query=None, reason="chatter")
 UNCLEAR = GatingResult(is_question=True, is_answerable=False, rewrite_query=None, reason="unclear")
-BAD = VerificationResult(is_good_enough=False, issues=["wrong"], suggested_fix=None)
 
 
 async def asked(world: World, text: str = "How do I install it?") -> list[str]:
@@ -159,26 +158,6 @@ async def test_links_do_not_count_as_length_of_the_answer(tmp_path: Path) -> Non
     assert world.replies == ["x" * 100 + "\n\nLinks:\n<https://docs.example/page>"]
 
 
-async def test_a_draft_that_verification_rejects_is_not_posted(tmp_path: Path) -> None:
-    script = Script(judgement=BAD)
-    world = await World.begin(tmp_path, script=script, ai_response={"enable_verification": True})
-    assert await asked(world) == ["skipped: rejected"]
-    assert world.replies == []
-
-
-async def test_verification_sees_the_draft_as_it_would_be_posted_without_the_links_below(tmp_path: Path) -> None:
-    script = Script(picks=[PAGE], answers=[answer("Read [this](https://evil.example/x), then go.", PAGE)])
-    world = await World.begin(tmp_path, script=script, ai_response={"enable_verification": True})
-    assert await asked(world) == ["replied"]
-    assert script.asked[-1].text == "Read this, then go."
-
-
-async def test_verification_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
-    world = await World.begin(tmp_path, script=Script(judgement=BAD))
-    assert await asked(world) == ["replied"]
-    assert "verify" not in world.script.steps
-
-
 async def test_links_are_kept_when_a_source_the_team_or_the_asker_gave_them(tmp_path: Path) -> None:
     text = (
         "See https://docs.example/more and https://team.example/t and https://asker.example/a, "
@@ -201,7 +180,7 @@ async def test_links_are_kept_when_a_source_the_team_or_the_asker_gave_them(tmp_
         ("gate", Script(verdict=Unavailable("down"))),
         ("select", Script(picks=Unavailable("down"))),
         ("generate", Script(answers=[Unavailable("down")])),
-        ("verify", Script(judgement=Unavailable("down"))),
+        ("verify", Script(later={"verify": Unavailable("down")})),
     ],
 )
 async def test_a_failing_model_means_no_reply_and_names_the_step(tmp_path: Path, step: str, script: Script) -> None:

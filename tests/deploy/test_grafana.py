@@ -24,8 +24,8 @@ def registered() -> dict[str, str]:
 def documented() -> dict[str, set[str]]:
     """The labels of each metric, by docs/operating.md."""
     text = (ROOT / "docs" / "operating.md").read_text()
-    table = text.partition("| metric | counts |\n")[2].partition("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines()]
+    tables = text.partition("## Metrics and health\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("|")]
     return {name: set(labels.split(",")) - {""} for row in rows for name, labels in EXPORTED.findall(row)}
 
 

@@ -12,8 +12,8 @@ from typing import cast, get_args
 import discord
 import pytest
 
+from assembly.reference import generated
 from assembly.slash_commands import COMMANDS, GROUPS, Row, SlashServices, callback_of
-from assembly.slash_reference import generated
 from model.messages import Attachment
 from services.conversations import phrases
 from services.discord.slash import QUESTION, Call, Callback, CommandOption, CommandRefused, Commands
@@ -107,7 +107,7 @@ def test_elsewhere_private_questions_are_called_that() -> None:
     files = [*root.glob("docs/*.md"), *(path for name in PRODUCT for path in (root / name).rglob("*.py"))]
     texts = {path: path.read_text() for path in files if path.name != "slash_commands.py"}
     operating = root / "docs" / "operating.md"
-    texts[operating] = with_table(operating, "slash commands", "")
+    texts[operating] = with_table(texts[operating], operating.name, "slash commands", "")
     command = re.compile(rf"(?<![\w/-])/(?:{'|'.join(asking)})\b")
     assert [path.name for path, text in texts.items() if command.search(text)] == []
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 import reactivex as rx
 
 from examples.extending.event_source import irc_log
+from examples.extending.model_step import SIMPLIFY, SimplifyingResult, simplify
 from examples.extending.operator import SIGN, sign, slow_mode
 from model.events import Event
 from model.messages import Place, PlaceKind
 from model.outcomes import Outcome
 from operators.step import step
 from services.assistant.inquiry import Inquiry, Unanswered
+from services.llm.endpoint import Unavailable
 from services.llm.usage import Usage
 from tests.leaks import crashes
 from tests.marbles import play
 from tests.talk import ANN, Talk
-from tests.world import BOT, START, World
+from tests.world import BOT, START, Script, World
 
 __all__ = ["crashes"]
 
@@ -58,6 +61,30 @@ async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
     assert SIGN.decides is not None
     assert SIGN.decides.says is not None
     assert SIGN.decides.says(inquiry.decisions["sign"]) == "19 characters with the signature"
+
+
+@pytest.mark.parametrize(
+    ("said", "draft", "told"),
+    [
+        (SimplifyingResult(answer="Use pip. See https://evil.example."), "Use pip. See.", "put into plain words"),
+        (Unavailable("down"), "With pip.", "left as it was"),
+        (None, "With pip.", "left as it was"),
+    ],
+    ids=["simplified", "failed", "no model"],
+)
+async def test_a_step_has_a_model_change_the_draft(
+    said: SimplifyingResult | Unavailable | None, draft: str, told: str
+) -> None:
+    talk = Talk()
+    part = talk.part(talk.says(ANN, "How do I install it?"))
+    inquiry = Inquiry(part, addressed=False, usage=Usage(), decisions={}, draft="With pip.", first_draft="With pip.")
+    script = Script(later={} if said is None else {"simplify": said})
+    after = await simplify(script)(inquiry)
+    assert (after.draft, after.first_draft) == (draft, "With pip.")
+    assert script.asked[0].text == "With pip."
+    assert SIMPLIFY.decides is not None
+    assert SIMPLIFY.decides.says is not None
+    assert SIMPLIFY.decides.says(inquiry.decisions["simplify"]) == told
 
 
 async def test_an_event_source_feeds_the_same_graph(tmp_path: Path) -> None:

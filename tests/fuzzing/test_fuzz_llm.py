@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import example, given
@@ -16,9 +17,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from clock import VirtualLoop
-from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from operators.answering import AnswerResult
 from services.assistant.citations import cited_in, clean_id, remove_foreign_links, resolve_conversations, resolve_ids
-from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.documents.asking import line_query
 from services.documents.asking.line_query import QueryRefused
 from services.documents.tools import toolset
@@ -32,20 +32,27 @@ from services.llm.tools import Tool, ToolCalls, ToolLimits
 from tests.fuzzing.mutations import DEEP, TEXTS, THOROUGHLY, as_json, damaged_text, distorted, line_files, one_line
 from tests.services.llm.asking import request_of
 
-ANSWERS: dict[type[BaseModel], dict[str, Any]] = {
-    GatingResult: {"is_question": True, "is_answerable": True, "rewrite_query": "q", "reason": "r"},
-    SelectionResult: {"selected_source_ids": ["kb:a.md", "¦ team:x.txt"]},
-    AnswerResult: {"answer": "Use https://a.example/x.", "citations": ["kb:a.md"]},
-    VerificationResult: {"is_good_enough": True, "issues": [], "suggested_fix": None},
-    ClassificationResult: {"skip": False, "topic_name": "a", "pieces": [{"message_ids": ["1"], "topic_name": "b"}]},
-    IntegrationResult: {
-        "skip": False,
-        "remove_ids": ["c1"],
-        "superseded_parts": [{"id": "c1", "what": "x"}],
-        "conflicts": [],
-    },
-    ImageSummaryResult: {"summaries": [{"message_id": "1", "image_index": 0, "summary": "s"}]},
+SAMPLES: dict[Any, Any] = {bool: True, int: 0, str: "See kb:a.md and https://a.example/x."}
+
+
+def sample(kind: Any) -> Any:
+    """A value of this type, as a model gives it."""
+    if is_dataclass(kind):
+        return {name: sample(each) for name, each in get_type_hints(kind).items()}
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: sample(each.annotation) for name, each in kind.model_fields.items()}
+    inner = get_args(kind)
+    if not inner:
+        return SAMPLES[kind]
+    return [sample(inner[0])] if get_origin(kind) is list else sample(inner[0])
+
+
+ANSWERS: dict[type[BaseModel], Any] = {
+    each: sample(each)
+    for each in BaseModel.__subclasses__()
+    if each.__module__.startswith(("services.assistant.", "operators.")) and each.__name__.endswith("Result")
 }
+"""What each step that asks a model expects of it."""
 SAID = ["Sure:\n```json\n" + json.dumps(each) + "\n```\nDone {not} it." for each in ANSWERS.values()]
 QUERY = {"all_of": ["error"], "any_of": ["a", "b"], "none_of": [], "group_by": "hour", "limit": 5}
 FORM = {

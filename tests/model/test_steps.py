@@ -16,12 +16,13 @@ from model.outcomes import Outcome, OutcomeKind
 from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
 from reporting.cost import KNOWLEDGE_STEPS
 from services.telemetry import ended, render_part_outcome
+from settings import AnswerSettings, KnowledgeSettings
 from tests.dashboard.made import showing
 
 ROOT = Path(__file__).parents[2]
 MADE = re.compile(r'\b(?:step|run|capture_step)\(\s*"(\w+)"')
 DECIDED = re.compile(r'\bdecisions\["(\w+)"\] = ')
-ASKED = re.compile(r'_asker\.ask\("(\w+)"')
+ASKED = re.compile(r'(?:_asker|assistant)\.ask\(\s*"(\w+)"')
 
 
 def named_in(pattern: re.Pattern[str], *folders: str) -> set[str]:
@@ -73,7 +74,8 @@ def test_decisions_with_words_of_a_model_are_of_steps_that_ask_one() -> None:
 
 def test_what_is_asked_of_a_model_has_its_price() -> None:
     asking = {each.name for each in STEPS if each.asks is not None}
-    assert named_in(ASKED, "services/assistant") == asking
+    assert named_in(ASKED, "services/assistant", "operators") == asking
+    assert {*AnswerSettings().tasks, *KnowledgeSettings().tasks} == asking
     assert asking > KNOWLEDGE_STEPS
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Unavailable, Usage
 from services.search.retrieval import NOTHING, Level
 from tests.searching import ScriptedSearch, found, passage
-from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
+from tests.world import ANNA, BOOKS, GUIDE, PAGE, Script, Shelf, World, answer
 
 ADA = Author(1, "ada")
 SOURCE = Source(GUIDE, BOOKS[GUIDE])
@@ -116,10 +117,6 @@ class Witness(Script):
         self.given.append((*args, known))
         return await super().generate(*args, **known)
 
-    async def verify(self, *args: Any, **known: Any) -> VerificationResult:
-        self.given.append((*args, known))
-        return await super().verify(*args, **known)
-
 
 async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
     caplog: pytest.LogCaptureFixture,
@@ -145,8 +142,8 @@ async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
         (question, question, index, 5, usage, files),
         (conversation, question, inquiry.sources, usage, {**drafting, "was_too_long": False}),
         (conversation, question, inquiry.sources, usage, {**drafting, "was_too_long": True}),
-        (conversation, "Like this. (checked)", inquiry.read_sources, usage, {}),
     ]
+    assert witness.asked[-1].text == "Like this. (checked)"
     assert inquiry.part is part
     assert inquiry.decisions == {
         "gate": {"question": True, "answerable": True, "reason": "fine"},
@@ -544,11 +541,31 @@ async def test_the_last_look_at_a_draft_decides() -> None:
     assert result.inquiry.draft == "Like this."
 
 
+# later drafts
+
+
+async def test_a_draft_in_other_words_has_no_new_links_and_is_still_compared_as_it_was_first() -> None:
+    inquiry = asked(draft="See https://docs.example/page.", first_draft="first", citations=(GUIDE,))
+    again = inquiry.redrafted(" See https://docs.example/page or [this](https://evil.example/x). ")
+    assert (again.draft, again.first_draft) == ("See https://docs.example/page or this.", "first")
+    assert again.citations == (GUIDE,)
+    assert inquiry.redrafted("https://evil.example/x").draft == inquiry.draft
+
+
+async def test_a_draft_in_other_words_is_checked_against_files_and_the_draft_before() -> None:
+    tools = Tools()
+    assert asked(draft="It broke.", toolset=with_tools(tools)).redrafted("Broken.").draft == "Broken. (checked)"
+    assert tools.quotable == ["It broke."]
+
+
 # verify
 
 
 async def test_a_draft_that_only_points_states_nothing_and_is_not_judged() -> None:
-    script, inquiry = Script(judgement=ValueError("is not asked")), asked(draft="This may help:", level=Level.POINT)
+    script, inquiry = (
+        Script(later={"verify": ValueError("is not asked")}),
+        asked(draft="This may help:", level=Level.POINT),
+    )
     assert await verify(script)(inquiry) is inquiry
     assert script.steps == []
 
@@ -556,8 +573,40 @@ async def test_a_draft_that_only_points_states_nothing_and_is_not_judged() -> No
 @pytest.mark.parametrize(("good", "expected"), [(True, "passed"), (False, "skipped: rejected")])
 async def test_a_draft_is_posted_if_it_is_good_enough(good: bool, expected: str) -> None:
     issues = [] if good else ["It is wrong."]
-    script = Script(judgement=VerificationResult(is_good_enough=good, issues=issues, suggested_fix=None))
+    script = Script(later={"verify": VerificationResult(is_good_enough=good, issues=issues, suggested_fix=None)})
     inquiry = asked(draft="Like this.")
     assert told(await verify(script)(inquiry)) == expected
     assert script.asked[0].text == "Like this."
     assert inquiry.decisions["verify"] == {"good_enough": good, "issues": issues}
+
+
+# steps that a setting puts into the chain
+
+BAD = VerificationResult(is_good_enough=False, issues=["wrong"], suggested_fix=None)
+
+
+async def ended(world: World) -> list[str]:
+    """What becomes of a question."""
+    world.says(ANNA, "How do I install it?")
+    await world.close()
+    return world.story
+
+
+async def test_a_draft_that_verification_rejects_is_not_posted(tmp_path: Path) -> None:
+    script = Script(later={"verify": BAD})
+    world = await World.begin(tmp_path, script=script, ai_response={"enable_verification": True})
+    assert await ended(world) == ["skipped: rejected"]
+    assert world.replies == []
+
+
+async def test_verification_sees_the_draft_as_it_would_be_posted_without_the_links_below(tmp_path: Path) -> None:
+    script = Script(picks=[PAGE], answers=[answer("Read [this](https://evil.example/x), then go.", PAGE)])
+    world = await World.begin(tmp_path, script=script, ai_response={"enable_verification": True})
+    assert await ended(world) == ["replied"]
+    assert script.asked[-1].text == "Read this, then go."
+
+
+async def test_verification_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
+    world = await World.begin(tmp_path, script=Script(later={"verify": BAD}))
+    assert await ended(world) == ["replied"]
+    assert "verify" not in world.script.steps

@@ -11,6 +11,7 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assembly.answering import answer_rules
 from clock import VirtualLoop
 from model.outcomes import Outcome, Reason
 from model.servers import Servers
@@ -19,7 +20,8 @@ from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.retrieval import NOTHING
-from streams.chain import AnswerRules, chain
+from settings import Settings
+from streams.chain import chain
 from streams.server_context import ServerContext
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
@@ -27,6 +29,8 @@ from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
 
 GATE, SELECT, GENERATE = 1.0, 0.75, 2.0
 SECONDS = {"gate": GATE, "select": SELECT, "generate": GENERATE}
+
+RULES = answer_rules(Settings())
 
 
 def server_of(script: Script, search: ScriptedSearch | None = None, shelf: Shelf | None = None) -> ServerContext:
@@ -44,7 +48,7 @@ async def put(
     shelf: Shelf | None = None,
 ) -> tuple[Any, float]:
     """What the chain makes of a question, and the seconds that it took."""
-    rules = AnswerRules(speculate=speculate)
+    rules = replace(RULES, speculate=speculate)
     servers = Servers({None: server_of(script, search, shelf)})
     began = asyncio.get_running_loop().time()
     inquiry = asked(query="", addressed=False)
@@ -144,7 +148,7 @@ async def test_where_nothing_is_found_or_can_be_read_the_steps_tell_why() -> Non
 async def test_who_has_used_up_the_budget_costs_no_guess() -> None:
     script = Script()
     budget = Budget(BudgetLimits(chains_per_user_per_hour=1))
-    steps = chain(Servers({None: replace(server_of(script), budget=budget)}), AnswerRules(speculate=True))
+    steps = chain(Servers({None: replace(server_of(script), budget=budget)}), replace(RULES, speculate=True))
     first, second = asked(), asked()
     await rx.just(first).pipe(*steps)
     before = list(script.steps)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from model.conversations import Conversation, Role
 from services.assistant.addresses import Addresses
-from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
-from services.assistant.prompts import Offered
+from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
+from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import Quote, around, compose, from_the_team, in_known_languages, others, to_quote
 from services.conversations import in_language, phrases
 from services.knowledge import Search, Source
-from services.llm import Usage
+from services.llm import Prompt, Usage
 from services.search import (
     EARLIER_QUESTION,
     Hit,
@@ -132,11 +132,9 @@ class ExtractiveAssistant:
         answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
-    async def verify(
-        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
-    ) -> VerificationResult:
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
         """Quotes are what the sources say."""
-        return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
+        return None
 
     async def _better(self, query: str, alone: str) -> tuple[str, SearchResult]:
         """Search with the earlier turns and without them, and take the better result: the question alone if it is

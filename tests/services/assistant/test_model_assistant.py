@@ -25,11 +25,11 @@ from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
-TASKS = prompts.Tasks(gate="Judge.", project_introduction="About us.")
+TASKS = prompts.Tasks({"gate": "Judge."}, "About us.")
 IMAGE = Image("a.png", "image/png", b"a")
 CONVERSATION = Conversation((Turn(Role.USER, "Why?", (IMAGE,), asked_now=True),))
 SOURCES = [Source("kb:a.md", "Because.", title="A", is_excerpt=True)]
-GIVEN = [prompts.Given("kb:a.md", "A", "Because.", is_excerpt=True)]
+LATER = prompts.about("later", "answer: the draft.", "Shorten it.", draft="Because.")
 OFFERED = [prompts.Offered("kb:a.md", "Why.")]
 
 
@@ -113,14 +113,14 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     assert await assistant.gate(CONVERSATION, usage) is results[0]
     assert await assistant.select("Why?", "hm, why?", OFFERED, 3, usage) is results[1]
     assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, was_too_long=True) == results[2]
-    assert await assistant.verify(CONVERSATION, "Because.", SOURCES, usage) is results[3]
+    assert await assistant.ask("later", LATER, VerificationResult, usage) is results[3]
     assert asker.asked == [
         ("gate", prompts.gate(TASKS, CONVERSATION)),
         ("select", prompts.select(TASKS, "Why?", "hm, why?", OFFERED, 3)),
-        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", GIVEN, max_chars=9, was_too_long=True)),
-        ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", GIVEN)),
+        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", SOURCES, max_chars=9, was_too_long=True)),
+        ("later", LATER(TASKS)),
     ]
-    assert usage.calls == {"gate": 1, "select": 1, "generate": 1, "verify": 1}
+    assert usage.calls == {"gate": 1, "select": 1, "generate": 1, "later": 1}
 
 
 async def test_conversations_of_the_team_have_short_labels_across_sources_and_citations_are_read_back() -> None:

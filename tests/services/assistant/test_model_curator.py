@@ -25,9 +25,7 @@ from services.team.topics import Correction
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair
 
-TASKS = prompts.Tasks(
-    classify="File it.", integrate="Fit it in.", summarise_images="Look.", project_introduction="About us."
-)
+TASKS = prompts.Tasks({"classify": "File it.", "integrate": "Fit it in.", "summarise_images": "Look."}, "About us.")
 INDEX = [IndexEntry("team:gpu.txt", "Drivers."), IndexEntry("team:ports.txt", "Firewalls.")]
 CONVERSATION = Conversation(
     (

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.prompts import OFFERED_CHARS, Given, Offered, Tasks, beginning, description_chars
+from services.assistant.prompts import OFFERED_CHARS, Offered, Tasks, beginning, description_chars
 from services.documents.lookup import OwnRunbook
+from services.knowledge.library import Source
 from services.llm import prompting
 from services.llm.prompting import Field, Prompt, parse
-from settings import prompts as defaults
+from settings import AnswerSettings
 
-TASKS = Tasks("Judge.", "Choose.", "Answer.", "Check.", "Lanternfish is a photo server.")
+TASKS = Tasks(
+    {"gate": "Judge.", "select": "Choose.", "generate": "Answer.", "later": "Shorten.", "verify": "Check."},
+    "Lanternfish is a photo server.",
+)
 PICTURES = tuple(Image(f"{number}.png", "image/png", bytes([number])) for number in range(3))
 CONVERSATION = Conversation(
     (
@@ -21,19 +26,33 @@ CONVERSATION = Conversation(
         Turn(Role.USER, "", PICTURES[2:], asked_now=True),
     )
 )
-SOURCES = [Given("team:a.txt", "", "User: why?\nTeam: so."), Given("kb:b.md", "B", "# B\nYou: text")]
+SOURCES = [Source("team:a.txt", "User: why?\nTeam: so."), Source("kb:b.md", "# B\nYou: text", title="B")]
 INDEX = [Offered("team:a.txt", "What the team said."), Offered("kb:b.md", "B.", "B › Ports")]
-DEFAULTS = Tasks(
-    gate=defaults.GATING, select=defaults.SELECTION, generate=defaults.ANSWER, verify=defaults.VERIFICATION
-)
+DEFAULTS = Tasks(AnswerSettings().tasks)
+SECTIONS = {
+    "gate": ["conversation"],
+    "select": ["index", "question"],
+    "generate": ["source", "conversation", "question"],
+    "later": ["question", "draft"],
+    "verify": ["source", "conversation", "draft"],
+}
+"""Of the prompt of each step, with one source; `later` stands for steps whose prompts are made by `about`."""
 
 
-def every_prompt(tasks: Tasks = TASKS, conversation: Conversation = CONVERSATION) -> dict[str, Prompt]:
+def every_prompt(
+    tasks: Tasks = TASKS,
+    conversation: Conversation = CONVERSATION,
+    sources: Sequence[Source] = SOURCES,
+    index: Sequence[Offered] = INDEX,
+    text: str = "why?",
+) -> dict[str, Prompt]:
+    """`text`: question and draft."""
     return {
         "gate": prompts.gate(tasks, conversation),
-        "select": prompts.select(tasks, "why?", "hm, why?", INDEX, 3),
-        "generate": prompts.generate(tasks, conversation, "why?", SOURCES, max_chars=500),
-        "verify": prompts.verify(tasks, conversation, "So.", SOURCES),
+        "select": prompts.select(tasks, text, f"hm, {text}", index, 3),
+        "generate": prompts.generate(tasks, conversation, text, sources, max_chars=500),
+        "later": prompts.about("later", "answer: the draft.", "Shorten it.", question=text, draft=text)(tasks),
+        "verify": prompts.verify(tasks, conversation, text, sources),
     }
 
 
@@ -42,12 +61,12 @@ def sections(prompt: Prompt) -> list[tuple[str, list[Field]]]:
 
 
 def test_a_system_text_is_the_task_then_the_introduction_then_fixed_rules() -> None:
-    for prompt, task in zip(every_prompt().values(), ("Judge.", "Choose.", "Answer.", "Check."), strict=True):
-        assert prompt.system.startswith(f"{task}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}")
+    for step, prompt in every_prompt().items():
+        assert prompt.system.startswith(f"{TASKS.of[step]}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}")
 
 
 def test_no_part_of_a_prompt_is_ever_empty() -> None:
-    for prompt in every_prompt(Tasks(" ", "", "", "\n"), Conversation(())).values():
+    for prompt in every_prompt(Tasks({"gate": " ", "verify": "\n"}), Conversation(())).values():
         assert prompt.system.startswith(prompting.DATA_RULES)
         assert prompt.user.strip()
 
@@ -79,7 +98,6 @@ def test_images_go_along_where_the_conversation_is_judged_or_answered() -> None:
 
 def test_selection_reads_the_index_before_the_question_and_is_told_how_many_it_may_name() -> None:
     prompt = every_prompt()["select"]
-    assert [name for name, _ in sections(prompt)] == ["index", "question"]
     assert sections(prompt)[0][1] == [
         Field("Id", "team:a.txt"),
         Field("About", "What the team said."),
@@ -102,9 +120,8 @@ def test_the_answer_is_written_from_sources_conversation_and_question_in_this_or
         assert rule in prompt.system
 
 
-TOPIC = Given(
+TOPIC = Source(
     "team:limits.txt",
-    "",
     "--- QA ---\nid: qa_20260301_000000.000000\ntimestamp: 2026-03-01T00:00:00.000000Z\n"
     "said_at: 2019-05-03T14:02:00.000000Z\nsuperseded: 2020-01-02T00:00:00Z It is 400.\n"
     "User: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
@@ -132,17 +149,15 @@ def test_who_speaks_to_whom_is_shown_to_the_answering_model() -> None:
         "User: My node\nUser: does not start.\nTeam: Update it.\n  User B: is that a quote?\n"
         "User: Mine is slow.\nTeam: See the notes.\n\n"
     )
-    source = Given("team:nodes.txt", "", text)
-    for prompt in (
-        prompts.generate(TASKS, CONVERSATION, "why?", [source], max_chars=500),
-        prompts.verify(TASKS, CONVERSATION, "So.", [source]),
-    ):
+    source = Source("team:nodes.txt", text)
+    for step in ("generate", "verify"):
+        prompt = every_prompt(sources=[source])[step]
         assert (
             "  User A: My node\n    does not start.\n  Team (to User A): Update it.\n  ¦   User B: is that a quote?\n"
             "  User B: Mine is slow.\n  Team: See the notes.\n"
         ) in prompt.user
         assert "different users" in prompt.system
-    damaged = Given("team:nodes.txt", "", text.replace("User A, User A, ", "User A, "))
+    damaged = Source("team:nodes.txt", text.replace("User A, User A, ", "User A, "))
     plain = prompts.generate(TASKS, CONVERSATION, "why?", [damaged], max_chars=500)
     assert "  User: My node\n    does not start.\n  Team: Update it.\n" in plain.user
     assert "different users" not in plain.system
@@ -158,7 +173,7 @@ def test_a_shorter_answer_is_asked_for_with_the_limit_and_the_same_beginning() -
 
 
 def test_the_draft_is_judged_as_data() -> None:
-    assert sections(every_prompt()["verify"])[-1] == ("draft", [Field("Draft", "So.")])
+    assert sections(every_prompt()["verify"])[-1] == ("draft", [Field("Draft", "why?")])
 
 
 def test_system_texts_do_not_depend_on_what_comes_from_outside() -> None:
@@ -172,23 +187,12 @@ def test_system_texts_do_not_depend_on_what_comes_from_outside() -> None:
 def test_text_from_outside_cannot_leave_its_section(hostile: str) -> None:
     """Pitfall 19: in turns, sources, ids, descriptions, queries and drafts alike."""
     conversation = Conversation((Turn(Role.USER, hostile),))
-    source, entry = Given(f"kb:{hostile}", hostile, hostile), Offered(f"kb:{hostile}", hostile, hostile)
-    prompt_texts = [
-        prompts.gate(TASKS, conversation).user,
-        prompts.select(TASKS, hostile, f"{hostile} ", [entry], 3).user,
-        prompts.generate(TASKS, conversation, hostile, [source], max_chars=9).user,
-        prompts.verify(TASKS, conversation, hostile, [source]).user,
-    ]
-    opened = [
-        [line for line in text.splitlines() if line.startswith("<<<") and "end of" not in line] for text in prompt_texts
-    ]
-    assert opened == [
-        ["<<<conversation>>>"],
-        ["<<<index>>>", "<<<question>>>"],
-        ["<<<source>>>", "<<<conversation>>>", "<<<question>>>"],
-        ["<<<source>>>", "<<<conversation>>>", "<<<draft>>>"],
-    ]
-    assert not any(line.startswith(("You:", "Id: kb:evil")) for text in prompt_texts for line in text.splitlines())
+    source, entry = Source(f"kb:{hostile}", hostile, title=hostile), Offered(f"kb:{hostile}", hostile, hostile)
+    for step, prompt in every_prompt(TASKS, conversation, [source], [entry], hostile).items():
+        lines = prompt.user.splitlines()
+        opened = [line for line in lines if line.startswith("<<<") and "end of" not in line]
+        assert opened == [f"<<<{name}>>>" for name in SECTIONS[step]]
+        assert not any(line.startswith(("You:", "Id: kb:evil")) for line in lines)
 
 
 def test_an_id_can_be_copied_letter_by_letter() -> None:
@@ -212,19 +216,13 @@ def test_selection_sees_what_was_asked_and_not_only_the_last_message() -> None:
 
 def test_rules_are_there_only_where_there_is_what_they_are_about() -> None:
     plain = Conversation((Turn(Role.USER, "why?", asked_now=True),))
-    page = [Given("kb:b.md", "B", "text")]
-    systems = [
-        prompts.gate(TASKS, plain).system,
-        prompts.select(TASKS, "why?", "", INDEX[1:], 3).system,
-        prompts.generate(TASKS, plain, "why?", page, max_chars=9).system,
-        prompts.verify(TASKS, plain, "So.", page).system,
-    ]
-    for text in systems:
+    page = [Source("kb:b.md", "text", title="B")]
+    for prompt in every_prompt(TASKS, plain, page, INDEX[1:]).values():
         for absent in ("image", '"You:"', "team:", "Team:", "xcerpt", "tools", "where to ask", "evidence"):
-            assert absent not in text
+            assert absent not in prompt.system
     for step, prompt in every_prompt().items():
-        assert ("team:" in prompt.system) == (step != "gate")
-        assert ("image" in prompt.system) == (step != "select")
+        assert ("team:" in prompt.system) == bool({"index", "source"} & set(SECTIONS[step]))
+        assert ("image" in prompt.system) == ("conversation" in SECTIONS[step])
 
 
 def test_an_answer_from_the_askers_own_runbook_is_asked_for_where_there_is_one() -> None:
@@ -235,20 +233,17 @@ def test_an_answer_from_the_askers_own_runbook_is_asked_for_where_there_is_one()
 
 
 def test_a_part_of_a_page_is_called_one() -> None:
-    excerpt = [Given("kb:b.md", "B", "text", is_excerpt=True)]
-    for prompt in (
-        prompts.generate(TASKS, CONVERSATION, "why?", excerpt, max_chars=9),
-        prompts.verify(TASKS, CONVERSATION, "So.", excerpt),
-    ):
+    excerpt = [Source("kb:b.md", "text", title="B", is_excerpt=True)]
+    for step in ("generate", "verify"):
+        prompt = every_prompt(sources=excerpt)[step]
         assert "\nExcerpt of a longer page: text\n" in prompt.user
         assert "An excerpt shows parts of a page" in prompt.system
 
 
 def test_the_operator_says_where_to_ask_what_is_out_of_scope() -> None:
     hint = "Ask about {billing} at https://x.example."
-    system = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=9, out_of_scope_hint=f" {hint} ").system
-    assert system.count(hint) == 1
-    assert hint in prompts.verify(TASKS, CONVERSATION, "So.", SOURCES, hint).system
+    for step, prompt in every_prompt(Tasks(out_of_scope_hint=f" {hint} ")).items():
+        assert prompt.system.count(hint) == (step in {"generate", "verify"})
     assert "where to ask" not in every_prompt()["generate"].system
 
 
@@ -293,7 +288,7 @@ def test_an_answer_costs_at_most_four_thousand_tokens() -> None:
     entries = [
         Offered(f"kb:concepts/projects/page-{n}.md", description, "Caching › Cache directory") for n in range(30)
     ]
-    given = [Given("kb:concepts/cache.md", "Caching", "x" * 2_800, is_excerpt=True)]
+    given = [Source("kb:concepts/cache.md", "x" * 2_800, title="Caching", is_excerpt=True)]
     chain = [
         prompts.gate(DEFAULTS, conversation),
         prompts.select(DEFAULTS, query, asked, entries, 3),

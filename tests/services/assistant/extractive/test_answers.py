@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant import Addresses
+from services.assistant import Addresses, VerificationResult
 from services.assistant.answering import AnswerResult
 from services.assistant.citations import cited_in, remove_foreign_links
 from services.assistant.extractive import ExtractiveAssistant
+from services.assistant.prompts import about
 from services.conversations import phrases
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
@@ -157,7 +158,7 @@ async def test_quotes_need_no_verification_and_hold_no_address_that_is_not_in_th
     assistant = assistant_over(Bookcase())
     for query, _, _ in QUESTIONS:
         draft = (await generated_by(assistant, query, SOURCES)).answer or ""
-        assert (await assistant.verify(Conversation(()), draft, SOURCES, Usage())).is_good_enough
+        assert await assistant.ask("verify", about("verify", "", "", draft=draft), VerificationResult, Usage()) is None
         assert remove_foreign_links(draft, [source.text for source in SOURCES]) == draft
 
 

@@ -1,0 +1,71 @@
+"""Slash commands in docs/operating.md, and the metrics of decisions there and in deploy/grafana.json, made from
+`COMMANDS` and `STEPS`.
+
+python -m assembly.reference --write      writes it
+python -m assembly.reference --check      exits 1 when it is out of date
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from assembly.slash_commands import COMMANDS
+from model.steps import DECISIONS, DecisionMetric
+from services.discord.slash import QUESTION
+from settings.reference import main, with_table
+
+PANEL = "Decisions"
+
+
+def commands() -> str:
+    """The commands in Markdown: name and options, what Discord says of it, the setting that it needs; and which are for
+    private questions.
+    """
+    rows = ["| command | does | needs |", "|---|---|---|"]
+    for name, command in COMMANDS.items():
+        options = [key if option.required else f"[{key}]" for key, option in command.options.items()]
+        needs = "`documents.enabled`" if command.needs_documents else ""
+        rows.append(f"| `/{' '.join([name, *options])}` | {command.description} | {needs} |")
+    asking = " and ".join(f"`/{name}`" for name, command in COMMANDS.items() if QUESTION in command.options.values())
+    return "\n".join([*rows, "", f"Questions by {asking} are private questions: only the asker reads the answer.", ""])
+
+
+def yes_or_no() -> dict[str, DecisionMetric]:
+    """The metrics that count decisions by yes and no, by the decision."""
+    return {name: each.metric for name, each in DECISIONS.items() if each.metric and not each.metric.sizes}
+
+
+def decisions() -> str:
+    """The metrics of decisions in Markdown."""
+    rows = [f"| `{each.name}_total{{{each.field}}}` | {each.says} |" for each in yes_or_no().values()]
+    return "\n".join(["| metric of a decision | counts |", "|---|---|", *rows]) + "\n"
+
+
+def dashboard(text: str) -> str:
+    """The dashboard for Grafana, with a line for each metric of a decision."""
+    board: dict[str, Any] = json.loads(text)
+    (panel,) = (each for each in board["panels"] if each["title"] == PANEL)
+    panel["targets"] = [
+        {
+            "refId": chr(ord("A") + place),
+            "expr": f'sum by ({metric.field}) (rate({metric.name}_total{{job=~"$job"}}[$__rate_interval])) * 3600',
+            "legendFormat": f"{name}: {metric.field.replace('_', ' ')} {{{{{metric.field}}}}}",
+            "datasource": panel["datasource"],
+        }
+        for place, (name, metric) in enumerate(yes_or_no().items())
+    ]
+    return json.dumps(board, indent=1) + "\n"
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """The files and the text that each should have. Raises ValueError: the marks are missing."""
+    page, board = root / "docs" / "operating.md", root / "deploy" / "grafana.json"
+    text = with_table(page.read_text("utf-8"), page.name, "slash commands", commands())
+    return {page: with_table(text, page.name, "decisions", decisions()), board: dashboard(board.read_text("utf-8"))}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], Path(__file__).parent.parent, generated, "assembly.reference"))
