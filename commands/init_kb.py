@@ -34,11 +34,11 @@ from services.knowledge import (
     Library,
     Pending,
     Record,
-    Settled,
     SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
+    UpToDate,
 )
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder
@@ -197,7 +197,7 @@ class SourceCount:
             case Due(source_id=name) | Pending(record=Record(source_id=name)):
                 self._all.add(name)
                 self._open.add(name)
-            case Settled(record=Record(source_id=name)) | LeftOut(name=name) | Trouble(about=name):
+            case UpToDate(record=Record(source_id=name)) | LeftOut(name=name) | Trouble(about=name):
                 self._open.discard(name)
             case _:
                 pass

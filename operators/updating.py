@@ -19,11 +19,11 @@ from services.knowledge import (
     Pending,
     Purged,
     Record,
-    Settled,
     SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateResult,
+    UpToDate,
     hash_text,
     index_file,
     kind_of,
@@ -94,13 +94,13 @@ def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:
     if record.content_hash and (not record.described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
-        yield Settled(replace(record, gone_at=None), UpdateResult.SAME)
+        yield UpToDate(replace(record, gone_at=None), UpdateResult.SAME)
 
 
 def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
     """A source that is not there any more: remembered for a day, then forgotten. Blocking."""
     if record.gone_at is None:
-        yield Settled(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
+        yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
     elif at - from_rfc3339(record.gone_at) >= KEPT_SECONDS:
         with suppress(OSError):
             kind.forget(record.source_id)
@@ -122,23 +122,23 @@ def fetch(
     return fetched
 
 
-def next_of(record: Record, ledger: SourceRecords, key: str) -> Settled | Pending:
-    """The event for a source that was fetched: `Settled` if its description is known or nothing changed, else
+def next_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
+    """The event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
     `Pending`.
     """
     if record.gone_at is not None:
-        return Settled(record, UpdateResult.GONE)
+        return UpToDate(record, UpdateResult.GONE)
     if not record.content_hash or (record.described and record.summary_key == key):
-        return Settled(record, UpdateResult.SAME)
+        return UpToDate(record, UpdateResult.SAME)
     known = ledger.description(record.content_hash, key)
     if known is None:
         return Pending(replace(record, summary_pending=True))
-    return Settled(replace(record, summary_text=known, summary_key=key, summary_pending=False), UpdateResult.REUSED)
+    return UpToDate(replace(record, summary_text=known, summary_key=key, summary_pending=False), UpdateResult.REUSED)
 
 
 def summarise(
     describer: Describer, ledger: SourceRecords, timeout_seconds: float
-) -> Callable[[Pending], Coroutine[Any, Any, Settled]]:
+) -> Callable[[Pending], Coroutine[Any, Any, UpToDate]]:
     """Describe the text as it is now, which may be newer than what was fetched.
 
     Sources with equal content share one description, also while it is being written. What says nothing has none.
@@ -151,7 +151,7 @@ def summarise(
     key = describer.key
     calls = SharedCalls()
 
-    async def summarised(pending: Pending) -> Settled:
+    async def summarised(pending: Pending) -> UpToDate:
         record, text = await in_thread(_current, ledger.kind_of(pending.record), pending.record)
         how = UpdateResult.REUSED
         description = ledger.description(record.content_hash, key)
@@ -164,7 +164,7 @@ def summarise(
                 )
             except SaysNothing:
                 # It leaves the index, or never gets there; looked at again with each update, which costs no call.
-                return Settled(
+                return UpToDate(
                     replace(record, summary_text="", summary_key=key, summary_pending=True), UpdateResult.SAME
                 )
             description = index_file.harmless(written)
@@ -172,7 +172,7 @@ def summarise(
             raise NotDescribed("the description is empty")
         at = rfc3339(now())
         done = replace(record, summary_text=description, summary_key=key, last_indexed_at=at, summary_pending=False)
-        return Settled(done, how)
+        return UpToDate(done, how)
 
     return summarised
 

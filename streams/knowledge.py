@@ -34,12 +34,12 @@ from services.knowledge import (
     Due,
     Pending,
     Purged,
-    Settled,
     SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateReport,
     UpdateResult,
+    UpToDate,
 )
 
 T = TypeVar("T")
@@ -228,7 +228,7 @@ def keep_in(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
 
     def keep(event: UpdateEvent) -> None:
         match event:
-            case Settled(record=record) | Pending(record=record):
+            case UpToDate(record=record) | Pending(record=record):
                 ledger.put(record)
             case Purged(source_id=source_id):
                 ledger.drop(source_id)
@@ -242,8 +242,8 @@ def share_of(ledger: SourceRecords) -> Callable[[UpdateEvent], float]:
     """How much of the index an event changes. What is gone has to leave it at once."""
 
     def share(event: UpdateEvent) -> float:
-        if not isinstance(event, Settled):
+        if not isinstance(event, UpToDate):
             return 0.0
-        return 1.0 if event.how is UpdateResult.GONE else 1 / len(ledger.records)
+        return 1.0 if event.result is UpdateResult.GONE else 1 / len(ledger.records)
 
     return share

@@ -37,7 +37,6 @@ from services.knowledge.source_kinds import (
     Pending,
     Purged,
     RefreshSchedule,
-    Settled,
     SourceDetails,
     SourceRecords,
     SourceSetup,
@@ -45,6 +44,7 @@ from services.knowledge.source_kinds import (
     UpdateEvent,
     UpdateReport,
     UpdateResult,
+    UpToDate,
     kind_of,
 )
 from services.knowledge.source_repositories import hosted_address

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -40,9 +41,9 @@ from services.storage import OutsideFolder, confined, in_thread
 
 HIDDEN = "it is hidden"
 
-_DEPTH = 64
+_DEEPEST = 64
 """Folders within folders; symlinks can make a tree of any depth."""
-_TENTH = 10
+_LETTERS_PER_UNDECODABLE = 10
 """A text may have one undecodable letter in so many."""
 
 
@@ -80,7 +81,7 @@ class TextFiles:
         self._newest_part = 0
         self._stamps: dict[str, tuple[int, int]] = {}
         """Size and time of each file, as it was last listed."""
-        self._unfit: dict[str, tuple[tuple[int, int], str]] = {}
+        self._refused: dict[str, tuple[tuple[int, int], str]] = {}
         """Files that were read and are no sources: their stamps then, and why. They need not be read again."""
         self._excluded: dict[str, tuple[tuple[int, int], PathFilter]] = {}
         """By the path of a `conf.py` its stamps, and what it leaves out."""
@@ -118,12 +119,12 @@ class TextFiles:
                 continue
             record = records.get(name)
             # What a page includes may have changed since it was last read.
-            older = newest_part and record is not None and _nanoseconds(record.last_indexed_at) < newest_part
+            older = newest_part and record is not None and _nanoseconds_of(record.last_indexed_at) < newest_part
             same = record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps
             if record is not None and same and record.content_hash and not (older and self._newest_part != newest_part):
                 listing.unchanged.append(name)
-            elif (unfit := self._unfit.get(name)) is not None and unfit[0] == stamps:
-                listing.left_out[name] = unfit[1]
+            elif (refused := self._refused.get(name)) is not None and refused[0] == stamps:
+                listing.left_out[name] = refused[1]
             else:
                 listing.due.append(name)
         self._newest_part = newest_part
@@ -155,20 +156,20 @@ class TextFiles:
 
     def _sphinx_excludes(self, files: Mapping[str, tuple[int, int]]) -> dict[str, PathFilter]:
         """What each `conf.py` leaves out of its folder, by the path of that with its slash."""
-        self._excluded = {
-            name: known if (known := self._excluded.get(name)) is not None and known[0] == stamps else (stamps, made)
-            for name, stamps in files.items()
-            if name.rpartition("/")[2] == "conf.py" and (made := self._excluded_by(name)) is not None
-        }
-        return {name.removesuffix("conf.py"): choice for name, (_, choice) in self._excluded.items()}
+        known, self._excluded = self._excluded, {}
+        for name, stamps in files.items():
+            if name.rpartition("/")[2] == "conf.py":
+                with suppress(OSError, OutsideFolder):  # an unreadable one leaves nothing out
+                    before = known.get(name)
+                    same = before if before is not None and before[0] == stamps else None
+                    self._excluded[name] = same or (stamps, self._excluded_by(name))
+        found = self._excluded.items()
+        return {name.removesuffix("conf.py"): choice for name, (_, choice) in found if choice.exclude}
 
-    def _excluded_by(self, name: str) -> PathFilter | None:
-        try:
-            conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
-        except (OSError, OutsideFolder):
-            return None
+    def _excluded_by(self, name: str) -> PathFilter:
+        conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
         globs = [glob.strip("/") for glob in sphinx_excludes(conf.text) if glob.strip("/")]
-        return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")]) if globs else None
+        return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")])
 
     def _part(self, name: str) -> str | None:
         """The text of a file that is no page by itself; None: it is one, or it is kept out, or cannot be read."""
@@ -198,13 +199,13 @@ class TextFiles:
                 known = FileRecord.new(at, file=facts) if record is None else replace(record, file=facts)
                 return [known.holding(hash_text(found.text))]
         if name in self._stamps:
-            self._unfit[name] = self._stamps[name], flaw
+            self._refused[name] = self._stamps[name], flaw
         if record is None or record.gone_at is not None:
             return [LeftOut(name, flaw)]
         return [LeftOut(name, flaw), replace(record, gone_at=at)]
 
 
-def _nanoseconds(time: str) -> float:
+def _nanoseconds_of(time: str) -> float:
     return from_rfc3339(time) * 1e9
 
 
@@ -214,7 +215,7 @@ def text_flaw(text: Text, max_bytes: int) -> str:
         return too_large(max_bytes)
     if "\0" in text.text:
         return "it is binary"
-    if text.text.count("\ufffd") * _TENTH > len(text.text):
+    if text.text.count("\ufffd") * _LETTERS_PER_UNDECODABLE > len(text.text):
         return "it is binary, or not UTF-8"
     return "" if text.text.strip() else "it is empty"
 
@@ -241,12 +242,12 @@ class FolderListing:
 def list_files(folder: Path, max_bytes: int) -> FolderListing:
     """Look through `folder`, without reading files. Blocking; never raises."""
     listing = FolderListing()
-    home = os.path.realpath(folder)
-    _walk(home, home, "", max_bytes, listing, (home,))
+    root = os.path.realpath(folder)
+    _walk(root, root, "", max_bytes, listing, (root,))
     return listing
 
 
-def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]) -> None:
+def _walk(root: str, folder: str, prefix: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]) -> None:
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=attrgetter("name"))
@@ -267,7 +268,7 @@ def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: FolderLi
                 if 0 < status.st_size <= max_bytes:
                     files[name] = status.st_size, status.st_mtime_ns
                     continue
-            _take(home, entry, name, max_bytes, listing, above)
+            _list_entry(root, entry, name, max_bytes, listing, above)
         except FileNotFoundError:
             continue  # deleted this very moment, or a symlink to nothing
         except OSError as error:
@@ -276,16 +277,18 @@ def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: FolderLi
             listing.left_out[name] = str(error)
 
 
-def _take(
-    home: str, entry: os.DirEntry[str], name: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]
+def _list_entry(
+    root: str, entry: os.DirEntry[str], name: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]
 ) -> None:
     """Raises OutsideFolder: it is a symlink that leads out."""
-    path = confined.resolve(home, entry.path) if entry.is_symlink() else entry.path
+    path = confined.resolve(root, entry.path) if entry.is_symlink() else entry.path
     if entry.is_dir():
-        if path in above or len(above) > _DEPTH:
+        if path in above:
             listing.left_out[name] = "it leads back into a folder above it"
+        elif len(above) > _DEEPEST:
+            listing.left_out[name] = f"it lies below more than {_DEEPEST} folders"
         else:
-            _walk(home, path, f"{name}/", max_bytes, listing, (*above, path))
+            _walk(root, path, f"{name}/", max_bytes, listing, (*above, path))
         return
     status = entry.stat()
     if not stat.S_ISREG(status.st_mode):

@@ -305,11 +305,11 @@ class UpdateResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class UpToDate:
     """A source is up to date: nothing is left to do for it in this update."""
 
     record: Record
-    how: UpdateResult
+    result: UpdateResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ class Trouble:
     fatal: bool = False
 
 
-UpdateEvent = Discovered | Due | Settled | Pending | Purged | LeftOut | Trouble
+UpdateEvent = Discovered | Due | UpToDate | Pending | Purged | LeftOut | Trouble
 
 
 _ALWAYS_TOLD = frozenset({"file", "page"})
@@ -390,9 +390,9 @@ class UpdateReport:
                 self._due[name] = kind.noun
             case Pending(record=record):
                 self._to_describe.add(record.source_id)
-            case Settled(record=record, how=how):
-                self.settled[how] += 1
-                if how in {UpdateResult.DESCRIBED, UpdateResult.REUSED}:
+            case UpToDate(record=record, result=result):
+                self.settled[result] += 1
+                if result in {UpdateResult.DESCRIBED, UpdateResult.REUSED}:
                     self.failed.discard(record.source_id)
             case LeftOut(name=name, reason=reason):
                 self.reasons[reason] += 1

@@ -13,7 +13,7 @@ import assembly.knowledge
 from app import main
 from commands.init_kb import SourceCount
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import Discovered, Due, LeftOut, Pending, Purged, Settled, Trouble, UpdateResult
+from services.knowledge.source_kinds import Discovered, Due, LeftOut, Pending, Purged, Trouble, UpdateResult, UpToDate
 from services.storage.data_folder import lock
 from tests.shelves import FakeDescriber, source_setup
 
@@ -134,7 +134,7 @@ def test_progress_counts_each_source_once(tmp_path: Path) -> None:
         Pending(RECORD),
         LeftOut("b.md", "it is empty"),
         Trouble("https://c.example", "fetch", "HTTP 500"),
-        Settled(RECORD, UpdateResult.DESCRIBED),
+        UpToDate(RECORD, UpdateResult.DESCRIBED),
         Purged("d.md"),
     ):
         sources.see(event)

@@ -21,11 +21,11 @@ from services.knowledge import (
     Pending,
     Purged,
     Record,
-    Settled,
     SourceRecords,
     Trouble,
     UpdateEvent,
     UpdateResult,
+    UpToDate,
     hash_text,
 )
 from services.knowledge.cache import line, render
@@ -170,7 +170,7 @@ async def test_a_source_that_is_done_costs_nothing(tmp_path: Path) -> None:
     [
         (note("a", "A"), Pending),
         (note("a", "A", said="About A.", key="another prompt"), Pending),
-        (note("a", "A", said="About A.", gone_at="2026-01-01T00:00:00Z"), Settled),
+        (note("a", "A", said="About A.", gone_at="2026-01-01T00:00:00Z"), UpToDate),
         (note("a"), None),
     ],
     ids=["not described", "described otherwise", "back again", "without a text"],
@@ -178,8 +178,8 @@ async def test_a_source_that_is_done_costs_nothing(tmp_path: Path) -> None:
 async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Record, how: type | None) -> None:
     events = await looked(tmp_path, Notes(Listing(unchanged=["a"])), record)
     assert [type(event) for event in events] == ([] if how is None else [how])
-    assert all(event.record.gone_at is None for event in events if isinstance(event, Pending | Settled))
-    assert all(event.how is UpdateResult.SAME for event in events if isinstance(event, Settled))
+    assert all(event.record.gone_at is None for event in events if isinstance(event, Pending | UpToDate))
+    assert all(event.result is UpdateResult.SAME for event in events if isinstance(event, UpToDate))
 
 
 async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ async def test_a_kind_that_cannot_be_looked_at_stays_as_it_is(tmp_path: Path) ->
 async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path: Path) -> None:
     kind, record = Notes(), note("a", "A", said="About A.")
     (left,) = await looked(tmp_path, kind, record)
-    assert isinstance(left, Settled)
-    assert (left.how, left.record.gone_at) == (UpdateResult.GONE, rfc3339(now()))
+    assert isinstance(left, UpToDate)
+    assert (left.result, left.record.gone_at) == (UpdateResult.GONE, rfc3339(now()))
     await asyncio.sleep(KEPT_SECONDS - 1)
     assert await looked(tmp_path, kind, left.record) == []
     await asyncio.sleep(1)
@@ -225,7 +225,7 @@ async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path
 async def test_what_may_be_there_although_it_is_not_listed_stays(tmp_path: Path) -> None:
     kind = Notes(Listing(unsure=lambda name: name == "a"))
     events = await looked(tmp_path, kind, note("a", "A", said="About A."), note("b", "B", said="About B."))
-    assert [event.record.source_id for event in events if isinstance(event, Settled)] == ["b"]
+    assert [event.record.source_id for event in events if isinstance(event, UpToDate)] == ["b"]
 
 
 # fetch
@@ -237,7 +237,7 @@ async def test_due_sources_are_fetched_with_what_is_known_of_them(tmp_path: Path
     ledger = ledger_of(tmp_path, kind, known)
     await ledger.load()
     events = await fetch(kind, ledger, KEY)([Due(kind, "a"), Due(kind, "b")])
-    assert events == [Settled(known, UpdateResult.SAME), trouble]
+    assert events == [UpToDate(known, UpdateResult.SAME), trouble]
     assert kind.asked_for == [{"a": known, "b": None}]
 
 
@@ -267,7 +267,7 @@ def test_what_is_left_to_do_for_a_fetched_source(
     ledger = ledger_of(tmp_path, Notes())
     ledger.put(note("a", "A", said="About A."))
     event = next_of(record, ledger, KEY)
-    assert (event.how if isinstance(event, Settled) else None) == expected
+    assert (event.result if isinstance(event, UpToDate) else None) == expected
     assert (event.record.summary_text == "About A.") == (expected is UpdateResult.REUSED)
     assert not isinstance(event, Pending) or event.record.summary_pending
 
@@ -279,7 +279,7 @@ def text(content: str, *, cut: bool = False, flaw: str = "") -> Text:
     return Text(content, Path("a"), (0, 0, 0), cut=cut, flaw=flaw)
 
 
-async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> list[Settled | BaseException]:
+async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> list[UpToDate | BaseException]:
     """What comes of sources named 0, 1, … with these texts, asked for at the same time."""
     kind = Notes(texts={str(number): each for number, each in enumerate(texts)})
     summarising = summarise(describer, ledger_of(folder, kind), 60)
@@ -289,8 +289,8 @@ async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> li
 
 async def test_a_source_is_described_as_it_reads_now(tmp_path: Path) -> None:
     (done,) = await summarised(tmp_path, FakeDescriber(), text("As it is."))
-    assert isinstance(done, Settled)
-    assert (done.how, done.record.summary_text, done.record.summary_key) == (
+    assert isinstance(done, UpToDate)
+    assert (done.result, done.record.summary_text, done.record.summary_key) == (
         UpdateResult.DESCRIBED,
         "About As it is.",
         KEY,
@@ -300,7 +300,7 @@ async def test_a_source_is_described_as_it_reads_now(tmp_path: Path) -> None:
 
 async def test_of_a_text_that_was_cut_the_hash_stays(tmp_path: Path) -> None:
     (done,) = await summarised(tmp_path, FakeDescriber(), text("As it", cut=True))
-    assert isinstance(done, Settled)
+    assert isinstance(done, UpToDate)
     assert done.record.content_hash == hash_text("as it was")
 
 
@@ -308,7 +308,7 @@ async def test_equal_texts_share_one_description(tmp_path: Path) -> None:
     describer = FakeDescriber()
     describer.seconds = 1
     done = await summarised(tmp_path, describer, text("Same."), text("Same."))
-    assert [each.record.summary_text for each in done if isinstance(each, Settled)] == ["About Same."] * 2
+    assert [each.record.summary_text for each in done if isinstance(each, UpToDate)] == ["About Same."] * 2
     assert describer.asked == ["0"]
 
 
@@ -317,15 +317,15 @@ async def test_a_description_that_has_come_meanwhile_is_used(tmp_path: Path) -> 
     ledger = ledger_of(tmp_path, kind)
     ledger.put(note("a", "A", said="About A."))
     done = await summarise(describer, ledger, 60)(Pending(note("b", "B")))
-    assert (done.how, done.record.summary_text, describer.asked) == (UpdateResult.REUSED, "About A.", [])
+    assert (done.result, done.record.summary_text, describer.asked) == (UpdateResult.REUSED, "About A.", [])
 
 
 async def test_what_says_nothing_leaves_the_index_and_is_looked_at_again(tmp_path: Path) -> None:
     describer = FakeDescriber()
     describer.failing = {"0": SaysNothing("a list of links")}
     (done,) = await summarised(tmp_path, describer, text("- a\n- b"))
-    assert isinstance(done, Settled)
-    assert (done.how, done.record.summary_text, done.record.summary_pending) == (UpdateResult.SAME, "", True)
+    assert isinstance(done, UpToDate)
+    assert (done.result, done.record.summary_text, done.record.summary_pending) == (UpdateResult.SAME, "", True)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from services.knowledge.source_kinds import (
     Due,
     LeftOut,
     Pending,
-    Settled,
     Trouble,
     UpdateReport,
     UpdateResult,
+    UpToDate,
 )
 from sinks.knowledge import KnowledgeLog
 
@@ -93,10 +93,10 @@ def test_what_is_told_of_an_update_adds_up() -> None:
         *(Pending(record(name)) for name in ("new", "retried", "file", "undescribed")),
         Trouble("retried", "summarise", "down"),
         Trouble("undescribed", "summarise", "down"),
-        *(Settled(record(name), UpdateResult.DESCRIBED) for name in ("new", "retried")),
-        Settled(record("file"), UpdateResult.REUSED),
-        Settled(record("same"), UpdateResult.SAME),
-        Settled(record("old"), UpdateResult.GONE),
+        *(UpToDate(record(name), UpdateResult.DESCRIBED) for name in ("new", "retried")),
+        UpToDate(record("file"), UpdateResult.REUSED),
+        UpToDate(record("same"), UpdateResult.SAME),
+        UpToDate(record("old"), UpdateResult.GONE),
     ):
         report.add(event)
     assert report.text == (

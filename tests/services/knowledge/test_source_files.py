@@ -9,7 +9,7 @@ import pytest
 from clock import rfc3339
 from operators.updating import gone
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import LeftOut, Settled, Trouble
+from services.knowledge.source_kinds import LeftOut, Trouble, UpToDate
 from services.storage import confined
 from tests.shelves import source_setup
 
@@ -37,5 +37,5 @@ def test_what_is_gone_is_remembered_for_a_day(tmp_path: Path, hours: int, events
     files = TextFiles(source_setup(tmp_path, 1000))
     record = FileRecord.new(rfc3339(0), file=FileFacts("guide.md", 5, 1))
     (first,) = gone(record, files, 0.0)
-    assert isinstance(first, Settled)
+    assert isinstance(first, UpToDate)
     assert len(list(gone(first.record, files, hours * 3600.0))) == events

@@ -9,6 +9,7 @@ import pytest
 
 from clock import from_rfc3339
 from services.knowledge.cache import hash_text
+from services.knowledge.file_selection import sphinx_excludes
 from services.knowledge.links_file import SiteLine
 from services.knowledge.refreshed_lines import NoteFailure
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
@@ -50,7 +51,32 @@ def test_folders_do_not_go_in_circles_or_too_deep(tmp_path: Path) -> None:
     for _ in range(70):
         deep /= "d"
     deep.mkdir(parents=True)
-    assert len(list_files(tmp_path, 10).left_out) == 2
+    [_, reason] = list_files(tmp_path, 10).left_out.values()
+    assert reason == "it lies below more than 64 folders"
+
+
+def test_a_configuration_of_sphinx_is_read_again_only_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def excludes(conf: str) -> list[str]:
+        read.append(conf)
+        return sphinx_excludes(conf)
+
+    monkeypatch.setattr("services.knowledge.source_files.sphinx_excludes", excludes)
+    conf, plain = "exclude_patterns = ['old']\n", "project = 'Mill'\n"
+    for folder, text in (("a", conf), ("b", plain)):
+        (tmp_path / folder / "old").mkdir(parents=True)
+        (tmp_path / folder / "conf.py").write_text(text)
+        (tmp_path / folder / "old" / "x.md").write_text("Rye")
+    kind = TextFiles(source_setup(tmp_path))
+    for _ in range(2):
+        assert kind.list_sources({}, 0).due == ["b/old/x.md"]
+    assert sorted(read) == [conf, plain]
+    (tmp_path / "b" / "conf.py").write_text(conf + plain)
+    assert kind.list_sources({}, 0).due == []
+    assert len(read) == 3
 
 
 def test_a_missing_folder_makes_everything_unsure(tmp_path: Path) -> None:
