@@ -36,9 +36,7 @@ class Address:
         """A server on another machine to which this process connects without credentials; None: there is none."""
         if os.environ.get(self.credentials_env):
             return None
-        return next(
-            (each for each in self.servers if not _is_on_this_machine(each) and not _parse_url(each).username), None
-        )
+        return next((each for each in self.servers if not _is_local(each) and not _parse_url(each).username), None)
 
     @property
     def credentials(self) -> str | None:
@@ -65,7 +63,7 @@ def _parse_url(server: str) -> SplitResult:
     return urlsplit(server if "://" in server else f"nats://{server}")
 
 
-def _is_on_this_machine(server: str) -> bool:
+def _is_local(server: str) -> bool:
     host = (_parse_url(server).hostname or "").lower()
     try:
         return ip_address(host).is_loopback
