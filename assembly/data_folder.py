@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assembly.running import in_background
-from clock import now, run_blocking
-from model.messages import Message, snowflake_at
+from clock import run_blocking
+from model.messages import Message
 from model.servers import Servers
 from services.conversations import (
     OptOutFile,
@@ -223,11 +223,11 @@ class RunState:
     spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
     _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
-    def forget_messages(self, author_id: int, newest_id: int) -> None:
-        """Withhold what a person has written until now: what still waits to be captured must not come after the
-        forgetting. `newest_id`: of the messages seen; Discord's clock may be ahead.
+    def forget_messages(self, author_id: int, until: int) -> None:
+        """Withhold a person's messages with ids up to `until`: what still waits to be captured must not come after the
+        forgetting.
         """
-        self._forgotten[author_id] = max(newest_id, snowflake_at(now()))
+        self._forgotten[author_id] = until
 
     def opted_out(self, author_id: int, text: str) -> bool:
         """Tell whether a text must be neither recorded nor shown to a model: its author has opted out, or it contains

@@ -27,9 +27,10 @@ from assembly.forgetting import (
     taught,
 )
 from assembly.graph_parts import Parts
+from clock import now
 from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
-from model.messages import Attachment, Author
+from model.messages import Attachment, Author, snowflake_at
 from model.outcomes import OutcomeKind, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
@@ -99,6 +100,7 @@ class Privacy:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _begun: Counter[int] = field(default_factory=Counter[int], init=False)
+    _until: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by person whose removal waits
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -128,20 +130,25 @@ class Privacy:
         reply.
         """
         try:
-            done = await self.remove(call.user_id)
+            done = await self.remove(call.user_id, call.id)
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
             raise not_forgotten(call, error) from error
         for line in done.left:
             log.warning("/privacy forget: %s", line)
         return summary(done, phrases(call.language))
 
-    async def remove(self, user_id: int) -> ForgetResult:
+    async def remove(self, user_id: int, until: int | None = None) -> ForgetResult:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
+
+        What they have written with ids up to `until`, Discord's of the wish, leaves nothing behind even if it is on its
+        way. None: the wish is of now (`newest_by_now`).
 
         One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
         removal.
         """
+        known = newest_by_now(self.parts.services.history) if until is None else until
+        self._until[user_id] = max(known, self._until.get(user_id, 0))
         return await self._removals.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
 
     async def _remove_in_turn(self, user_id: int) -> ForgetResult:
@@ -151,12 +158,13 @@ class Privacy:
 
     async def _remove(self, user_id: int) -> ForgetResult:
         services = self.parts.services
-        self.parts.state.forget_messages(user_id, services.history.newest_id)
+        until = self._until.pop(user_id)
+        self.parts.state.forget_messages(user_id, until)
         services.in_flight.withdraw(user_id)
-        services.posts.forget(user_id)
+        services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
             each.captures.captures.forget(user_id, REMOVED)
-        await self.parts.state.record.forget(user_id)
+        await self.parts.state.record.forget(user_id, until)
         counted = False
         for budget in self.parts.state.budgets.values():
             counted |= await budget.forget(user_id)
@@ -196,6 +204,11 @@ class Privacy:
             finally:
                 if teams and self.documents is not None:
                     self.documents.answers.purge(TEAM)  # those that were made of topics meanwhile
+
+
+def newest_by_now(history: History) -> int:
+    """The highest id that a message seen by now may have: a clock behind Discord's is made up for by what was seen."""
+    return max(history.newest_id, snowflake_at(now()))
 
 
 def not_forgotten(call: Call, error: Exception) -> CommandRefused:

@@ -201,13 +201,13 @@ class OutcomeRecord:
         self._waiting: deque[PartOutcome] = deque()
         self._pruned = ""
         self._writing = asyncio.Lock()
-        self._forgotten: dict[int, float] = {}  # by person: when they were
+        self._forgotten: dict[int, int] = {}  # by person: the id that Discord made when they asked for it
 
     def add(self, result: Result) -> None:
         """Take a result. What somebody wrote who was forgotten since is dropped."""
         if not isinstance(result, Outcome):
             return
-        if result.part.messages[0].at <= self._forgotten.get(result.part.author.id, 0.0):
+        if result.part.messages[0].id <= self._forgotten.get(result.part.author.id, -1):
             return
         entry = ended(result, self._redact)
         self.recent.append(entry)
@@ -235,11 +235,11 @@ class OutcomeRecord:
                     self._waiting.popleft()
             await self._prune(self._folder)
 
-    async def forget(self, user_id: int) -> None:
-        """Drop a person from what is in memory, and what becomes of what they have written by now; what is in files is
-        `services.privacy`'s, and none of theirs is being written when this returns.
+    async def forget(self, user_id: int, until: int) -> None:
+        """Drop a person from what is in memory, and what becomes of their messages with ids up to `until`; what is in
+        files is `services.privacy`'s, and none of theirs is being written when this returns.
         """
-        self._forgotten[user_id] = now()
+        self._forgotten[user_id] = until
         async with self._writing:
             for entries in (self.recent, self._waiting):
                 kept = [entry for entry in entries if entry.author_id != user_id]

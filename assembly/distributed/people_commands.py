@@ -14,7 +14,7 @@ from assembly.distributed.process import Process
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
-from assembly.slash_commands import not_forgotten, summary
+from assembly.slash_commands import newest_by_now, not_forgotten, summary
 from clock import BackgroundTasks, run_blocking
 from model.events import Event
 from services.conversations import phrases
@@ -75,7 +75,7 @@ class PeopleServices:
             self.on_progress(request)
         for server in self.parts.servers.values():
             server.captures.captures.forget(user_id, REMOVED)
-        await self.parts.state.record.forget(user_id)
+        await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
         done.usage = await self.parts.state.budgets.default.forget(user_id)
         if self.documents is not None:
             add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from clock import now, run_blocking
+from clock import run_blocking
 from model.messages import Author, AuthorType, Key, Message, Part, Place, PlaceKind, snowflake_at, snowflake_time
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.storage import files, read_object, read_text
@@ -58,7 +58,7 @@ class Posts:
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
         self._opened: dict[Key, int] = {}  # by channel and asker: the newest thread
         self._answered: dict[int, int] = {}  # by the last message of the part
-        self._forgotten: dict[int, float] = {}  # by asker: when they were
+        self._forgotten: dict[int, int] = {}  # by asker: the id that Discord made when they asked for it
         for post in earlier:
             self._add(post)
 
@@ -66,7 +66,7 @@ class Posts:
         """Record a post, unless its asker was forgotten since they asked. The reply is on Discord already: a file that
         cannot be written is logged, not raised.
         """
-        if snowflake_time(post.last_asked_id) <= self._forgotten.get(post.asker_id, 0.0):
+        if post.last_asked_id <= self._forgotten.get(post.asker_id, -1):
             return
         self._add(post)
         if self._path is not None:
@@ -110,9 +110,9 @@ class Posts:
             return last
         return self._posts.get(self._last_for.get(Key(place_id, asker_id), 0))
 
-    def forget(self, asker_id: int) -> None:
-        """Remove the records of replies to a person, also of those to come to what they have asked by now."""
-        self._forgotten[asker_id] = now()
+    def forget(self, asker_id: int, until: int) -> None:
+        """Remove the records of replies to a person, also of those to come to messages with ids up to `until`."""
+        self._forgotten[asker_id] = until
         for message_id in [each for each, post in self._posts.items() if post.asker_id == asker_id]:
             self._forget(message_id)
 

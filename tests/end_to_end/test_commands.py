@@ -15,15 +15,17 @@ from aiohttp import web
 
 from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
+from clock import now
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
-from services.conversations import OptOutFile, phrases
+from services.conversations import OptOutFile, Posts, phrases
+from services.conversations.posts import Post
 from services.discord.slash import Call, CommandOption
 from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
 from tests.end_to_end.bots import RunningBot
-from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.end_to_end.scenes import answering
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import INVOKER, DiscordServer
@@ -351,6 +353,41 @@ async def test_what_is_answered_while_its_asker_is_forgotten_leaves_nothing_behi
     assert bot.results == [(OutcomeKind.CANCELLED, Reason.DELETED)]
     assert not holding(data, "zebra")
     assert not holding(data / "state" / "outcomes", str(ada.id))
+
+
+@pytest.mark.usefixtures("hurried_discord")
+@pytest.mark.parametrize("ahead", [-5.0, 5.0])
+async def test_what_was_asked_before_the_wish_goes_by_discord_s_clock(
+    ahead: float, data: Path, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Discord's is `ahead`: what is being posted at the wish leaves nothing behind, what is asked later is kept."""
+    reached, go, add = asyncio.Event(), asyncio.Event(), Posts.add
+
+    async def held(self: Posts, post: Post) -> None:
+        reached.set()
+        await go.wait()
+        await add(self, post)
+
+    monkeypatch.setattr(Posts, "add", held)
+    async with DiscordServer(clock=lambda: now() + ahead) as server:
+        with server.routes():
+            help_, ada = server.add_channel("help"), server.add_member("ada")
+            bot = RunningBot(server, settings_of(data, ai_response={"llm": llm(llm_server)}), LiveOptions())
+            bot.begin(monkeypatch)
+            try:
+                await bot.ready()
+                await until_offered(server)
+                asked = await server.say(help_, ada, "how can I restore a backup of my zebra pictures?")
+                await server.until(reached.is_set)
+                await said(server, await server.call(help_, ada, "privacy forget"))
+                again = await server.say(help_, ada, "how can I restore a backup of my lion pictures?")
+                go.set()
+                await bot.until_ended(asked, again)
+            finally:
+                await bot.stop()
+    assert not holding(data, "zebra")
+    assert "lion" in (data / "state" / "posts.jsonl").read_text()
+    assert holding(data / "state" / "outcomes", "lion")
 
 
 async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:

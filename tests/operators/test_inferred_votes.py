@@ -162,5 +162,5 @@ async def test_a_reply_is_about_the_answer_that_it_replies_to() -> None:
 
 async def test_what_was_forgotten_is_not_voted_on() -> None:
     room = Answered()
-    room.posts.forget(ANN.id)
+    room.posts.forget(ANN.id, 2**63)
     assert await room.heard(room.says(), room.says(to=room.answer, second=201)) == []

@@ -115,7 +115,7 @@ async def test_nothing_is_inferred_without_votes_or_without_people_who_see_the_a
 
 async def test_nothing_is_written_of_who_was_forgotten_since_they_spoke(tmp_path: Path) -> None:
     box = Box(tmp_path)
-    box.posts.forget(ANN.id)
+    box.posts.forget(ANN.id, 2**63)
     await box.says(worked=True)
     assert box.rows == []
 

@@ -97,12 +97,12 @@ def test_no_more_than_so_many_wait(
 def test_who_is_forgotten_is_not_written_afterwards(tmp_path: Path) -> None:
     kept = OutcomeRecord(tmp_path, plain)
     kept.add(at(SOME_DAY))
-    asyncio.run(kept.forget(at(SOME_DAY).part.author.id))
+    part = at(SOME_DAY).part
+    asyncio.run(kept.forget(part.author.id, part.last.id))
     kept.add(at(SOME_DAY))  # the end of what they asked before comes after it
     play(kept)
     assert (days(tmp_path), list(kept.recent)) == ({}, [])
-    part = at(SOME_DAY).part
-    kept.add(replace(at(SOME_DAY), part=replace(part, messages=(replace(part.last, at=2 * SOME_DAY),))))
+    kept.add(replace(at(SOME_DAY), part=replace(part, messages=(replace(part.last, id=part.last.id + 1),))))
     play(kept)
     assert days(tmp_path) == {"2026-09-21.jsonl": 1}
 

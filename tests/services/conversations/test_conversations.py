@@ -148,12 +148,11 @@ def test_when_a_person_was_helped_takes_little() -> None:
 
 
 async def test_what_was_asked_before_its_asker_was_forgotten_is_not_recorded_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Pitfall 67: a piece may wait for Discord for minutes, and the wish is carried out meanwhile."""
-    monkeypatch.setattr(records_module, "now", lambda: EPOCH + 60)
     posts, asked, later = Posts(path=tmp_path / "posts.jsonl"), snowflake_at(EPOCH), snowflake_at(EPOCH + 120)
-    posts.forget(ANNA.id)
+    posts.forget(ANNA.id, snowflake_at(EPOCH + 60))
     for each in (post(1, 10), post(2, 20, asker=BEN.id), post(3, 30)):
         await posts.add(replace(each, last_asked_id=later if each.message_id == 3 else asked))
     assert [each.message_id for each in read_posts(tmp_path / "posts.jsonl")] == [2, 3]
@@ -162,7 +161,7 @@ async def test_what_was_asked_before_its_asker_was_forgotten_is_not_recorded_aft
 
 async def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
     posts = Posts([post(1, 10), post(2, 20, asker=BEN.id), post(3, 10, asked_in=10)])
-    posts.forget(ANNA.id)
+    posts.forget(ANNA.id, 2**63)
     assert posts.reusable_thread(1, ANNA.id, 0.0) is None
     assert [posts.about(number) is None for number in (1, 2, 3)] == [True, False, True]
     assert posts.in_thread(20)
@@ -183,7 +182,7 @@ def test_the_latest_reply_to_an_asker_is_found_in_the_thread_and_where_they_aske
 async def test_the_latest_reply_is_forgotten_with_its_asker_and_with_age(monkeypatch: pytest.MonkeyPatch) -> None:
     first, bens = post(1, 10), post(2, 10, asked_in=10, asker=BEN.id)
     posts = Posts([first, bens])
-    posts.forget(ANNA.id)
+    posts.forget(ANNA.id, 2**63)
     assert (posts.latest_for(10, ANNA.id), posts.latest_for(1, ANNA.id)) == (None, None)
     assert posts.latest_for(10, BEN.id) == bens
     monkeypatch.setattr(records_module, "KEPT_POSTS", 2)
