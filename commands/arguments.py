@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assembly import Unusable
+from model.processes import ROLES
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
 """Done; finished with failures or cut off; nothing done, since configuration or input cannot be used."""
-
-
-ROLES = ("gateway", "worker", "team", "knowledge")
 
 
 def roles_of(text: str) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ from assembly.running import (
 )
 from assembly.slash_commands import slash_commands
 from clock import now
-from commands.arguments import DONE, FAILED, ROLES, requires_nats_extra
+from commands.arguments import DONE, FAILED, requires_nats_extra
+from model.processes import ROLES
 from operators.screen import decode
 from services.discord import Health
 from services.llm import import_client

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 VERSION = "0.1.0"
+ROLES = ("gateway", "worker", "team", "knowledge")
+"""In the order in which a process stops them: a later role still takes what an earlier one sends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

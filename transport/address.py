@@ -15,7 +15,7 @@ from transport.errors import ServersUnusable
 CREDENTIALS = re.compile(
     rb"-----BEGIN NATS USER JWT-----\r?\n[^\n]+\n.*-----BEGIN USER NKEY SEED-----\nSU[A-D][A-Z2-7]{55}\n", re.DOTALL
 )
-"""What the client reads of such a file: in another it would look without end, or fail without a word."""
+"""What the client needs of such a file: with another one it loops without end, or fails without a message."""
 
 
 ASK_FOR_CREDENTIALS = (
@@ -33,16 +33,14 @@ class Address:
 
     @property
     def unprotected_server(self) -> str | None:
-        """A server on another machine that this process shows nothing to, so that everybody who reaches it may read and
-        write what people say; None: there is none.
-        """
+        """A server on another machine to which this process connects without credentials; None: there is none."""
         if os.environ.get(self.credentials_env):
             return None
-        return next((each for each in self.servers if not _is_near(each) and not _split(each).username), None)
+        return next((each for each in self.servers if not _is_local(each) and not _parse_url(each).username), None)
 
     @property
     def credentials(self) -> str | None:
-        """The path of the file; None: the variable is not set. Raises ServersUnusable: it cannot be used."""
+        """The path of the file; None: the variable is not set. Raises ServersUnusable: the file cannot be used."""
         path, variable = os.environ.get(self.credentials_env, ""), f"nats.credentials_env: {self.credentials_env}"
         if not path:
             return None
@@ -61,12 +59,12 @@ class Address:
         return path
 
 
-def _split(server: str) -> SplitResult:
+def _parse_url(server: str) -> SplitResult:
     return urlsplit(server if "://" in server else f"nats://{server}")
 
 
-def _is_near(server: str) -> bool:
-    host = (_split(server).hostname or "").lower()
+def _is_local(server: str) -> bool:
+    host = (_parse_url(server).hostname or "").lower()
     try:
         return ip_address(host).is_loopback
     except ValueError:

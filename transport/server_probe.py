@@ -22,12 +22,12 @@ from transport.streams import Layout, find_differences
 
 @dataclass(frozen=True, slots=True)
 class ProbedServer:
-    """What was found at one server.
+    """The result for one server.
 
     Attributes:
-        version: of the server; empty: it could not be asked.
-        trouble: why it cannot be used, on a line with key and remedy.
-        silent: whether the trouble is only that nobody can be asked there now.
+        version: of the server; empty: it did not answer.
+        trouble: why it cannot be used, on a line with key and remedy; None: it can be used.
+        silent: whether the only trouble is that it does not answer.
     """
 
     server: str
@@ -38,10 +38,12 @@ class ProbedServer:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Attributes:
-    servers: in the order of the configuration.
-    streams: the names of those that are there; None: nobody could tell.
-    wrong: what a start would refuse of them, on a line each with key and remedy.
+    """The result for all servers.
+
+    Attributes:
+        servers: in the order of the configuration.
+        streams: the names of existing streams; None: no server could tell.
+        wrong: why a start would refuse these streams, each a line with key and remedy.
     """
 
     servers: tuple[ProbedServer, ...]
@@ -49,39 +51,39 @@ class ProbeResult:
     wrong: tuple[str, ...] = ()
 
 
-async def look(address: Address, layout: Layout, name: str) -> ProbeResult:
-    """Ask every server. Makes nothing there. Raises ServersUnusable: the credentials cannot be used."""
+async def probe_servers(address: Address, layout: Layout, name: str) -> ProbeResult:
+    """Ask every server, without creating anything. Raises ServersUnusable: the credentials cannot be used."""
     _ = address.credentials
-    looked = await asyncio.gather(*(_at(address, server, name) for server in address.servers))
-    usable = next((each.server for each in looked if each.trouble is None), None)
+    probed = await asyncio.gather(*(_probe_server(address, server, name) for server in address.servers))
+    usable = next((each.server for each in probed if each.trouble is None), None)
     if usable is None:
-        return ProbeResult(tuple(looked))
+        return ProbeResult(tuple(probed))
     try:
-        async with _connected(address, usable, name) as (client, _):
+        async with _connect(address, usable, name) as (client, _):
             streams, wrong = await find_differences(client, layout)
     except ServersUnusable as error:
-        return ProbeResult(tuple(looked), wrong=(str(error),))
+        return ProbeResult(tuple(probed), wrong=(str(error),))
     except AWAY_ERRORS as error:
         return ProbeResult(
-            tuple(looked), wrong=(f"transport: {usable} does not serve ({_named(error)}); look into its log",)
+            tuple(probed), wrong=(f"transport: {usable} does not serve ({_describe(error)}); look into its log",)
         )
-    return ProbeResult(tuple(looked), tuple(streams), tuple(map(str, wrong)))
+    return ProbeResult(tuple(probed), tuple(streams), tuple(map(str, wrong)))
 
 
-async def _at(address: Address, server: str, name: str) -> ProbedServer:
+async def _probe_server(address: Address, server: str, name: str) -> ProbedServer:
     version = ""
     try:
-        async with _connected(address, server, name) as (client, heard):
+        async with _connect(address, server, name) as (client, errors):
             there = client.connected_server_version
             version = f"{there.major}.{there.minor}.{there.patch}"
-            await _keeps_streams(client, server, heard)
+            await _require_streams(client, server, errors)
     except ServersUnusable as error:
         return ProbedServer(server, version, str(error), silent=isinstance(error, ServerUnreachable))
     return ProbedServer(server, version)
 
 
-async def _keeps_streams(client: Client, server: str, heard: list[str]) -> None:
-    """Raises ServersUnusable."""
+async def _require_streams(client: Client, server: str, errors: list[str]) -> None:
+    """Raises ServersUnusable: the server has no JetStream for this user."""
     try:
         await streams_of(client).account_info()
     except ServiceUnavailableError as error:
@@ -93,31 +95,31 @@ async def _keeps_streams(client: Client, server: str, heard: list[str]) -> None:
     except APIError as error:
         raise ServersUnusable(f"transport: {server} keeps no streams for this account ({error.description})") from None
     except (Error, TimeoutError) as error:
-        forbidden = next((said for said in heard if "violation" in said.lower()), None)
+        forbidden = next((each for each in errors if "violation" in each.lower()), None)
         if forbidden is not None:
             raise ServersUnusable(
                 f"nats.credentials_env: {server} forbids what is needed ({forbidden}); docs/scaling.md lists what its "
                 "user must be allowed"
             ) from None
         raise ServerUnreachable(
-            f"transport: {server} does not tell whether it keeps streams ({_named(error)})"
+            f"transport: {server} does not tell whether it keeps streams ({_describe(error)})"
         ) from None
 
 
-def _named(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return str(error).removeprefix("nats: ") or type(error).__name__
 
 
 @asynccontextmanager
-async def _connected(address: Address, server: str, name: str) -> AsyncGenerator[tuple[Client, list[str]]]:
-    """With what is heard of it meanwhile. Raises ServersUnusable."""
-    said: list[str] = []
+async def _connect(address: Address, server: str, name: str) -> AsyncGenerator[tuple[Client, list[str]]]:
+    """Yields the client, and a list to which later errors are added. Raises ServersUnusable."""
+    errors: list[str] = []
 
     async def on_error(error: Exception) -> None:
-        said.append(_named(error))
+        errors.append(_describe(error))
 
     client = await probe(address, server, name, on_error)
     try:
-        yield client, said
+        yield client, errors
     finally:
         await close_client(client)

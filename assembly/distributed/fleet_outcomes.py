@@ -21,8 +21,8 @@ from transport.connection import AWAY_ERRORS
 from transport.folder_log import read_in_all_scopes
 
 LOOK_BACK_DAYS = 14
-"""So many days are looked through for the newest `RECENT`."""
-AT_ONCE = 8
+"""Days that are searched for the newest `RECENT` outcomes."""
+MOST_READS = 8
 
 T = TypeVar("T")
 
@@ -31,51 +31,50 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FleetOutcomes:
-    """`assembly.dashboard.OutcomeHistory` over all partitions: outcomes are read from the log each time,
-    nothing is cached. Reply texts are known only for this process's own outcomes (`record`), and only those are shown
-    while NATS is away.
+    """`assembly.dashboard.OutcomeHistory` over all partitions, read from the log each time. Reply texts are known only
+    for the outcomes of this process (`record`); while NATS is away, only these outcomes are returned.
     """
 
     process: Process
     record: OutcomeRecord
 
     async def last(self) -> Sequence[PartOutcome]:
-        return with_recent(await _or_less(self._newest(), ()), self.record)
+        return with_recent(await _or_fallback(self._read_newest(), ()), self.record)
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
         recent = [entry for entry in self.record.recent if entry.at in period]
-        return await _or_less(self._in(period), recent)
+        return await _or_fallback(self._read_period(period), recent)
 
     async def tokens(self) -> TokenDays:
-        return await _or_less(self._spent(), TokenDays())
+        return await _or_fallback(self._read_tokens(), TokenDays())
 
-    async def _newest(self) -> Sequence[PartOutcome]:
+    async def _read_newest(self) -> Sequence[PartOutcome]:
         found, at = list[PartOutcome](), now()
         for days in range(LOOK_BACK_DAYS):
-            found += await self._of_day(_day(at - days * DAY))
+            found += await self._read_day(_date(at - days * DAY))
             if len(found) >= RECENT:
                 break
-        return sorted(found, key=_order)[-RECENT:]
+        return sorted(found, key=_by_time)[-RECENT:]
 
-    async def _in(self, period: TimeSpan) -> Sequence[PartOutcome]:
-        days = {_day(period.since + number * DAY) for number in range(int((period.until - period.since) // DAY) + 1)}
-        slots = asyncio.Semaphore(AT_ONCE)
+    async def _read_period(self, period: TimeSpan) -> Sequence[PartOutcome]:
+        days = {_date(period.since + number * DAY) for number in range(int((period.until - period.since) // DAY) + 1)}
+        slots = asyncio.Semaphore(MOST_READS)
 
-        async def in_turn(day: str) -> Sequence[PartOutcome]:
+        async def read_in_turn(day: str) -> Sequence[PartOutcome]:
             async with slots:
-                return await self._of_day(day)
+                return await self._read_day(day)
 
-        of_days = await asyncio.gather(*map(in_turn, sorted(days | {_day(period.until)})))
-        return sorted((entry for each in of_days for entry in each if entry.at in period), key=_order)
+        of_days = await asyncio.gather(*map(read_in_turn, sorted(days | {_date(period.until)})))
+        return sorted((entry for each in of_days for entry in each if entry.at in period), key=_by_time)
 
-    async def _spent(self) -> TokenDays:
-        return summed_token_days(map(parse_token_days, await self._contents("tokens.json")))
+    async def _read_tokens(self) -> TokenDays:
+        return summed_token_days(map(parse_token_days, await self._read_contents("tokens.json")))
 
-    async def _of_day(self, day: str) -> Sequence[PartOutcome]:
-        return await in_thread(_parsed, await self._contents(f"outcomes/{day}.jsonl"))
+    async def _read_day(self, day: str) -> Sequence[PartOutcome]:
+        return await in_thread(_parse_outcomes, await self._read_contents(f"outcomes/{day}.jsonl"))
 
-    async def _contents(self, name: str) -> Sequence[bytes]:
-        """Of a file below `state`, in all partitions. Raises OSError."""
+    async def _read_contents(self, name: str) -> Sequence[bytes]:
+        """The contents of a file below `state` in all partitions. Raises OSError."""
         file_connection = self.process.file_connection
         try:
             return tuple(
@@ -85,7 +84,7 @@ class FleetOutcomes:
             raise OSError(errno.EIO, f"NATS does not answer ({error or type(error).__name__})") from error
 
 
-async def _or_less(reading: Awaitable[T], otherwise: T) -> T:
+async def _or_fallback(reading: Awaitable[T], otherwise: T) -> T:
     try:
         return await reading
     except OSError as error:
@@ -93,14 +92,14 @@ async def _or_less(reading: Awaitable[T], otherwise: T) -> T:
         return otherwise
 
 
-def _parsed(contents: Iterable[bytes]) -> Sequence[PartOutcome]:
+def _parse_outcomes(contents: Iterable[bytes]) -> Sequence[PartOutcome]:
     lines = (line for content in contents for line in content.splitlines())
     return [entry for line in lines if (entry := parse_part_outcome(line)) is not None]
 
 
-def _day(at: float) -> str:
+def _date(at: float) -> str:
     return rfc3339(at)[:10]
 
 
-def _order(entry: PartOutcome) -> tuple[float, tuple[int, ...]]:
+def _by_time(entry: PartOutcome) -> tuple[float, tuple[int, ...]]:
     return entry.at, entry.message_ids

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from assembly import Unusable
-from assembly.distributed.process import Process, address_of, layout_of, named
+from assembly.distributed.process import Process, address_of, layout_of, make_name
 from clock import BackgroundTasks
 from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
@@ -25,12 +25,11 @@ from transport.rebalancing import WORKER
 from transport.streams import TEAM, Layout, scope_of
 
 DOCUMENTS = "documents"
-"""The scope of data that any worker can delete (files in threads, runbooks) and of what each worker has in memory."""
+"""The scope of data that any worker can delete (files in threads, runbooks), and of data in each worker's memory."""
 OTHERS_SECONDS = 5.0
-"""How long the role team waits for the others: they look the person's words up in the archive, so it is changed last.
-"""
+"""How long the role team waits for other scopes: they search the archive for the person's words, so it comes last."""
 CALLER_SECONDS = 20.0
-"""How long somebody waits who has called a command."""
+"""How long a slash command waits."""
 RETRY_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 
 Forget = Callable[[int], Awaitable[ForgetResult]]
@@ -48,40 +47,40 @@ class ForgetHandler:
     forget_requests: ForgetRequests
     process: str
     _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
-    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the request that was received last
+    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the newest request of each person
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def own(self, name: str, forget: Forget) -> None:
-        """A scope is this process's from now on. Returns when the requests that were made without its owner are carried
-        out in it, or cannot be now and are tried again.
+        """Register a scope that this process owns now. Returns when open requests have been carried out in it, or have
+        failed and are tried again in the background.
         """
         self._owned[name] = forget
         for request in [each for each in self.forget_requests.by_user.values() if name in each.left]:
-            if not await self._do(request, [name]):
+            if not await self._forget_in_scopes(request, [name]):
                 self._tasks.start(self._carry_out(request))
 
     def disown(self, name: str) -> None:
         self._owned.pop(name, None)
 
     def begin(self) -> None:
-        """Take up the requests that there are; from now on `on_request` is called with each that comes."""
+        """Carry out the open requests; `on_request` is to be called with later ones."""
         for request in self.forget_requests.by_user.values():
             self.on_request(request)
 
     def on_request(self, request: ForgetRequest) -> None:
-        """Somebody asks to be forgotten, or other processes have done their part."""
+        """Take a new request, or one that other processes have worked on."""
         self._changed.set()
         if self._begun.get(request.user_id) != request.id:
             self._begun[request.user_id] = request.id
             self._tasks.start(self._carry_out(request, everywhere=[DOCUMENTS]))
 
     async def close(self) -> None:
-        """What is not done by now is somebody else's."""
+        """Stop; requests that are still open are left for the next owner."""
         await self._tasks.close()
 
     async def _carry_out(self, request: ForgetRequest, everywhere: Sequence[str] = ()) -> None:
-        """Until nothing of it is left here. `everywhere`: scopes to be dealt with although others already have."""
+        """Until it is carried out in all scopes here, and in `everywhere` even if others have done so."""
         backoff, done = Backoff(RETRY_SECONDS, LONGEST_SECONDS), set[str]()
         while True:
             due = {*self.forget_requests.scopes_left(request), *everywhere} - done
@@ -89,23 +88,23 @@ class ForgetHandler:
             if not mine:
                 return
             first = [name for name in mine if name != TEAM]
-            now_done = await self._do(request, first) if first else set[str]()
+            now_done = await self._forget_in_scopes(request, first) if first else set[str]()
             if TEAM in mine:
-                await self._until_others_have(request)
-                now_done |= await self._do(request, [TEAM])
+                await self._wait_for_others(request)
+                now_done |= await self._forget_in_scopes(request, [TEAM])
             done |= now_done
             if not done.issuperset(mine):
                 await asyncio.sleep(backoff.pause())
 
-    async def _until_others_have(self, request: ForgetRequest) -> None:
+    async def _wait_for_others(self, request: ForgetRequest) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHERS_SECONDS):
                 while set(self.forget_requests.scopes_left(request)) - {TEAM}:
                     self._changed.clear()
                     await self._changed.wait()
 
-    async def _do(self, request: ForgetRequest, names: Sequence[str]) -> set[str]:
-        """Gives the scopes that are dealt with."""
+    async def _forget_in_scopes(self, request: ForgetRequest, names: Sequence[str]) -> set[str]:
+        """Forget in these scopes and report it; returns the scopes that are done."""
         results = await asyncio.gather(*(self._forget_in(name, request.user_id) for name in names))
         found, done = ForgetResult(), set[str]()
         for name, result in zip(names, results, strict=True):
@@ -131,7 +130,7 @@ class ForgetHandler:
         try:
             return await forget(user_id)
         except Fenced:
-            self.disown(name)  # its next owner looks for the request first
+            self.disown(name)  # its next owner carries it out first
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
             log.error("forget: %s: %s; tried again", name, error)  # noqa: TRY400 (a line for the operator)
         return None
@@ -148,11 +147,11 @@ async def open_forget_handler(forget_requests: ForgetRequests, process: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenEverywhere:
-    """What has come of a request.
+    """The state of a request.
 
     Attributes:
-        done: the sum of what was found.
-        left: what is still to be done, in words.
+        done: the sum of the reports.
+        left: for each kind of open scope, a line that says when it follows.
     """
 
     done: ForgetResult
@@ -160,15 +159,15 @@ class ForgottenEverywhere:
 
 
 def scopes_of(layout: Layout) -> list[str]:
-    """All that may hold something of a person."""
+    """All scopes that may contain data of a person."""
     return [*(scope_of(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 
 async def forget_everywhere(
     people: SharedPeople, layout: Layout, members: Members, user_id: int, seconds: float
 ) -> ForgottenEverywhere:
-    """Have a person forgotten by all processes; what cannot be reached now follows by itself. Raises OSError: the
-    request could not be kept.
+    """Have all processes forget a person. Scopes without an owner follow once they have one. Raises OSError: the
+    request could not be stored.
     """
     alive = await members.list_alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
@@ -179,7 +178,7 @@ async def forget_everywhere(
     done = ForgetResult()
     for part in answered.parts:
         done.add(parse_forgotten(part.found))
-    done.usage = bool(done.usage)  # all partitions count together
+    done.usage = bool(done.usage)  # the budget is shared, so it is not a sum
     return ForgottenEverywhere(done, tuple(describe_scopes(answered.left)))
 
 
@@ -187,7 +186,7 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
     """As `forget_everywhere`, for a command. Raises Unusable: the servers cannot be used, or hold nothing."""
     layout, address = layout_of(settings.nats), address_of(settings)
     try:
-        client = await connect(address, name := named())
+        client = await connect(address, name := make_name())
     except ServersUnusable as error:
         raise Unusable(str(error)) from None
     try:
@@ -203,13 +202,13 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
 
 
 def parse_forgotten(told: Mapping[str, Any]) -> ForgetResult:
-    """The inverse of `asdict`; what another version of the program counts besides is left out."""
+    """The inverse of `asdict`, without fields of another version of the program."""
     known = {each.name for each in fields(ForgetResult)}
     return ForgetResult(**{name: value for name, value in told.items() if name in known})
 
 
 def describe_scopes(left: Collection[str]) -> list[str]:
-    """Scopes, for people."""
+    """Lines for people that say when open scopes follow."""
     partitions = [name for name in left if name not in {TEAM, DOCUMENTS}]
     said: list[str] = []
     if partitions:
@@ -222,7 +221,7 @@ def describe_scopes(left: Collection[str]) -> list[str]:
 
 
 async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[ForgetResult, bool]:
-    """For a command: what was removed, and whether that is all. Raises OSError."""
+    """For a slash command: what was removed, and whether that is all. Raises OSError."""
     result = await forget_everywhere(people, process.layout, process.members, user_id, CALLER_SECONDS)
     for line in result.left:
         log.warning("/privacy forget: still to come: %s", line)

@@ -31,10 +31,10 @@ from transport.people import ForgetRequest, SharedPeople
 from transport.streams import TEAM
 
 REGISTERED_SECONDS = 60
-"""How long other workers leave the commands of a server to the one that was first to meet it."""
+"""How long other workers leave registering the commands of a server to the first one."""
 LOOK_SECONDS, FOLLOW_SECONDS = 0.25, 30.0
 SETTLE_SECONDS = 1.0
-"""How long topics may arrive after the archive that they follow from."""
+"""How much later than the archive its topics may arrive."""
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +44,9 @@ class PeopleServices:
     """Serves commands, opt-outs and requests to be forgotten for everything that belongs to no partition.
 
     Attributes:
-        parts: those that commands use: they know all places, and keep nothing.
-        taught: copies of what teams have taught, that others keep, and what is made of them here.
-        commands: None: nobody can call any (a rehearsal).
+        parts: for commands: they know all places, and store nothing.
+        taught: copies of the team's knowledge, which the role team keeps, and their search indexes.
+        commands: None in a rehearsal: nobody can call any.
     """
 
     process: Process
@@ -59,19 +59,18 @@ class PeopleServices:
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     def on_dispatch(self, dispatch: Dispatch, events: Sequence[Event]) -> None:
-        """A server, a channel, a role or a thread."""
+        """Take a dispatch about a server, channel, role or thread, with its events."""
         for event in events:
             self.parts.services.history.observe(event)
         if dispatch.t == "GUILD_CREATE" and not dispatch.d.get("unavailable") and self.commands is not None:
             self._tasks.start(self._register(int(str(dispatch.d["id"])), self.commands))
 
-    def leave_alone(self, user_id: int) -> None:
-        """Somebody has opted out."""
+    def on_opt_out(self, user_id: int) -> None:
         if self.documents is not None:
             self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int) -> ForgetResult:
-        """For `ForgetHandler`: what all workers can reach, and what this one has in memory."""
+        """For `ForgetHandler`, in the scope DOCUMENTS."""
         done = ForgetResult()
         self._stale[user_id] = [each for each in self.taught if await in_thread(has_archived_text, each.raw, user_id)]
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
@@ -85,9 +84,9 @@ class PeopleServices:
         return done
 
     def on_progress(self, request: ForgetRequest) -> None:
-        """Once the team's archive is without somebody, so is what is made of it here."""
+        """Once the role team has carried a request out, rebuild what this process made of its archive."""
         if TEAM not in request.left and (stale := self._stale.pop(request.user_id, None)):
-            self._tasks.start(self._make_anew(request.user_id, stale))
+            self._tasks.start(self._rebuild_search(request.user_id, stale))
 
     async def answer_forget_command(self, call: Call) -> str:
         """`/privacy forget`."""
@@ -101,11 +100,11 @@ class PeopleServices:
         await self._tasks.close()
 
     async def _register(self, guild_id: int, commands: Commands) -> None:
-        """Unless another process does: Discord takes few registrations."""
+        """Register commands, unless another process does: Discord limits registrations."""
         if await claim_once(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
             commands.arrived(guild_id)
 
-    async def _make_anew(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
+    async def _rebuild_search(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
             if not [each for each in stale if await in_thread(has_archived_text, each.raw, user_id)]:
                 break
@@ -149,7 +148,7 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
 
 
 async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
-    """Have a folder use the key of all. Raises OSError."""
+    """Write the key that all processes share to a folder. Raises OSError."""
     own = await run_blocking(_content, folder.feedback_key)
     key = await people.feedback_key(own or new_pseudonym_key())
     if key != own:

@@ -19,7 +19,7 @@ from pathlib import Path
 from assembly import Unusable
 from assembly.running import in_background
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
-from model.processes import VERSION, Fleet, ProcessStatus
+from model.processes import ROLES, VERSION, Fleet, ProcessStatus
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS
@@ -40,19 +40,20 @@ from transport.streams import TEAM, Layout, create_streams
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
 EVERYTHING = (".",)
-"""All of a folder, where it is made what the log says."""
+"""All subfolders, for `restore`."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One process.
+    """What the roles of one process share.
 
     Attributes:
-        folder: its own, below `app.data_dir`; nothing in it is needed by another, or after its end.
-        configured: the settings as they are written.
-        client: its connection on the running loop; beside: one in a thread, for writes that block.
+        folder: its own, below `app.data_dir`; other processes and later ones do not need its content.
+        configured: the settings with the paths as they are written.
+        client: the connection on the running loop.
+        file_connection: the connection in a thread, for writes that block.
     """
 
     name: str
@@ -69,12 +70,12 @@ class Process:
         return self.configured.app.shutdown_grace_seconds
 
     def settings_for(self, role: str) -> Settings:
-        """With everything in a folder that is this role's alone: what one role writes another one follows."""
+        """The settings with all data in a folder of this role alone."""
         return self.configured.with_data_in(self.folder / role)
 
 
 def homes(settings: Settings) -> Mapping[str, Settings]:
-    """The settings of each server, by what its folder is named within the data folder."""
+    """The settings of each server, by the prefix of its paths in the data folder."""
     return {"" if guild_id is None else f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}
 
 
@@ -86,21 +87,21 @@ def address_of(settings: Settings) -> Address:
     return Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
 
 
-def named() -> str:
-    """Unlike that of any other process, also in containers, and allowed as a key."""
+def make_name() -> str:
+    """A name that is unique, also among containers, and allowed as a key of a bucket."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @asynccontextmanager
 async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerator[Process]:
-    """Connected, and seen by the others until the end of the block.
+    """Connected, and alive for the other processes until the context ends.
 
     Raises:
         Unusable: the servers cannot be used.
         OSError: the data folder cannot be written.
     """
-    address, layout, name = address_of(settings), layout_of(settings.nats), named()
+    address, layout, name = address_of(settings), layout_of(settings.nats), make_name()
     if (server := address.unprotected_server) is not None:
         log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
     async with AsyncExitStack() as stack:
@@ -141,11 +142,11 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
             stack.enter_context(lock(folder, "app.py --role"))
         except FolderBusy:
             continue
-        # What a crash has left of scopes is never brought up to date, nor forgotten.
+        # Copies of scopes that a crash has left: nobody would update them, or remove a person from them.
         for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / REPORT_FOLDER):
             files.remove_folder(copy)
         return folder
-    raise AssertionError  # there is always another number
+    raise AssertionError  # unreachable: `count` has no end
 
 
 async def _send_heartbeats(members: Members, seconds: float) -> None:
@@ -161,15 +162,12 @@ async def _leave(members: Members) -> None:
     try:
         await members.leave()
     except AWAY_ERRORS:
-        return  # it is forgotten after a while
-
-
-ROLES = ("gateway", "worker", "team", "knowledge")
+        return  # its key expires
 
 
 @dataclass(slots=True)
 class ProcessStatusReporter:
-    """Counts results, and knows what is in hand. `owned`: set by the role that owns partitions."""
+    """Counts results. `owned`: set by the role worker; gives the messages in flight of each owned partition."""
 
     process: Process
     owned: Callable[[], Mapping[int, int]] = dict
@@ -177,7 +175,7 @@ class ProcessStatusReporter:
     since: float = field(default_factory=time.monotonic)
 
     def add(self, result: Result) -> None:
-        """One more result of any graph of this process."""
+        """Count a result of any graph of this process."""
         match result:
             case Outcome():
                 self.results[result.result] += 1
@@ -210,7 +208,7 @@ def memory_mb() -> float:
 
 
 async def fleet_of(process: Process) -> Fleet:
-    """All processes, asked now, and what there should be."""
+    """Ask all processes for their status."""
     expected = len(await process.members.list_alive())
     found = await gather_statuses(process.client, expected=expected)
     return Fleet(tuple(found), ROLES, process.layout.partitions)

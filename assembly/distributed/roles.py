@@ -28,6 +28,7 @@ from assembly.running import GraphRun, Meters, in_background, meters_of, serving
 from assembly.slash_commands import Privacy
 from clock import cancelled, now
 from clock.timeouts import Backoff
+from model import processes
 from model.events import Event
 from model.servers import Servers
 from services.conversations import People
@@ -56,7 +57,7 @@ from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
 from transport.watermarks import PublishWatermarks, open_watermarks
 
 MOST_WAITING = 10_000
-"""Dispatches of one shard that may wait for NATS in memory; what comes after them waits at Discord."""
+"""Dispatches of one shard that may wait for NATS in memory; later ones wait at Discord."""
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +65,13 @@ log = logging.getLogger(__name__)
 async def run_gateway(
     process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
 ) -> None:
-    """Play the role until `stopping` is set and all that was heard is in the stream.
+    """Play the role until `stopping` is set and all dispatches are in the stream.
 
-    `shards`: those of this process, and how many there are; None: there is only one.
+    `shards`: the numbers of this process, and how many there are in all; None: there is only one.
 
     Raises:
         GatewayRefused: Discord refuses the bot for good.
-        transport.errors.Unfit: other gateways divide the servers otherwise.
+        ServersUnusable: other gateways have another number of shards.
     """
     settings, streams = process.configured, streams_of(process.client)
     token = usable_token(settings)
@@ -106,8 +107,8 @@ async def run_gateway(
 
 
 async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event) -> int | None:
-    """How many sessions Discord lets begin at a time: all processes have to reckon with the same. While Discord cannot
-    be asked it is asked again; None: stopped meanwhile. Raises GatewayRefused.
+    """How many sessions may begin at a time, as Discord says. While Discord cannot be reached, it is asked again; None:
+    `stopping` was set meanwhile. Raises GatewayRefused.
     """
     backoff = Backoff()
     while not stopping.is_set():
@@ -131,7 +132,7 @@ def gateway_of(
     turn: Callable[[int], Awaitable[None]],
     health: Health,
 ) -> Gateway:
-    """One shard, not connected yet. `turn`: awaited before it begins a session."""
+    """The gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
     decoder = Decoder()
     fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
     people = People(teams(settings), fetcher)
@@ -147,7 +148,7 @@ def gateway_of(
 
 
 def in_any(clients: Sequence[Client]) -> ThreadFacts:
-    """A thread is known to the one client that hears of its server."""
+    """Look a thread up in all clients: the one whose shard has the server knows it."""
     each_knows = [thread_facts(client) for client in clients]
 
     def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
@@ -158,17 +159,17 @@ def in_any(clients: Sequence[Client]) -> ThreadFacts:
 
 SUBJECT = "roles.knowledge"
 PUBLISH_SECONDS = 1.0
-"""Between two looks at what has changed on the disk."""
+"""Between two checks for changes on the disk."""
 
 
 async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
     """Play the role: stand by, and keep the knowledge while the lease is held, until `stopping` is set."""
 
-    def right() -> Lease:
+    def make_lease() -> Lease:
         seconds = process.layout.lease_seconds
         return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_unacked=1)
 
-    async for held in stand_by(process.client, ROLES, process.members, right, stopping):
+    async for held in stand_by(process.client, ROLES, process.members, make_lease, stopping):
         try:
             await _keep_knowledge(process, held.lost, stopping, meters)
         except Fenced:
@@ -176,12 +177,12 @@ async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meter
 
 
 async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
-    """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process does it now."""
+    """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process has taken over."""
     file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, KNOWLEDGE)
     loop = asyncio.get_running_loop()
     fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
     await file_connection.do(fenced.open(process.name, now()))
-    # What was fetched and described elsewhere is not paid for again.
+    # So that sources which another process has described are not described, and paid for, again.
     await file_connection.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
     settings = with_documents(process)
     publisher = FolderPublisher(
@@ -205,7 +206,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
         _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(all_knowledge_kept_current(settings, asker, state.usages, meters))
-        # One process does it for all scopes, and this role is played by one.
+        # One process sweeps all scopes, and one at a time keeps the knowledge.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")
         while not stopping.is_set() and not lost.is_set():
@@ -218,8 +219,8 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
 
 
 def with_documents(process: Process) -> Settings:
-    """In a folder of its own, but for the documents, which are the operator's; where there are none, those that the log
-    has are left.
+    """The settings with all data in a folder of the role, but the documents where the operator keeps them. If there are
+    none, the documents from the log are used.
     """
     moved, written = process.settings_for(KNOWLEDGE).servers, process.configured.servers
     documented = Servers({guild_id: _documented(server, written[guild_id]) for guild_id, server in moved.items()})
@@ -236,7 +237,7 @@ def _documented(moved: Settings, written: Settings) -> Settings:
 
 
 def _documents(settings: Settings) -> Mapping[str, Path]:
-    """Where the documents are, by their place in the default layout."""
+    """The paths of the documents, by their usual path in the data folder."""
     found: dict[str, Path] = {}
     for home, each in homes(settings).items():
         found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
@@ -249,12 +250,12 @@ async def run_team(
 ) -> None:
     """Play the role: stand by, and keep the archive while the lease is held, until `stopping` is set."""
 
-    def capture_receiver() -> CaptureReceiver:
+    def make_receiver() -> CaptureReceiver:
         return CaptureReceiver(process.client, process.name, lease_seconds=process.layout.lease_seconds)
 
-    async for given in stand_by(process.client, CAPTURES, process.members, capture_receiver, stopping):
+    async for receiver in stand_by(process.client, CAPTURES, process.members, make_receiver, stopping):
         try:
-            await _keep_archive(process, given, stopping, meters, status_reporter)
+            await _keep_archive(process, receiver, stopping, meters, status_reporter)
         except Fenced:
             log.warning("the archive is kept by another process now")
 
@@ -266,7 +267,7 @@ async def _keep_archive(
     meters: Meters,
     status_reporter: ProcessStatusReporter,
 ) -> None:
-    """Store and file captures until `stopping` is set. Raises Fenced: another process does now."""
+    """Store and file captures until `stopping` is set. Raises Fenced: another process has taken over."""
     file_connection, settings = process.file_connection, process.settings_for(TEAM)
     fenced, folder = FencedLog(file_connection.streams, TEAM), settings.app.data_dir
     loop, lost = asyncio.get_running_loop(), capture_receiver.lease.lost
@@ -274,7 +275,7 @@ async def _keep_archive(
     await file_connection.do(fenced.open(process.name, now()))
     await file_connection.do(restore(fenced, folder, EVERYTHING))
     async with AsyncExitStack() as stack:
-        # Whoever keeps the archive next may be told to forget what is in this copy.
+        # The next owner may be asked to forget people whose data is in this copy.
         stack.push_async_callback(in_thread, files.remove_folder, folder)
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.journaled(folder, journal_of_files))
@@ -300,7 +301,7 @@ async def _keep_archive(
             return done
 
         forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
-        # Who was forgotten while nobody kept the archive is so before anything else.
+        # First carry out requests that were made while nobody kept the archive.
         await forget_handler.own(TEAM, forget)
         people.forget_requests.on_change = forget_handler.on_request
         forget_handler.begin()
@@ -316,11 +317,8 @@ async def _keep_archive(
     await file_connection.do(fenced.hand_back(now()))
 
 
-ORDER = ("gateway", "worker", "team", "knowledge")
-"""The order in which roles stop: what one still sends, the next still takes."""
-
 COUNT_SECONDS = 1.0
-"""Between two looks of the meter at what is in flight."""
+"""Between two updates of the gauges of messages in flight."""
 
 
 async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[int], int] | None) -> None:
@@ -338,7 +336,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         answering = await answer_status(process.client, status_reporter.status)
         stack.push_async_callback(answering.unsubscribe)
         if meters.owned is not None:
-            await stack.enter_async_context(in_background(_counting(status_reporter, meters.owned)))
+            await stack.enter_async_context(in_background(_report_owned(status_reporter, meters.owned)))
         ends = {role: asyncio.Event() for role in roles}
         playing = {
             "gateway": lambda: run_gateway(process, ends["gateway"], shards, health),
@@ -353,9 +351,9 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         def serve(add_pages: AddPages | None) -> AbstractAsyncContextManager[None]:
             return serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages)
 
-        if "worker" not in roles:  # which has the pages of the dashboard
+        if "worker" not in roles:  # the worker serves them with the dashboard
             await stack.enter_async_context(serve(None))
-        tasks = {role: asyncio.create_task(playing[role](), name=role) for role in ORDER if role in roles}
+        tasks = {role: asyncio.create_task(playing[role](), name=role) for role in processes.ROLES if role in roles}
         try:
             await asyncio.wait({stopped, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
             for role, task in tasks.items():
@@ -367,7 +365,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
             await cancelled(*tasks.values())
 
 
-async def _counting(status_reporter: ProcessStatusReporter, tell: Callable[[Mapping[int, int]], object]) -> None:
+async def _report_owned(reporter: ProcessStatusReporter, on_owned: Callable[[Mapping[int, int]], object]) -> None:
     while True:
-        tell(status_reporter.owned())
+        on_owned(reporter.owned())
         await asyncio.sleep(COUNT_SECONDS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.data_folder import KB_PATHS
-from assembly.distributed.process import address_of, homes, layout_of, named
+from assembly.distributed.process import address_of, homes, layout_of, make_name
 from settings import Settings
 from transport import migration, server_probe
 from transport.connection import AWAY_ERRORS, JetStreamContext, connect, streams_of
@@ -22,7 +22,7 @@ from transport.streams import create_streams
 async def check_servers(settings: Settings) -> ProbeResult:
     """Raises Unusable: nobody can be asked with these credentials."""
     try:
-        return await server_probe.look(address_of(settings), layout_of(settings.nats), named())
+        return await server_probe.probe_servers(address_of(settings), layout_of(settings.nats), make_name())
     except ServersUnusable as error:
         raise Unusable(str(error)) from None
 
@@ -61,7 +61,7 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
 @asynccontextmanager
 async def _servers(settings: Settings) -> AsyncGenerator[JetStreamContext]:
     try:
-        client = await connect(address_of(settings), named())
+        client = await connect(address_of(settings), make_name())
         try:
             await create_streams(client, layout_of(settings.nats))
             yield streams_of(client)

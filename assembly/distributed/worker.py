@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionWork:
-    """`transport.partition.PartitionGraph`: one graph over one folder, which is a copy of what the log says."""
+    """`transport.partition.PartitionGraph`: a graph over the folder of a partition, a copy of its scope in the log."""
 
     number: int
     folder: Path
@@ -85,8 +85,8 @@ class PartitionWork:
     def feed(self, dispatch: Dispatch) -> None:
         self.source.on_next(dispatch)
 
-    def leave_alone(self, user_id: int) -> None:
-        """Somebody has opted out, who may wait for an answer."""
+    def on_opt_out(self, user_id: int) -> None:
+        """Withdraw what the person waits for."""
         self.parts.services.in_flight.withdraw(user_id)
 
     async def forget(self, user_id: int) -> ForgetResult:
@@ -106,7 +106,7 @@ class PartitionWork:
     async def cut(self) -> None:
         self._leave()
         self.run.cut_off()
-        # What would be saved now belongs to somebody else.
+        # The log may refuse to save anything more.
         with suppress(Fenced):
             await self._close()
 
@@ -117,20 +117,20 @@ class PartitionWork:
     async def _close(self) -> None:
         async with self._forgetting:
             await self.stack.aclose()
-        # Whoever owns the partition now may be told to forget what is in this copy.
+        # The next owner may be asked to forget people whose data is in this copy.
         await in_thread(files.remove_folder, self.folder)
 
 
 def privacy_of(settings: Settings, parts: Parts) -> Privacy:
-    """What the folder of a partition, in which `settings` live, holds of people. The archive is another one's."""
+    """The data of people in the folder of a partition, which `settings` name. The role team keeps the archive."""
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
     return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
 
 
 LEASES = 5
-"""Lease periods that a worker waits after it took partition 0 before it starts these jobs: not while partitions are
-being rebalanced, or suspicious messages retried.
+"""Lease periods between taking partition 0 and the start of its jobs, so that they do not run while partitions are
+rebalanced, or suspicious messages are tried.
 """
 LOOK_SECONDS, IDLE_SECONDS = 600.0, 3600.0
 """How often unfinished files are looked for, and after how long without progress a file counts as abandoned."""
@@ -142,16 +142,16 @@ log = logging.getLogger(__name__)
 async def singleton_jobs(
     process: Process, shared: Shared, settings: Settings, state: RunState, left: Callable[[int], bool]
 ) -> AsyncGenerator[None]:
-    """The report of the week, the sweep, and files that a crash has left half read, while the block runs.
+    """Run the weekly report, the sweep, and the reading of files that a crash interrupted, until the context ends.
 
-    `settings`: those of the partition `NOWHERE`, in whose folder is told how far the report has come: whoever has lost
-    the partition posts nothing of it. `left`: whether the bot has left a server.
+    `settings`: of NO_CHANNEL_PARTITION, whose folder records the progress of the report, so that a former owner cannot
+    post it. `left`: whether the bot has left a server.
     """
 
     async def report(period: TimeSpan, guild_id: int) -> Report:
         return await report_of_all_processes(process, period, guild_id)
 
-    async def done() -> None:
+    async def run_jobs() -> None:
         await asyncio.sleep(LEASES * process.layout.lease_seconds)
         discord, documents = shared.discord, shared.bot.documents
         async with AsyncExitStack() as stack:
@@ -162,7 +162,7 @@ async def singleton_jobs(
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
-    async with in_background(done()):
+    async with in_background(run_jobs()):
         yield
 
 
@@ -178,7 +178,7 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
         await asyncio.shield(gathering)
         return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
-        while not gathering.done():  # called off: it must not write any more when the folder is removed
+        while not gathering.done():  # cancelled: it must not write after the folder is removed
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([gathering])
         if not gathering.cancelled():
@@ -187,7 +187,7 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
 
 
 async def resume_unfinished_files(documents: Documents, shared: Shared, state: RunState) -> None:
-    """Until cancelled: a worker may end at any time, and leave a file without vectors."""
+    """Runs until cancelled: a worker that crashes may leave files without vectors."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
@@ -203,7 +203,7 @@ Serve = Callable[[AddPages | None], AbstractAsyncContextManager[None]]
 @dataclass(slots=True)
 class PartitionWorker:
     """Opens a graph for each partition that this worker takes, and feeds dispatches about servers, channels and threads
-    to all of them.
+    to their graphs.
     """
 
     process: Process
@@ -212,7 +212,7 @@ class PartitionWorker:
     people_services: PeopleServices
     forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
-    works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the last of each partition
+    works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the newest of each partition
     trial_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: PlacesFollower = field(init=False)
 
@@ -238,7 +238,7 @@ class PartitionWorker:
         return partition
 
     def on_dispatch(self, dispatch: Dispatch) -> None:
-        """A server, a channel, a role or a thread: for the cache of discord.py, and for every graph."""
+        """Pass a dispatch about a server, channel, role or thread to the cache of discord.py and to the graphs."""
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
         self.people_services.on_dispatch(dispatch, decoder.decode(dispatch))
@@ -251,22 +251,22 @@ class PartitionWorker:
                 partition.feed(dispatch)
 
     def interact(self, payload: Mapping[str, Any]) -> None:
-        """Somebody has called a command in a place of one of these partitions."""
+        """Pass the call of a command to discord.py."""
         self.shared.discord.client.read("INTERACTION_CREATE", payload)
 
-    def leave_alone(self, user_id: int) -> None:
-        """Somebody has opted out, here or elsewhere."""
-        for run_worker in self.works.values():
-            run_worker.leave_alone(user_id)
-        self.people_services.leave_alone(user_id)
+    def on_opt_out(self, user_id: int) -> None:
+        """A person has opted out, in any process."""
+        for work in self.works.values():
+            work.on_opt_out(user_id)
+        self.people_services.on_opt_out(user_id)
 
     def on_forget_request(self, request: ForgetRequest) -> None:
-        """Somebody wants to be forgotten, or others have done their part of it."""
+        """A person asks to be forgotten, or other processes have carried it out in some scopes."""
         self.forget_handler.on_request(request)
         self.people_services.on_progress(request)
 
     async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:
-        """For `Partition`: the partition's folder as it was left, and a graph on it."""
+        """For `Partition`: restore the partition's folder, and open a graph on it."""
         process, shared, file_connection = self.process, self.shared, self.process.file_connection
         folder = process.folder / scope_of(number)
         await file_connection.do(restore(fenced, folder, EVERYTHING))
@@ -276,7 +276,7 @@ class PartitionWorker:
             journal_of_files = LogJournal(file_connection, fenced)
             stack.enter_context(files.journaled(folder, journal_of_files))
             if documents is not None and documents.shared is not None:
-                # The next owner's answers are from the files that this one has read.
+                # So that the next owner finds the files that this one has read.
                 stack.push_async_callback(flush_shared_store, documents.shared)
             await use_shared_feedback_key(shared.people, DataFolder(folder))
             state = await run_blocking(_state_of, settings, shared)
@@ -300,7 +300,7 @@ class PartitionWorker:
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
-            run_worker = PartitionWork(
+            work = PartitionWork(
                 number=number,
                 folder=folder,
                 source=source,
@@ -312,23 +312,23 @@ class PartitionWorker:
                 forget_handler=self.forget_handler,
                 grace_seconds=process.grace_seconds,
             )
-        self.works[number] = run_worker
-        # Who was forgotten while nobody had the partition is so before anything else.
-        await self.forget_handler.own(scope_of(number), run_worker.forget)
-        for said in self.broadcast.dispatches_so_far():
-            concerning = for_partition(said, number, process.layout.partitions)
-            if concerning is not None:
-                run_worker.feed(concerning)
-        # What an earlier owner has left half posted is finished once the bot is known.
-        run_worker.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
-        return run_worker
+        self.works[number] = work
+        # First carry out requests that were made while nobody owned the partition.
+        await self.forget_handler.own(scope_of(number), work.forget)
+        for dispatch in self.broadcast.dispatches_so_far():
+            own = for_partition(dispatch, number, process.layout.partitions)
+            if own is not None:
+                work.feed(own)
+        # Once the graph knows the bot, it finishes replies that an earlier owner has half posted.
+        work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
+        return work
 
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
     return replace(
         state,
-        # Every reply is claimed before it is posted, those of one piece as well.
+        # So that replies of one piece are noted before they are posted as well.
         outbox=Outbox(state.folder.outbox, pieces=1),
         opt_outs=shared.people.opt_outs,
     )
@@ -336,7 +336,7 @@ def _state_of(settings: Settings, shared: Shared) -> RunState:
 
 @asynccontextmanager
 async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
-    """Opened and logged in, for as long as the block runs. Raises as the parts, and `discord.LoginFailure`."""
+    """Opened and logged in until the context ends. Raises as the services, and `discord.LoginFailure`."""
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -371,7 +371,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 
 
 def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
-    """The dashboard: what this worker does, and who else does what."""
+    """The dashboard, with this worker and the fleet."""
     from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetOutcomes  # noqa: PLC0415 (as above)
 
@@ -393,7 +393,7 @@ async def run_worker(
         forget_handler = await enter(open_forget_handler(people.forget_requests, process.name))
         partition_worker = PartitionWorker(process, shared, status_reporter, people_services, forget_handler)
         people.opt_outs.on_added, people.forget_requests.on_change = (
-            partition_worker.leave_alone,
+            partition_worker.on_opt_out,
             partition_worker.on_forget_request,
         )
         pages = None if meters.flow is None else pages_of(process, shared, people_services.parts, meters.flow)

@@ -19,7 +19,7 @@ import yaml
 
 from app import parser
 from assembly.running import CANCELLED_GRACE_SECONDS
-from commands.arguments import ROLES
+from model.processes import ROLES
 from settings import Settings, SettingsError, load
 from tests.deploy.test_container import environment
 from tests.loopback.nats_server import binary

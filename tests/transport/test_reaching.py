@@ -26,7 +26,7 @@ from transport import address, connection
 from transport.address import Address
 from transport.connection import ServerUnreachable, connect, explain_failure, find_out_why_unreachable, streams_of
 from transport.errors import ServersUnusable
-from transport.server_probe import ProbeResult, look
+from transport.server_probe import ProbeResult, probe_servers
 from transport.streams import Layout, create_streams, delete_all_streams
 
 pytestmark = pytest.mark.real_time
@@ -50,7 +50,7 @@ async def refused(*servers: str) -> str:
 
 
 async def seen(*servers: str, layout: Layout = Layout()) -> ProbeResult:  # noqa: B008 (immutable)
-    return await look(Address(servers), layout, "test")
+    return await probe_servers(Address(servers), layout, "test")
 
 
 def free() -> str:
