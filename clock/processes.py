@@ -78,16 +78,17 @@ class FairTurns:
             if not begins.cancelled():
                 self._free += 1
                 self._at_work.discard(key)
+                if key in self._waiting:
+                    self._waiting[key] = self._waiting.pop(key)  # behind all others
                 self._begin_next()
 
     def _begin_next(self) -> None:
-        for key in [*self._waiting]:
+        for key, queue in [*self._waiting.items()]:
             if self._free and key not in self._at_work:
-                queue = self._waiting.pop(key)
                 while queue and not self._begun(key, queue.popleft()):
                     pass
-                if queue:
-                    self._waiting[key] = queue  # behind all others
+                if not queue:
+                    del self._waiting[key]
 
     def _begun(self, key: Hashable, begins: asyncio.Future[None]) -> bool:
         if begins.cancelled():
