@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,11 +94,15 @@ class Noticing:
         return float, ("0.2",)
 
 
+def _pause(seconds: Any) -> None:
+    time.sleep(seconds)
+
+
 async def test_work_that_waits_is_not_pickled_before_its_turn() -> None:
     pickled: list[str] = []
     async with opened(at_once=1) as processes:
-        first = asyncio.create_task(processes.run(time.sleep, Noticing(pickled, "first")))
-        second = asyncio.create_task(processes.run(time.sleep, Noticing(pickled, "second")))
+        first = asyncio.create_task(processes.run(_pause, Noticing(pickled, "first")))
+        second = asyncio.create_task(processes.run(_pause, Noticing(pickled, "second")))
         await until(lambda: bool(pickled))
         assert pickled == ["first"]
         await asyncio.gather(first, second)

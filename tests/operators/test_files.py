@@ -151,7 +151,7 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
 
 
 async def test_pitfall_64_files_that_could_not_be_read_count_against_what_a_thread_may_have(store: BrokenStore) -> None:
-    async def too_slow(*_: object, **__: object) -> Any:
+    async def too_slow(_work: Callable[P, T], *_args: P.args, **_kwargs: P.kwargs) -> T:
         raise WorkStopped("it takes longer than 60 s")
 
     uploads = Uploads()
