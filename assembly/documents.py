@@ -5,14 +5,13 @@ vectors.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
-from clock import BackgroundTasks, Processes
+from clock import BackgroundTasks, FairTurns, Processes
 from operators.evidence import Intake
 from services.conversations import ThreadAccess
 from services.discord import Attachments
@@ -28,6 +27,7 @@ from services.documents import (
     forget_evidence,
 )
 from services.documents.store import (
+    DiskSpace,
     DocumentStore,
     Folders,
     SqliteCollections,
@@ -246,11 +246,11 @@ async def documents_for(
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if store_in_folder else chosen.store)
         kept_in = folder.evidence, folder.runbooks, folder.documents
-        store.has_room = partial(_has_room, kept_in, chosen.max_disk_bytes)
+        store.disk = DiskSpace(kept_in, chosen.max_disk_bytes)
         if chosen.embeddings is not None:
             embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
         background = Background(store=store, embedder=embedder)
-        processes = Processes(seconds=READING_SECONDS)
+        processes, turns = Processes(seconds=READING_SECONDS), FairTurns()
         stack.push_async_callback(processes.close)
         redactors = DocumentRedactors(settings.secrets)
         answers = AnswerCache(
@@ -262,6 +262,7 @@ async def documents_for(
             store=store,
             shown_path=folder.shown_runbooks,
             run=processes.run,
+            turns=turns,
             limits=FileLimits(
                 max_file_bytes=chosen.max_runbook_bytes,
                 max_lines=chosen.max_lines_per_file,
@@ -301,6 +302,7 @@ async def documents_for(
                 store=store,
                 attachments=attachments,
                 run=processes.run,
+                turns=turns,
                 limits=limits_of(chosen),
                 redactors=redactors,
             ),
@@ -310,16 +312,6 @@ async def documents_for(
         )
         stack.push_async_callback(documents.close)
         yield documents
-
-
-def _has_room(folders: Iterable[Path], most_bytes: int) -> bool:
-    """Return whether the files below some folders take less than `most_bytes` together. Blocking."""
-    taken = 0
-    for folder in folders:
-        for path in folder.rglob("*"):
-            with suppress(OSError):  # deleted this very moment
-                taken += path.lstat().st_size
-    return taken < most_bytes
 
 
 def document_files(settings: Settings) -> SqliteCollections:

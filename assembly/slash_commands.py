@@ -51,6 +51,7 @@ from services.documents import (
     NoSuchRunbook,
     Runbooks,
     TooManyRunbooks,
+    TooManyWaiting,
     amount,
     check_file,
     refusal_text,
@@ -256,14 +257,16 @@ class RunbookCommands:
         if text is not None and title is None:
             raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            if file is None:
-                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", (text or "").encode()
-            else:
+            name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
+            if file is not None:
                 name = file.filename
                 check_file(name, file.size, self.runbooks.limits)
-                data = await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
-            with _store_errors(call):
-                kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+            async with self.runbooks.turn(call.user_id):
+                data = (text or "").encode() if file is None else await self._downloaded(file)
+                with _store_errors(call):
+                    kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+        except TooManyWaiting as refused:
+            raise CommandRefused(phrases(call.language).runbooks_waiting) from refused
         except FileRefused as refused:
             raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
@@ -279,6 +282,9 @@ class RunbookCommands:
         if not self.runbooks.shown_in_threads(call.user_id):
             told += [said.runbooks_private, said.visibility_changes_that]
         return " ".join(told)
+
+    async def _downloaded(self, file: Attachment) -> bytes:
+        return await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
 
     async def list(self, call: Call) -> str:
         with _store_errors(call):

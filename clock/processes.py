@@ -14,8 +14,9 @@ import pickle
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable
-from contextlib import suppress
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 2
 MEMORY_BYTES = 768 * 1024 * 1024
 IDLE_SECONDS = 60.0
 """After so long without work a process ends, and its memory is free again."""
@@ -55,6 +57,48 @@ class Run(Protocol):
         ...
 
 
+class FairTurns:
+    """Lets work begin: `at_once` pieces at a time, one for each key, and the keys in turn."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._free = at_once
+        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # whose turn is next comes first
+        self._at_work: set[Hashable] = set()
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncGenerator[None]:
+        """Wait for a turn of `key`, and hold it during the block."""
+        begins = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(begins)
+        self._begin_next()
+        try:
+            await begins
+            yield
+        finally:
+            if not begins.cancelled():
+                self._free += 1
+                self._at_work.discard(key)
+                if key in self._waiting:
+                    self._waiting[key] = self._waiting.pop(key)  # behind all others
+                self._begin_next()
+
+    def _begin_next(self) -> None:
+        for key, queue in [*self._waiting.items()]:
+            if self._free and key not in self._at_work:
+                while queue and not self._begun(key, queue.popleft()):
+                    pass
+                if not queue:
+                    del self._waiting[key]
+
+    def _begun(self, key: Hashable, begins: asyncio.Future[None]) -> bool:
+        if begins.cancelled():
+            return False
+        begins.set_result(None)
+        self._free -= 1
+        self._at_work.add(key)
+        return True
+
+
 class Processes:
     """Does work in processes that are started when they are needed.
 
@@ -65,7 +109,7 @@ class Processes:
         self,
         *,
         seconds: float,
-        at_once: int = 2,
+        at_once: int = AT_ONCE,
         memory_bytes: int = MEMORY_BYTES,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
@@ -99,8 +143,8 @@ class Processes:
         return len(self._all)
 
     async def _run(self, work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-        request = pickle.dumps((work, args, kwargs, int(self._seconds) + 1), pickle.HIGHEST_PROTOCOL)
         async with self._turns:
+            request = pickle.dumps((work, args, kwargs, int(self._seconds) + 1), pickle.HIGHEST_PROTOCOL)
             answer = await self._answer(request)
         succeeded, outcome = await asyncio.to_thread(_unpickled, answer)
         if succeeded:

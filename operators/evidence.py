@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from clock import Run, WorkStopped, from_rfc3339, now
+from clock import FairTurns, Run, WorkStopped, from_rfc3339, now
 from model.messages import Message, Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
@@ -30,7 +30,7 @@ from services.documents import (
     refusal_text,
     shown,
 )
-from services.documents.store import Document, DocumentStore, Origin, State, StoreUnavailable, protocol
+from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
 from services.telemetry import number_of
 
@@ -71,12 +71,13 @@ class MessageFiles(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
     """What reading files needs: the source of their bytes, limits, the process that parses them, redactors, and the
-    store.
+    store. `turns`: says whose file is read next.
     """
 
     store: DocumentStore
     attachments: Attachments
     run: Run
+    turns: FairTurns = field(default_factory=FairTurns)
     limits: FileLimits = field(default_factory=FileLimits)
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
 
@@ -97,21 +98,29 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             if known is not None and known.state is not State.PENDING:
                 document = known if known.state.searchable else None
                 return IngestResult(job=job, document=document, failure=known.error, is_new=False)
-            return await read(job, [doc for doc in documents if doc is not known and doc.state is not State.FAILED])
+            return await read(job, [doc for doc in documents if doc is not known])
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
             return _refused(job, FileRefused("not_stored", name=shown(candidate.filename)))
 
     async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
+        # Finished even when called off: it may make the collection, and deleting that waits for it.
+        expected = await finish_even_if_cancelled(store.expect(job.candidate.collection, job.candidate.origin))
+        async with intake.turns.turn(job.candidate.uploader_id):
+            return await read_now(job, expected, others)
+
+    async def read_now(job: IngestJob, expected: Document, others: Sequence[Document]) -> IngestResult:
         candidate = job.candidate
         collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
-        # Finished even when called off: it may make the collection, and deleting that waits for it.
-        expected = await finish_even_if_cancelled(store.expect(collection, origin))
+        held, read_bytes = [doc for doc in others if doc.state is not State.FAILED], 0
+        # What failed when it was read counts like the others.
+        files = sum(doc.state is not State.FAILED or doc.size > 0 for doc in others)
         try:
+            await store.look_for_room(origin)
             alone = partial(check_file, candidate.filename, limits=intake.limits)
-            beside = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
+            beside = partial(alone, files=files, total_bytes=sum(doc.size for doc in held))
             # The same file again takes no room.
-            again = [doc for doc in others if (doc.filename, doc.size) == (candidate.filename, size)]
+            again = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (alone if again else beside)(size)
             if candidate.text is None:
                 data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
@@ -120,7 +129,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             digest = hashlib.sha256(data).hexdigest()
             # It may be larger than was announced.
             (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
-            limits, redactors = intake.limits, intake.redactors
+            read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
             document = await ingested(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
             refusal = refused
@@ -130,6 +139,9 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         except WorkStopped as stopped:
             log.warning("evidence: attachment %d cannot be read: %s", candidate.attachment.id, stopped)
             refusal = FileRefused("too_hard", name=shown(candidate.filename))
+        except DiskFull as full:
+            log.error("evidence: %s", full)  # noqa: TRY400 (one line for the operator)
+            refusal = FileRefused("not_stored", name=shown(candidate.filename))
         except StoreUnavailable:
             raise
         except Exception:
@@ -139,7 +151,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             # As above: deleting the file waits for what is being written of it.
             stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
-        await store.fail(collection.name, expected.doc_id, refusal_text(refusal))
+        await store.fail(collection.name, expected.doc_id, refusal_text(refusal), read_bytes)
         return _refused(job, refusal)
 
     return taken_in

@@ -120,8 +120,10 @@ def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iter
     return of
 
 
-THREADS_AT_ONCE = 16
-"""The files of one thread are read one after another."""
+THREADS_AT_ONCE = 1_000
+"""The files of one thread are read one after another. Those of other threads wait for the turns of their people, and no
+file is downloaded before.
+"""
 NOTES_AT_ONCE = 16
 """The notes of one thread are posted one after another."""
 

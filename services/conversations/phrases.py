@@ -105,6 +105,7 @@ class Phrases:
     no_runbooks = Fixed()
     no_such_runbook = Fixed()
     too_many_runbooks = Filled("count", "most")
+    runbooks_waiting = Fixed()
 
     thread_files = Fixed()
     no_files = Fixed()
@@ -132,6 +133,7 @@ class Phrases:
     remedy = Fixed()
     too_many_files = Filled("name", "count", "most")
     too_large_together = Filled("name", "size", "most")
+    your_part_is_full = Filled("name", "size", "most")
     delete_one = Fixed()
     nul_bytes = Filled("name")
     undecodable = Filled("name", "share")

@@ -10,7 +10,7 @@ from services.documents.limits import FileLimits, FileRefused, amount, check_fil
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors
 from services.documents.results import QAResult, Status, ToolContext
-from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
+from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, TooManyWaiting, title_of
 from services.documents.thread_files import (
     CLOSED,
     GONE,

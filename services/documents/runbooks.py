@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clock import Run, WorkStopped, now, rfc3339
+from clock import FairTurns, Run, WorkStopped, now, rfc3339
 from services.documents.ingesting import ingested
 from services.documents.limits import FileLimits, FileRefused, shown
 from services.documents.reading import DocumentRedactors
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 
 SHOWN = "shown."
 """Begins the keys of shared notes: `shown.<user>`."""
+MOST_WAITING = 3
+"""How many runbooks of one person may wait, with the one that is being read."""
 _MIB = 1024 * 1024
 
 
@@ -36,19 +40,24 @@ class TooManyRunbooks(Exception):
         self.count, self.most = count, most
 
 
+class TooManyWaiting(Exception):
+    """Other runbooks of the person have to be read first."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Runbooks:
     """The runbooks of all people, one collection a person. Who has runbooks and who shows them is known without asking
     the store.
 
     Attributes:
-        run: runs the reading of documents in another process.
+        run: runs the reading of documents in another process. `turns`: says whose document is read next.
         embed_soon: called with a collection's name and a new document's id, to embed that document later.
     """
 
     store: DocumentStore
     shown_path: Path  # the file with the ids of those who show theirs in threads
     run: Run
+    turns: FairTurns = field(default_factory=FairTurns)
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))  # of each document
     max_runbooks: int = 200
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
@@ -57,6 +66,7 @@ class Runbooks:
     _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]], init=False)
     _shown: set[int] = field(default_factory=set[int], init=False)
     _notes: SharedNotes | None = field(default=None, init=False)
+    _waiting: Counter[int] = field(default_factory=Counter[int], init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self, notes: SharedNotes | None = None) -> None:
@@ -95,15 +105,31 @@ class Runbooks:
     async def documents(self, user_id: int) -> tuple[Document, ...]:
         return await self.store.documents(protocol.user(str(user_id)))
 
+    @asynccontextmanager
+    async def turn(self, user_id: int) -> AsyncGenerator[None]:
+        """Wait until a document of this person may be fetched and added. Raises TooManyWaiting."""
+        if self._waiting[user_id] >= MOST_WAITING:
+            raise TooManyWaiting
+        self._waiting[user_id] += 1
+        try:
+            async with self.turns.turn(user_id):
+                yield
+        finally:
+            self._waiting[user_id] -= 1
+            if not self._waiting[user_id]:
+                del self._waiting[user_id]
+
     async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
         """Store a document; it replaces one of the same title.
 
         Raises:
-            FileRefused: it is too large, of a kind that is not accepted, not text, or takes too long to read.
+            FileRefused: it is too large, of a kind that is not accepted, not text, or takes too long to read; or the
+                person's files and runbooks take all of the disk that one person's may take.
             TooManyRunbooks: there is no room for another.
             StoreUnavailable: it could not be stored.
         """
         origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
+        await self.store.look_for_room(origin)
         try:
             limits, redactors = self.limits, self.redactors
             new = await ingested(self.run, origin, data, limits=limits, title=title, redactors=redactors)

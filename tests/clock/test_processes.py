@@ -15,7 +15,9 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +80,33 @@ async def test_what_cannot_be_pickled_is_an_error_that_says_so() -> None:
         with pytest.raises(TypeError, match="lock cannot leave its process"):
             await processes.run(threading.Lock)
         assert await processes.run(int, "7") == 7
+
+
+@dataclass
+class Noticing:
+    """Bytes that tell when they are pickled."""
+
+    pickled: list[str]
+    name: str
+
+    def __reduce__(self) -> tuple[type[float], tuple[str]]:
+        self.pickled.append(self.name)
+        return float, ("0.2",)
+
+
+def _pause(seconds: Any) -> None:
+    time.sleep(seconds)
+
+
+async def test_work_that_waits_is_not_pickled_before_its_turn() -> None:
+    pickled: list[str] = []
+    async with opened(at_once=1) as processes:
+        first = asyncio.create_task(processes.run(_pause, Noticing(pickled, "first")))
+        second = asyncio.create_task(processes.run(_pause, Noticing(pickled, "second")))
+        await until(lambda: bool(pickled))
+        assert pickled == ["first"]
+        await asyncio.gather(first, second)
+    assert pickled == ["first", "second"]
 
 
 async def test_large_arguments_and_results_pass() -> None:

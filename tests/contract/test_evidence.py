@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import pytest
 
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.slash_commands import EvidenceCommands, Privacy
+from assembly.slash_commands import EvidenceCommands, Privacy, RunbookCommands
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from model.servers import Servers
 from services.conversations import phrases
 from services.discord.slash import Call, CommandRefused
+from services.documents import FileRefused
 from services.documents.store import protocol
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from tests.world import (
@@ -498,15 +499,77 @@ async def test_a_file_that_is_larger_than_announced_passes_no_limit(begin: Begin
 
 async def test_no_more_is_taken_in_than_the_disk_may_hold(begin: Begin) -> None:
     """Each thread has its own limit, and one person may open many threads."""
-    stage = await begin(documents={"max_disk_bytes": 10_000})
+    stage = await begin(documents={"max_disk_bytes": 10_000_000})
     question = await stage.asked()
+    other = stage.world.parts.state.folder.documents
+    other.mkdir()
+    (other / "other").write_bytes(b"x" * 10_000_000)
     stage.posts(ANNA, "more.log", f"{LOG} more", where=question.id)
     await stage.world.wait(1)
-    assert [doc.filename for doc in await stage.held(question.id)] == ["app.log"]
+    assert [(doc.filename, doc.state.searchable) for doc in await stage.held(question.id)] == [
+        ("app.log", True),
+        ("more.log", False),
+    ]
     assert any("more.log could not be kept just now" in each.text for each in stage.world.board.sent)
     assert stage.world.documents is not None
     with pytest.raises(StoreUnavailable, match="max_disk_bytes"):
         await stage.world.documents.runbooks.add(BEN.id, "notes.md", b"# Notes", "Notes")
+
+
+async def test_pitfall_64_one_person_takes_a_part_of_the_disk_and_leaves_the_rest_to_others(begin: Begin) -> None:
+    """20 people can take all of it; a runbook counts, and so does a file in a thread, also in somebody else's."""
+    stage = await begin(documents={"max_disk_bytes": 20 * 50_000})
+    question = await stage.asked()
+    downloaded = len(stage.uploads.downloaded)
+    stage.posts(ANNA, "more.log", f"{LOG} more", where=question.id)
+    await stage.world.wait(1)
+    said = "more.log was not read: your files and runbooks take "
+    assert any(said in each.text and "one person's may take 49 KiB" in each.text for each in stage.world.board.sent)
+    assert len(stage.uploads.downloaded) == downloaded
+    assert stage.world.documents is not None
+    runbooks = stage.world.documents.runbooks
+    with pytest.raises(FileRefused, match="your_part_is_full"):
+        await runbooks.add(ANNA.id, "notes.md", b"# Notes", "Notes")
+    stage.posts(BEN, "ben.log", f"{LOG} ben", where=question.id)
+    await stage.world.wait(1)
+    assert [doc.filename for doc in await stage.held(question.id) if doc.state.searchable] == ["app.log", "ben.log"]
+    await stage.commands.delete(call(ANNA, question.id), "app.log")
+    await runbooks.add(ANNA.id, "notes.md", b"# Notes", "Notes")
+
+
+async def test_pitfall_64_files_of_one_person_keep_those_of_others_waiting_for_one(begin: Begin) -> None:
+    stage = await begin()
+    stage.uploads.seconds = 50
+    for thread_id in range(70, 100):
+        stage.world.opens(thread(thread_id))
+        stage.posts(BEN, f"{thread_id}.log", where=thread_id)
+    stage.world.opens(thread(200))
+    mine = stage.posts(ANNA, "mine.log", where=200)
+    await stage.world.wait(60)
+    assert stage.uploads.downloaded[:2] == [1000, mine.attachments[0].id]
+    assert [(doc.filename, doc.state.searchable) for doc in await stage.held(200)] == [("mine.log", True)]
+    assert len(stage.uploads.downloaded) == 3
+
+
+async def test_pitfall_64_runbooks_of_one_person_are_downloaded_one_at_a_time_and_few_wait(begin: Begin) -> None:
+    stage = await begin()
+    assert stage.world.documents is not None
+    commands, uploads = RunbookCommands(stage.world.documents.runbooks, stage.uploads), stage.uploads
+    uploads.seconds = 50
+
+    def add(by: Author, name: str) -> asyncio.Task[str]:
+        return asyncio.create_task(commands.add(call(by, HELP), uploads.file(name, f"# {name}"), None, None))
+
+    adding = [add(BEN, f"{number}.md") for number in range(5)]
+    hers = add(ANNA, "hers.md")
+    await asyncio.sleep(10)
+    assert uploads.downloaded == [1000, 1005]
+    for refused in adding[3:]:
+        with pytest.raises(CommandRefused, match="still being read"):
+            await refused
+    assert "Kept" in await hers
+    assert all("Kept" in told for told in await asyncio.gather(*adding[:3]))
+    assert "Kept" in await add(BEN, "later.md")
 
 
 def call(by: Author, place_id: int, *, moderator: bool = False) -> Call:

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from clock import Processes, now
+from clock import Processes, WorkStopped, now
 from model.messages import Attachment, Message, Place, PlaceKind
 from operators import evidence
 from operators import evidence as chunk_module
@@ -31,6 +31,7 @@ from operators.evidence import (
 from services.conversations.history import History
 from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
+from services.documents.limits import FileLimits
 from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
@@ -147,6 +148,19 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
     held = await store.describe(protocol.case(str(CASE)))
     assert held is not None
     assert [doc.state for doc in held.documents] == [State.FAILED]
+
+
+async def test_pitfall_64_files_that_could_not_be_read_count_against_what_a_thread_may_have(store: BrokenStore) -> None:
+    async def too_slow(_work: Callable[P, T], *_args: P.args, **_kwargs: P.kwargs) -> T:
+        raise WorkStopped("it takes longer than 60 s")
+
+    uploads = Uploads()
+    read = chunk(Intake(store=store, attachments=uploads, run=too_slow, limits=FileLimits(max_files=2)))
+    for _ in range(2):
+        assert "takes too long" in (await read(job_of(uploads))).failure
+    await read(job_of(uploads, "a.exe"))  # it was not even downloaded
+    assert "this place has 2 files, and 2 is the most" in (await read(job_of(uploads))).failure
+    assert len(uploads.downloaded) == 2
 
 
 async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the_file(

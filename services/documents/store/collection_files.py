@@ -26,6 +26,7 @@ KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
 KEPT_ENDED = 10_000
 BUSY_SECONDS = 10.0
+_PAGES = "freelist_count", "page_count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,17 @@ class CollectionFiles:
                 return result
 
     def empty_log(self, name: str) -> None:
-        """Empty the write-ahead log. Until then, it and the pages that it replaces still hold deleted content."""
+        """Empty the write-ahead log. Until then, it and the pages that it replaces still hold deleted content.
+
+        A file that is for the larger part empty gives that part back to the disk.
+        """
         path = self._path(name)
         with self._writer_of(name):
             if path.exists():
                 with contextlib.closing(_connect(path, create=False)) as connection:
+                    empty, pages = (connection.execute(f"PRAGMA {each}").fetchone()[0] for each in _PAGES)
+                    if 2 * empty > pages:
+                        connection.execute("VACUUM")
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
@@ -288,7 +295,7 @@ class ReadOnlyFiles(CollectionFiles):
                 return nothing
             alone = not path.with_name(f"{path.name}-wal").exists()
             try:
-                with contextlib.closing(_opened(path, alone=alone)) as connection:
+                with contextlib.closing(open_to_read(path, alone=alone)) as connection:
                     made = connection.execute("PRAGMA user_version").fetchone()[0] != 0
                     result = work(OpenFile(path, connection)) if made else nothing
             except sqlite3.Error:
@@ -303,7 +310,7 @@ class ReadOnlyFiles(CollectionFiles):
         raise sqlite3.OperationalError(f"{name} is only read here")
 
 
-def _opened(path: Path, *, alone: bool) -> sqlite3.Connection:
+def open_to_read(path: Path, *, alone: bool) -> sqlite3.Connection:
     """Open a file to be read only. `alone`: nobody else has it open, so SQLite is told that it does not change and
     makes no files beside it; the caller has to check that this was true.
     """

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from services.documents.store import schema, searching, writing
 from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections
+from services.documents.store.disk_space import DiskSpace
 from services.documents.store.protocol import (
     ChunkHit,
     ChunkSearch,
@@ -21,7 +22,6 @@ from services.documents.store.protocol import (
     Origin,
     SharedNotes,
     StoredChunk,
-    StoreUnavailable,
     Unembedded,
 )
 from services.search.embedding import Vectors
@@ -78,19 +78,18 @@ class DocumentStore:
     Every method raises StoreUnavailable.
 
     Attributes:
-        has_room: tells whether more documents may be taken in. Blocking. None: they may.
+        disk: the room for more documents. None: there is no end of it.
     """
 
     def __init__(self, collections: Collections) -> None:
         self.collections = collections
-        self.has_room: Callable[[], bool] | None = None
+        self.disk: DiskSpace | None = None
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
         """Note that a document is about to come (`pending`); creates the collection if it is missing.
 
         Called again for the same attachment, it returns the same document.
         """
-        await self._look_for_room()
 
         def work(connection: sqlite3.Connection) -> Document:
             return writing.expect(connection, collection.name, origin)
@@ -111,9 +110,14 @@ class DocumentStore:
         """Add and delete documents in one step: a search finds either the old state or the new."""
         return await self._take_in(collection, docs, drop, create=True)
 
-    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
-        """Note why a document could not be read. False: the document does not exist."""
-        return bool(await self.collections.change(name, lambda at: writing.fail(at, doc_id, reason)))
+    async def look_for_room(self, origin: Origin) -> None:
+        """Raises DiskFull: no more documents are taken in. Raises FileRefused: none of this uploader's."""
+        if self.disk is not None:
+            await in_thread(self.disk.look_for_room, origin)
+
+    async def fail(self, name: str, doc_id: str, reason: str, size: int = 0) -> bool:
+        """Note why a document could not be read, and how many bytes were. False: the document does not exist."""
+        return bool(await self.collections.change(name, lambda at: writing.fail(at, doc_id, reason, size)))
 
     async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
         """Return the chunks that have no vector of this embedder yet."""
@@ -210,8 +214,8 @@ class DocumentStore:
     async def _take_in(
         self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
     ) -> list[Document]:
-        if create:
-            await self._look_for_room()
+        for doc in docs if create else ():
+            await self.look_for_room(doc.origin)
         # The slow part: done before the file is locked.
         rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 
@@ -225,10 +229,6 @@ class DocumentStore:
 
         made = collection if create else None
         return await self.collections.change(collection.name, work, made, erase=bool(drop)) or []
-
-    async def _look_for_room(self) -> None:
-        if self.has_room is not None and not await in_thread(self.has_room):
-            raise StoreUnavailable("no more files and runbooks are taken in (documents.max_disk_bytes)")
 
 
 def sqlite_store(folders: Folders, *, read_only: bool = False) -> DocumentStore:

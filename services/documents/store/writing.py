@@ -88,8 +88,10 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows)
     return _document(connection, doc_id)
 
 
-def fail(connection: sqlite3.Connection, doc_id: str, reason: str) -> bool:
-    changed = connection.execute("UPDATE documents SET state = 'failed', error = ? WHERE doc_id = ?", (reason, doc_id))
+def fail(connection: sqlite3.Connection, doc_id: str, reason: str, size: int) -> bool:
+    changed = connection.execute(
+        "UPDATE documents SET state = 'failed', error = ?, size = ? WHERE doc_id = ?", (reason, size, doc_id)
+    )
     return changed.rowcount > 0
 
 

@@ -101,3 +101,26 @@ def test_of_threads_that_are_over_hardly_anything_stays_in_memory(
     files.close()
     assert len(files._writing) == 0
     assert len(files._ended) == 3
+
+
+def test_a_file_that_is_for_the_larger_part_empty_gives_it_back_to_the_disk(tmp_path: Path) -> None:
+    """Else who has deleted a large file would have those who posted small ones in that thread pay for it."""
+    files = CollectionFiles(cases.folders(tmp_path))
+    expect(files, HERE, "small.log")
+    (path,) = tmp_path.rglob("*.sqlite")
+    size = path.stat().st_size
+
+    def grow(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE documents SET error = ?", ("x" * 1_000_000,))
+
+    def shrink(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE documents SET error = ''")
+
+    files.transact(HERE.name, grow, None)
+    files.empty_log(HERE.name)
+    assert path.stat().st_size > 1_000_000
+    files.transact(HERE.name, shrink, None)
+    files.empty_log(HERE.name)
+    assert path.stat().st_size <= size
+    assert filenames(files, HERE) == ["small.log"]
+    files.close()
