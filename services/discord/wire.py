@@ -289,7 +289,7 @@ class GuildPlaces:
         `@everyone` cannot be read, it allows nothing.
         """
         sent = read(Guild, payload)
-        if sent.roles is not None:
+        if sent.roles:  # recordings have none
             self._everyone[sent.id] = 0
         for role in sent.roles or ():
             with suppress(OddPayload):
