@@ -20,6 +20,7 @@ from operators.evidence import (
     DropFiles,
     IngestResult,
     Intake,
+    MessageFiles,
     Threads,
     chunk,
     discard,
@@ -37,6 +38,7 @@ from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders, SqliteCollections
+from services.documents.store.disk_space import DiskFull
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
@@ -106,6 +108,23 @@ async def taken(
 async def names(store: BrokenStore) -> list[str]:
     described = await store.describe(protocol.case(str(CASE)))
     return [] if described is None else [doc.filename for doc in described.documents]
+
+
+async def test_a_disk_that_is_full_is_told(
+    store: BrokenStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def full(_: Origin) -> None:
+        raise DiskFull("documents.max_disk_bytes is used up")
+
+    monkeypatch.setattr(store, "look_for_room", full)
+    result = await taken(store, Uploads())
+    assert result.failure.startswith("app.log ")
+    assert "evidence: documents.max_disk_bytes is used up" in caplog.messages
+
+
+def test_the_files_of_a_message_are_of_one_thread() -> None:
+    result = IngestResult(job_of(Uploads()))
+    assert MessageFiles((result,), complete=True).case_id == CASE
 
 
 async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted_again(store: BrokenStore) -> None:
