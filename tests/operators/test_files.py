@@ -122,7 +122,7 @@ async def test_a_disk_that_is_full_is_told(
     assert "evidence: documents.max_disk_bytes is used up" in caplog.messages
 
 
-def test_the_files_of_a_message_are_of_one_thread() -> None:
+async def test_the_files_of_a_message_are_of_one_thread() -> None:
     result = IngestResult(job_of(Uploads()))
     assert MessageFiles((result,), complete=True).case_id == CASE
 
