@@ -123,7 +123,7 @@ async def test_a_disk_that_is_full_is_told(
 
 
 async def test_the_files_of_a_message_are_of_one_thread() -> None:
-    result = IngestResult(job_of(Uploads()))
+    result = IngestResult(job=job_of(Uploads()))
     assert MessageFiles((result,), complete=True).case_id == CASE
 
 
