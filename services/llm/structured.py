@@ -40,7 +40,7 @@ def at_most(length: int) -> BeforeValidator:
 
 ShortText = Annotated[str, at_most(1_000)]
 LongText = Annotated[str, at_most(100_000)]
-ShortTexts = Annotated[list[ShortText], at_most(100)]
+ShortTexts = Annotated[list[ShortText], at_most(1_000)]
 
 
 class NotFound(ValueError):

@@ -83,6 +83,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     },
     "GUILD_DELETE": {"id": "1", "unavailable": False},
     "GUILD_ROLE_UPDATE": {"guild_id": "1", "role": ROLE},
+    "THREAD_LIST_SYNC": {"guild_id": "1", "channel_ids": ["20"], "threads": [THREAD], "members": []},
     **dict.fromkeys(("CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE"), CHANNEL),
     **dict.fromkeys(("THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"), THREAD),
     **dict.fromkeys(("MESSAGE_CREATE", "MESSAGE_UPDATE"), POST),

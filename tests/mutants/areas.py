@@ -79,14 +79,14 @@ AREAS = {
             "tests/services/documents/test_code_and_tables.py",
         ),
         at_import=(
-            "services.redaction.named_secrets.x_run_of",
-            "services.redaction.redactor.x__no_samples",
+            "services.redaction.named_secrets.x_compile_run",
+            "services.redaction.redactor.x__without_samples",
             "services.redaction.redactor.x__shape",
             "services.redaction.redactor.x_label",
         ),
     ),
     "web": Area(
-        tuple(f"services/knowledge/web/{name}.py" for name in ("contents", "exchange", "fetcher", "html")),
+        tuple(f"services/knowledge/web/{name}.py" for name in ("contents", "exchange", "fetcher")),
         ("tests/services/knowledge/web",),
         without=("tests/services/knowledge/web/test_browser.py",),
     ),
