@@ -104,33 +104,30 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             return _refused(job, FileRefused("not_stored", name=shown(candidate.filename)))
 
     async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
-        # Finished even when called off: it may make the collection, and deleting that waits for it.
-        expected = await finish_even_if_cancelled(store.expect(job.candidate.collection, job.candidate.origin))
-        async with intake.turns.turn(job.candidate.uploader_id):
-            return await read_now(job, expected, others)
-
-    async def read_now(job: IngestJob, expected: Document, others: Sequence[Document]) -> IngestResult:
         candidate = job.candidate
         collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
         held, read_bytes = [doc for doc in others if doc.state is not State.FAILED], 0
         # What failed when it was read counts like the others.
         files = sum(doc.state is not State.FAILED or doc.size > 0 for doc in others)
+        # Finished even when called off: it may make the collection, and deleting that waits for it.
+        expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
-            await store.look_for_room(origin)
             alone = partial(check_file, candidate.filename, limits=intake.limits)
             beside = partial(alone, files=files, total_bytes=sum(doc.size for doc in held))
             # The same file again takes no room.
             again = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (alone if again else beside)(size)
-            if candidate.text is None:
-                data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
-            else:
-                data = candidate.text.encode()
-            digest = hashlib.sha256(data).hexdigest()
-            # It may be larger than was announced.
-            (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
-            read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
-            document = await ingested(intake.run, origin, data, limits=limits, redactors=redactors)
+            async with intake.turns.turn(candidate.uploader_id):
+                await store.look_for_room(origin)
+                if candidate.text is None:
+                    data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
+                else:
+                    data = candidate.text.encode()
+                digest = hashlib.sha256(data).hexdigest()
+                # It may be larger than was announced.
+                (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
+                read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
+                document = await ingested(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from clock import Processes, WorkStopped, now
+from clock import FairTurns, Processes, WorkStopped, now
 from model.messages import Attachment, Message, Place, PlaceKind
 from operators import evidence
 from operators import evidence as chunk_module
@@ -108,6 +108,14 @@ async def taken(
 async def names(store: BrokenStore) -> list[str]:
     described = await store.describe(protocol.case(str(CASE)))
     return [] if described is None else [doc.filename for doc in described.documents]
+
+
+async def test_what_is_refused_by_its_name_waits_for_no_turn(store: BrokenStore) -> None:
+    uploads, turns = Uploads(), FairTurns()
+    async with turns.turn(101), asyncio.timeout(1):
+        result = await chunk(replace(intake(store, uploads), turns=turns))(job_of(uploads, "app.exe"))
+    assert result.refusal is not None
+    assert uploads.downloaded == []
 
 
 async def test_a_disk_that_is_full_is_told(
