@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 CREDENTIALS = re.compile(
     rb"-----BEGIN NATS USER JWT-----\r?\n[^\n]+\n.*-----BEGIN USER NKEY SEED-----\nSU[A-D][A-Z2-7]{55}\n", re.DOTALL
 )
-"""What the client needs of such a file: with another one it loops without end, or fails without a message."""
+"""The form of a credentials file. With another form, the client loops without end or fails without a message."""
 
 
 ASK_FOR_CREDENTIALS = (

@@ -183,7 +183,7 @@ PING_SECONDS = 2
 RETRY_SECONDS = 0.2
 
 AWAY_ERRORS = (Error, TimeoutError, APIError)
-"""What a call raises where the server is away, or cannot carry it out now."""
+"""The errors of calls while the server is away or cannot carry them out."""
 
 TRY_SECONDS = 2.0
 """How long one try may take, and the longest pause before the next."""

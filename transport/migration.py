@@ -478,8 +478,8 @@ def _unpack(path: Path, content: bytes) -> None:
 
 @dataclass(slots=True)
 class MigrationProgress:
-    """What was moved so far: the paths of files, and the number of collections. `messages`, `captures`: how many are in
-    NATS without a result; an export does not contain them.
+    """Counts what was moved: `paths` of files, and `collections`. `messages` and `captures` have no result in NATS yet,
+    and are not exported.
     """
 
     paths: set[str] = field(default_factory=set[str])

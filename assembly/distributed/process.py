@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What the roles of one process share.
+    """The connections and settings that all roles of one process use.
 
     Attributes:
         folder: its own, below `app.data_dir`; other processes and later ones do not need its content.

@@ -401,7 +401,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 
 @asynccontextmanager
 async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
-    """What serves people beside the partitions, and the commands, until the end of the block."""
+    """Open the services for people that no partition owns, with the slash commands, until the end of the block."""
     bot, people, settings = shared.bot, shared.people, shared.bot.settings
     state = replace(
         read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),

@@ -88,7 +88,7 @@ class Assistant(Protocol):
         ...
 
     async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
-        """What a model says of a draft, at a step after `generate`; None where there is no model."""
+        """Return the model's result of a step after `generate`; None where there is no model."""
         ...
 
 

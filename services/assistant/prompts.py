@@ -151,7 +151,7 @@ label names it, counted from 0 within its message. summary: plain text in one pa
 characters. Leave out whatever looks like a password, a token or a key."""
 
 CURATING_RULES = CLASSIFY_RULES, PIECES, INTEGRATE_RULES, SPEAKERS
-"""What decisions about pairs depend on."""
+"""Rules that decide about pairs: when one changes, earlier decisions are out of date."""
 
 
 def holds_runbook(files: Sequence[str]) -> bool:

@@ -381,11 +381,11 @@ def _passages_at(
 
 MOST_TEAM_ANSWERS = 6
 KEYWORD_WEIGHT = 0.05
-"""Of BM25 beside the cosine, where answers are ranked."""
+"""The weight of BM25 when answers are ranked; the cosine has 1."""
 WORD_MATCH_WEIGHT = 0.5
-"""Of the likeness of single words beside both."""
+"""The weight of how alike single words are, which is added to both."""
 _SAME_QUESTION_SHARE = 0.6
-"""Of the words of two questions: if as many are in both, they are the same question."""
+"""Two questions that share this part of their words count as the same question."""
 _TEAM_ANSWER_FROM, _TEAM_POINT_FROM = 0.5, 0.1
 # Fitted by `benchmarks.evaluation.teaching` to two courses of an FAQ and two chats, whose figures with one of them left
 # out are in benchmarks/README.md, "Answers of the team".

@@ -65,7 +65,7 @@ LOOP_SHARE = 0.2
 LOOP_BURST_SECONDS = 0.25
 """How much of it they may take at once after a quiet time."""
 REQUEST_SECONDS = 0.001
-"""What reading a request takes of the loop."""
+"""Counted for the reading of each request."""
 MOST_REQUEST_SECONDS = 0.1
 LINES_A_MINUTE = 20
 MINUTE = 60.0

@@ -22,7 +22,7 @@ STORED: Mapping[str, str] = {
     "level": "severity",
     **{column: column for column in ("severity", "component", "day", "hour", "minute")},
 }
-"""What the store counts by, and how it calls that."""
+"""The columns of the store that lines are counted by, each by its name in a question."""
 IN_ORDER = frozenset({"day", "hour", "minute"})  # their groups stand in the order of time, others by their size
 
 Values = Callable[[str], Iterable[str]]
@@ -88,7 +88,7 @@ def _masked(run: re.Match[str]) -> str:
 
 
 READ: Mapping[str, Values] = {"address": addresses, "thread": threads, "message": messages}
-"""What is read from each line, by the name of the column."""
+"""Columns that the store does not have: each is read from the text of the line."""
 
 
 def times_said(text: str) -> int:

@@ -26,7 +26,7 @@ class DiskFull(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What the files in some folders may take of the disk. A collection is shared between those who brought its
+    """Bounds what the files in some folders take of the disk. The size of a collection counts for those who brought its
     documents, by the sizes of these.
     """
 

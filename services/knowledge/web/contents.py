@@ -137,7 +137,7 @@ MAX_ELEMENTS = 50_000
 
 
 class _Element(Protocol):
-    """What is used of lxml, which has no types."""
+    """The methods of an lxml element that are used here; lxml has no types."""
 
     def iter(self) -> Iterator[object]: ...
     def find(self, path: str) -> _Element | None: ...
