@@ -37,6 +37,7 @@ from services.assistant.answering import AnswerResult, Assistant, GatingResult, 
 from services.assistant.prompts import Offered, Tasks
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
+from services.documents.thread_files import Candidate
 from services.documents.tools.toolset import Toolset
 from services.knowledge import LibrarySearch
 from services.knowledge.index_file import IndexEntry
@@ -309,6 +310,19 @@ class Uploads(Attachments):
         number = 1000 + len(self.contents)
         self.contents[number] = data
         return Attachment(number, name, len(data) if size is None else size, f"https://cdn.discordapp.com/{number}")
+
+
+def posted_file(case_id: int, message_id: int, number: int, *, place_id: int | None = None) -> Candidate:
+    """The file of a message, `number` within it, posted in the thread or in another place."""
+    return Candidate(
+        case_id=case_id,
+        guild_id=None,
+        place_id=case_id if place_id is None else place_id,
+        message_id=message_id,
+        uploader_id=101,
+        attachment=Attachment(message_id * 10 + number, f"{number}.exe", 3, "https://cdn/x"),
+        at=0.0,
+    )
 
 
 class World:

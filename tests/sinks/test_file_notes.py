@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from clock.cancellation import CancelToken
-from model.messages import Attachment
 from model.servers import Servers
 from operators.evidence import IngestResult, MessageFiles
 from services.conversations import History
 from services.documents import FileRefused, Tombstones, refusal_text
-from services.documents.thread_files import Candidate, IngestJob
+from services.documents.thread_files import IngestJob
 from sinks.evidence import DONE, FAILED, NOTE_SECONDS, FileNotes
 from tests.sinks.test_evidence_languages import THREAD, Notebook
 from tests.talk import people_of
+from tests.world import posted_file
 
 
 class Reacting(Notebook):
@@ -26,15 +26,7 @@ class Reacting(Notebook):
 
 
 def result_of(message_id: int, number: int, *, refused: bool = True, place_id: int = THREAD) -> IngestResult:
-    candidate = Candidate(
-        case_id=THREAD,
-        guild_id=None,
-        place_id=place_id,
-        message_id=message_id,
-        uploader_id=101,
-        attachment=Attachment(message_id * 10 + number, f"{number}.exe", 3, "https://cdn/x"),
-        at=0.0,
-    )
+    candidate = posted_file(THREAD, message_id, number, place_id=place_id)
     refusal = FileRefused("fault", name=f"{number}.exe") if refused else None
     failure = "" if refusal is None else refusal_text(refusal)
     return IngestResult(job=IngestJob(candidate, CancelToken()), failure=failure, refusal=refusal)

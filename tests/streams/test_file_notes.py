@@ -9,25 +9,16 @@ import pytest
 import reactivex as rx
 
 from clock.cancellation import CancelToken
-from model.messages import Attachment
 from operators.evidence import IngestResult
-from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
+from services.documents.thread_files import IngestJob, ThreadFiles
 from streams.evidence import NOTES_AT_ONCE, Note, by_message, notify
+from tests.world import posted_file
 
 FLOODED, OTHER = 1, 2
 
 
 def job_of(cases: ThreadFiles, case_id: int, message_id: int, number: int) -> IngestJob:
-    candidate = Candidate(
-        case_id=case_id,
-        guild_id=None,
-        place_id=case_id,
-        message_id=message_id,
-        uploader_id=101,
-        attachment=Attachment(message_id * 10 + number, f"{number}.exe", 3, "https://cdn/x"),
-        at=0.0,
-    )
-    job = cases.begin(candidate)
+    job = cases.begin(posted_file(case_id, message_id, number))
     assert job is not None
     return job
 
