@@ -23,7 +23,7 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.answering import Observe
-from clock import cancelled, with_bounded_shutdown
+from clock import blocking_work_ended, cancelled, with_bounded_shutdown
 from dataflow.metering import Gauge
 from model.events import Event
 from model.outcomes import Result
@@ -230,7 +230,7 @@ class GraphRun:
         """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
 
         What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off. Raises the bug that
-        ended the graph.
+        ended the graph. After it nothing of the graph is being written any more.
         """
         try:
             await asyncio.wait({self.finished}, timeout=grace_seconds)
@@ -245,6 +245,7 @@ class GraphRun:
             return drained
         finally:
             self._subscription.dispose()
+            await blocking_work_ended()
 
 
 def _say_why_it_ended(task: asyncio.Task[None]) -> None:

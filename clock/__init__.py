@@ -14,7 +14,7 @@ shared_calls    one call for identical requests
 # pyright: reportUnusedImport=false
 from clock.cancellation import BackgroundTasks, cancelled
 from clock.processes import FairTurns, Processes, Run, WorkStopped
-from clock.threads import leave, real_time, run_blocking, wait_in_real_time, with_bounded_shutdown
+from clock.threads import blocking_work_ended, leave, real_time, run_blocking, wait_in_real_time, with_bounded_shutdown
 from clock.timeouts import RetryDeadline, loop_time, timeout_ignoring_pauses, within
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop

@@ -48,6 +48,8 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     worker = _in_order() if virtual else _idle.pop() if _idle else _Worker()
     worker.jobs.put(job)
     due = loop.hold(done) if virtual else done
+    _outstanding.add(due)
+    due.add_done_callback(_outstanding.discard)
     try:
         return await asyncio.shield(due)
     except asyncio.CancelledError:
@@ -56,6 +58,19 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
                 await asyncio.wait([due])
         due.exception()  # retrieved, or asyncio would report it as never retrieved
         raise
+
+
+async def blocking_work_ended() -> None:
+    """Wait for the end of what `run_blocking` does on this loop, also for tasks that were cancelled and are awaited by
+    nobody.
+    """
+    loop = asyncio.get_running_loop()
+    while left := [each for each in _outstanding if each.get_loop() is loop]:
+        await asyncio.wait(left)
+
+
+_outstanding: set[asyncio.Future[Any]] = set()
+"""The results of `run_blocking`, of all loops, that are not there yet."""
 
 
 class _Worker(threading.Thread):
